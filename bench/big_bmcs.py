@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from assay.adapters.bmc.request_time import READS_AT_ONCE
+from assay.observe.bmc_evidence import read_bmc_channel
 from assay.observe.evidence_collector import DEADLINE_S
-from assay.redfish.bmc_evidence import read_bmc_channel
-from assay.redfish.connection.request_time import READS_AT_ONCE
 from bench.bmcs import nodes_at
 from bench.measurement import Measurement
 from bench.programs import ROOT

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.fabric.topology.designed_device import DesignedDevice
-from assay.fabric.topology.topology_cache import load_topology
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.topology_cache import load_topology
 
 RAILS, UNIT, POD, UP = 8, 32, 32, 32
 DUMP = "discovery.txt"

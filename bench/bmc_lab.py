@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.bmc.tls_server import VirtualBmcs
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.world import LabWorld

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from assay.collectives.fabric_map import FabricMap, FabricNode, FabricPart
-from assay.collectives.pair_results import PairResult
+from assay.validate.collectives.fabric_map import FabricMap, FabricNode, FabricPart
+from assay.validate.collectives.pair_results import PairResult
 
 FaultKind = Literal["slow", "hung", "wrong"]
 KINDS: tuple[FaultKind, ...] = ("slow", "hung", "wrong")

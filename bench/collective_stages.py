@@ -6,14 +6,14 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assay.collectives.explanation import explain
-from assay.collectives.fabric_map import FabricMap, FabricNode, FabricPart, format_adapter
-from assay.collectives.gate import GATE_ROUNDS, judge_gate, plan_gate
-from assay.collectives.group_judging import GroupRule, observe_alone
-from assay.collectives.group_results import GroupResult
-from assay.collectives.pair_results import Pair, PairResult
-from assay.collectives.scale_search import VOTES, ScaleQuestion, find_next_question
-from assay.collectives.search import CollectiveSearch
+from assay.validate.collectives.explanation import explain
+from assay.validate.collectives.fabric_map import FabricMap, FabricNode, FabricPart, format_adapter
+from assay.validate.collectives.gate import GATE_ROUNDS, judge_gate, plan_gate
+from assay.validate.collectives.group_judging import GroupRule, observe_alone
+from assay.validate.collectives.group_results import GroupResult
+from assay.validate.collectives.pair_results import Pair, PairResult
+from assay.validate.collectives.scale_search import VOTES, ScaleQuestion, find_next_question
+from assay.validate.collectives.search import CollectiveSearch
 from bench.measurement import Measurement
 
 SEARCHES, RAIL_SEARCHES = 400, 20

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.collectives.explanation import explain
-from assay.collectives.search import CollectiveSearch
+from assay.validate.collectives.explanation import explain
+from assay.validate.collectives.search import CollectiveSearch
 from bench.collective_faults import KINDS, SimulatedFabric
 from bench.collective_peers import PEERS, search_all_pairs
 from bench.collective_stages import measure_gate, measure_rails, measure_scale_search

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.fabric.comparison.compare import FabricComparison, compare_cabling
+from assay.fabric.compare.compare import FabricComparison, compare_cabling
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.topology_cache import load_topology
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.readers.format_detection import read_topology
-from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.fabric.topology.topology_cache import load_topology
 from assay.model.gc_pause import pause_gc
 
 PORT = re.compile(r'\n\[(\d+)\][^"\n]*"[SHR]-([0-9a-f]{16})"\[(\d+)\][^#\n]*#.* (\d+x[A-Z0-9]+)(?!.)')

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.load.counter_hash import make_key
-from assay.load.planted_faults import HEALTHY
+from assay.node.load.counter_hash import make_key
+from assay.node.load.planted_faults import HEALTHY
 from bench.corruption_trials import (
     BAD,
     LOSS_MOVED,

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.cli.verbs.evidence.faults import classify_log
-from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.faults.detection import detect_faults
-from assay.lifecycle.faults.fault_record import FaultRecord
-from assay.lifecycle.node_state import NodeState
+from assay.cli.verbs.faults import classify_log
+from assay.decide.faults.detection import detect_faults
+from assay.decide.state.node_state import NodeState
+from assay.declare.fleet_loader import load_fleet
 from assay.model.evidence import EvidenceDocument
+from assay.model.faults.fault_record import FaultRecord
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog
 from bench.cost import cost

@@ -15,19 +15,19 @@ from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
-from assay.model.clock import SystemClock
-from assay.model.outcome import Measurement, Outcome, SuiteRun
-from assay.results.history.append import append_run
-from assay.results.history.flaky_and_noise_queries import query_flaky_checks, query_noise
-from assay.results.history.outcome_and_pool_queries import (
+from assay.ledger.history.append import append_run
+from assay.ledger.history.flaky_and_noise_queries import query_flaky_checks, query_noise
+from assay.ledger.history.outcome_and_pool_queries import (
     OutcomeHistory,
     OutcomeQuery,
     query_outcomes,
     query_pool_rates,
     query_turns,
 )
-from assay.results.history.parquet_files import HISTORY_TABLES, history_folder
-from assay.results.store.writer import OutcomeWriter
+from assay.ledger.history.parquet_files import HISTORY_TABLES, history_folder
+from assay.ledger.runs.writer import OutcomeWriter
+from assay.model.clock import SystemClock
+from assay.model.outcome import Measurement, Outcome, SuiteRun
 from bench.cost import cost
 from bench.measurement import Measurement as Figure
 from bench.programs import BIN

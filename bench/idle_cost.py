@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from bench.measurement import Measurement
 
 SAMPLES = int(os.environ.get("ASSAY_BENCH_SAMPLES", "50"))

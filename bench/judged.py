@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from assay.model.storage.evidence_objects import list_object_paths, pack_object
-from assay.results.store.reader import StoredRun
+from assay.ledger.runs.reader import StoredRun
+from assay.model.evidence_objects import list_object_paths, pack_object
 from bench.big_fleet import node_name
 from bench.programs import ROOT
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from bench.measurement import Measurement
 
 NODES, PODS_EACH, IMAGES, WAVE = 1_000, 6, 50, 150

@@ -51,7 +51,7 @@ def _measure_supervisor(home: Path) -> Measurement:
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
 
     def ask(*words: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "assay.probe", "--root", str(root), *words]
+        command = [sys.executable, "-m", "assay.node.probe", "--root", str(root), *words]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         answer: dict[str, Any] = json.loads(done.stdout)["burn_in"]
         return answer
@@ -80,7 +80,18 @@ def _read_cpu_s(pid: int) -> float:
 
 
 def _measure_battery() -> Iterator[Measurement]:
-    command = [sys.executable, "-m", "assay.load", "battery", "--engine", "numpy", "--size", "small", "--seeds", "8"]
+    command = [
+        sys.executable,
+        "-m",
+        "assay.node.load",
+        "battery",
+        "--engine",
+        "numpy",
+        "--size",
+        "small",
+        "--seeds",
+        "8",
+    ]
     done = subprocess.run([*command, "--devices", "8"], stdout=subprocess.PIPE, text=True, check=True)
     units = [line["device_ms"] for line in map(json.loads, done.stdout.splitlines()) if "test" in line]
     minutes = sum(map(sum, units)) / 8 / 60_000

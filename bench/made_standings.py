@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.sync_reading import ExpectedChecks
-from assay.fleet.cache.fleet_cache import load_cached_fleet
+from assay.act.loop.sync_reading import ExpectedChecks
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
+from assay.declare.fleet_cache import load_cached_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 

@@ -15,10 +15,10 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from assay.controller.context import ControllerContext
-from assay.metrics.fleet_metrics import FleetMetrics, format_metrics
+from assay.act.loop.context import ControllerContext
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.outcome import Outcome, SuiteRun
+from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
 from bench.big_fleet import make
 from bench.measurement import Measurement
 from bench.quiet import NODES, make_context, write_past

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.controller.context import ControllerContext
-from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
-from assay.controller.rollouts.commit_adoption import take_up_fleet
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.ingest.silent_nodes import list_sources, open_last_seen
+from assay.act.loop.context import ControllerContext
+from assay.act.rollouts.commit_adoption import take_up_fleet
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
-from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
 from assay.observe.evidence_store import EvidenceStore
 from bench.cost import cost
 from bench.measurement import Measurement

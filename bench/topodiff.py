@@ -13,9 +13,9 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.fabric.topology.designed_device import DesignedDevice
-from assay.fabric.topology.topology_cache import load_topology
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.topology_cache import load_topology
 from bench.big_fabric import RAILS
 from bench.cost import Cost, cost
 from bench.programs import ROOT

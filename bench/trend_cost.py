@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+from assay.decide.trends.day_cache import KEPT_FILE
+from assay.decide.trends.fleet_holders import HOLDERS_FILE
+from assay.decide.trends.fleet_tables import open_fleet_tables
+from assay.decide.trends.trend_answer import find_trends
+from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.store import Ledger
-from assay.results.history.parquet_files import history_folder
-from assay.trends.days.day_cache import KEPT_FILE
-from assay.trends.peers.fleet_holders import HOLDERS_FILE
-from assay.trends.peers.fleet_tables import open_fleet_tables
-from assay.trends.peers.trend_answer import find_trends
 from bench.cost import cost
 from bench.measurement import Measurement
 from bench.trend_history import FIRST_AT, write_history, write_ledger

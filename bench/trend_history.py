@@ -13,11 +13,11 @@ from pathlib import Path
 
 import duckdb
 
+from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
+from assay.decide.state.node_setup import NodeSetup, make_setup_entry
+from assay.ledger.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, ROW_GROUP_ROWS
 from assay.ledger.store import Ledger
-from assay.lifecycle.assets.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.lifecycle.assets.node_setup import NodeSetup, make_setup_entry
 from assay.model.ledger_entry import LedgerEntry
-from assay.results.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, ROW_GROUP_ROWS
 
 FIRST_AT = datetime(2026, 1, 1, 2, tzinfo=UTC)
 PLACES = (("gpu", 8, 24), ("hca", 8, 8), ("nvme", 4, 6), ("", 1, 20))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from assay.trends.peers.measurement_tables import TrendFiles
-from assay.trends.peers.trend_answer import answer_trends
+from assay.decide.trends.measurement_tables import TrendFiles
+from assay.decide.trends.trend_answer import answer_trends
 from bench.measurement import Measurement
 from bench.trend_judge import Judgement, Series, add_judgements, judge_warnings
 from bench.trend_methods import (

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.controller.context import ControllerContext
-from assay.controller.reconcile_loop import ReconcileLoop
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.reconcile_loop import ReconcileLoop
 from assay.model.entries.machine_entries import MachineSeenEntry
-from assay.model.provisioning.seen_machine import SeenMachine
+from assay.model.specs.seen_machine import SeenMachine
 from bench.big_fleet import make, node_name, pool_name
 from bench.measurement import Measurement
 from bench.programs import ASSAY

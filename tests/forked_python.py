@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NoReturn
 from _pytest.assertion.rewrite import AssertionRewritingHook
 from execnet.gateway_io import popen_bootstrapline
 
-from assay.harness.parent_process import PARENT_PID_VARIABLE
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
 
 CLONE_PARENT = 0x8000  # linux/sched.h
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
@@ -36,8 +36,8 @@ NODE_SHELL = "assay.lab.node.shell"
 XDIST_WORKER = popen_bootstrapline
 """What a worker of xdist is started to run, given with `-u -c`."""
 IMPORTED_ANEW = {
-    "pytest": "assay.harness.plugin",
-    XDIST_WORKER: "assay.harness.plugin",
+    "pytest": "assay.validate.plugin",
+    XDIST_WORKER: "assay.validate.plugin",
     NODE_SHELL: NODE_SHELL,
 }
 """What says so when it had been imported before it is run, but for imports by pytest itself."""

@@ -13,17 +13,17 @@ from typing import Any
 import requests
 from forked_assay import lend_spawner
 
-from assay.actions.action import ActionContext, EffectIntent
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.home import choose_context
-from assay.lab.nvml.stub_build import build_stub
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.adapters.bmc.bmc_client import open_fleet_bmc
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.home import choose_context
+from assay.lab.node.stub_build import build_stub
 from assay.lab.process_control import build_world, start_lab, stop_lab
 from assay.lab.scheduler_adapter import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.observe.evidence_store import EvidenceStore
-from assay.redfish.bmc_client import open_fleet_bmc
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)

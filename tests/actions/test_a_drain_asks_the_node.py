@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from lab_room import Room, wish
 
-from assay.actions import drain, drain_now
-from assay.actions.action import EffectVerification
-from assay.actions.gpu_occupancy import GpuOccupancy
+from assay.act.actions import drain, drain_now
+from assay.act.actions.action import EffectVerification
+from assay.act.remedies.gpu_occupancy import GpuOccupancy
 
 NODE = "n0009"
 WORD = EffectVerification(True, "no customer job is left")

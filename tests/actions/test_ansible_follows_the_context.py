@@ -21,7 +21,7 @@ import pytest
 import yaml
 from lab_room import Room, lab_room, lay_out, wish
 
-from assay.actions import reboot
+from assay.act.actions import reboot
 from assay.lab.process_control import start_lab, stop_lab
 
 NODE, OTHER = "n0004", "n0005"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.actions.action import ActionContext
-from assay.actions.boot_image_choice import choose_boot_image
-from assay.controller.context import ControllerContext
-from assay.controller.ingest.boot_requests import BootingMachine, answer_machine
-from assay.controller.ingest.machine_sightings import MachineSightings
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions.action import ActionContext
+from assay.act.boot.boot_image_choice import choose_boot_image
+from assay.act.boot.boot_requests import BootingMachine, answer_machine
+from assay.act.boot.boot_script import BootOrder
+from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.loop.context import ControllerContext
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.entries.entry_content import EntryContent
@@ -26,11 +27,10 @@ from assay.model.entries.rollout_entries import (
 )
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
-from assay.model.provisioning.image_spec import Image
 from assay.model.reading import value
+from assay.model.specs.image_spec import Image
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.provisioning.boot_script import BootOrder
 
 NODE, OTHER = "n0001", "n0002"
 BEFORE, AFTER = "a" * 40, "b" * 40

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from firmware_files import make_pldm
 
-from assay.actions.firmware.component_image import find_image
-from assay.fleet.home import find_home
+from assay.act.remedies.component_image import find_image
+from assay.declare.home import find_home
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.lab_firmware_image import make_image, read_image_header
@@ -84,7 +84,7 @@ def test_a_file_is_fetched_once_and_keeps_its_vendors_name(tmp_path: Path, monke
         asked.append(url)
         return [IMAGE]
 
-    monkeypatch.setattr("assay.provisioning.image_store._read_source", read)
+    monkeypatch.setattr("assay.act.boot.image_store._read_source", read)
     one = bundle({**FILE, "url": "https://vendor.site/a/b?x=1"})
     for _ in range(2):
         file, _ = push(tmp_path, one)

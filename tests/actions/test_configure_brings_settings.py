@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from lab_room import Room, wish
 
-from assay.actions import reboot, zap
-from assay.actions.configuration import find_configuration_mismatches
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions import reboot, zap
+from assay.act.remedies.configuration import find_configuration_mismatches
+from assay.declare.fleet_loader import load_fleet
 
 INSTALL = ("-e", "fabric_manager_install='apt-get install --yes nvidia-fabricmanager-570=570.172.08'")
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from lab_room import REPOSITORY, Room, lab_room, lay_out, wish
 
-from assay.actions import zap
-from assay.actions.firmware.firmware_stages import list_stages
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions import zap
+from assay.act.remedies.firmware_stages import list_stages
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
 
@@ -111,7 +111,7 @@ def test_a_playbook_of_a_site_may_list_components(kinds: Room) -> None:
 
 def _zap(room: Room, node: str, playbook: str = "zap.yml", **variables: Any) -> str:
     """Run a playbook. Return the error that it ends with, "" without one."""
-    from assay.actions.ansible_playbook import run_playbook
+    from assay.act.remedies.ansible_playbook import run_playbook
 
     try:
         run_playbook(room.context(), wish("zap", node), playbook, variables)

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import pytest
 
-from assay.actions.settings import host_settings_read_back
-from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
-from assay.fleet.fleet_loader import load_fleet
-from assay.model.configuration.setting_mismatch import SettingMismatch
+from assay.act.remedies import host_settings_read_back
+from assay.act.remedies.host_settings_read_back import HostSettingsReadBack
+from assay.declare.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.specs.node.node_spec import HostSpec
+from assay.model.specs.node.setting_mismatch import SettingMismatch
 
 ROOT = Path(__file__).parents[2]
 STARTING = SettingMismatch("host.services.chrony", "active", "activating")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from lab_room import Room, wish
 
-from assay.actions import configure
-from assay.actions.action import EffectIntent
+from assay.act.actions import configure
+from assay.act.actions.action import EffectIntent
 from assay.model.errors import AssayError
 
 NODE = "n0004"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.actions.firmware.redfish_update_service import RedfishFirmwareUpdater
+from assay.act.remedies.redfish_update_service import RedfishFirmwareUpdater
+from assay.adapters.bmc.bmc_client import BmcClient
 from assay.model.specs.firmware_bundle import FirmwareComponent
-from assay.redfish.bmc_client import BmcClient
 
 NAMED = [{"Message": "done", "MessageArgs": ["HGX_BMC_0", "1.2"]}]
 TASK = {"@odata.id": "/t/1", "TaskState": "Completed", "StartTime": "2026-11-21T10:00:00Z", "Messages": NAMED}

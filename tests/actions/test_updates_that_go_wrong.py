@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.actions.firmware.bmc_updates import FirmwareUpdateStatus
-from assay.actions.firmware.firmware_stages import FirmwareStage, list_stages
-from assay.actions.firmware.firmware_update import FirmwareUpdateRun, StageResult
+from assay.act.remedies.bmc_updates import FirmwareUpdateStatus
+from assay.act.remedies.firmware_stages import FirmwareStage, list_stages
+from assay.act.remedies.firmware_update import FirmwareUpdateRun, StageResult
 from assay.model.errors import AssayError
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.actions.polling import wait_until
+from assay.act.actions.polling import wait_until
+from assay.adapters.bmc.errors import BmcLoginRefused, BmcUnreachable
 from assay.model.errors import AssayError
-from assay.redfish.errors import BmcLoginRefused, BmcUnreachable
 
 
 def looks(*answers: object):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.actions.wiping.drive_readings import DriveReading
-from assay.actions.wiping.wipe_record import fold_wipe, make_wipe_entry
-from assay.actions.wiping.wipe_verdict import find_obstacle, judge_order, list_keeping_users, list_release_commands
+from assay.act.remedies.drive_readings import DriveReading
+from assay.act.remedies.wipe_record import fold_wipe, make_wipe_entry
+from assay.act.remedies.wipe_verdict import find_obstacle, judge_order, list_keeping_users, list_release_commands
 from assay.model.entries.wipe_entries import WipeMissedEntry, WipeOrderedEntry
 from assay.model.specs.node.drive_wipe import WIPE_METHODS, WipeSpec
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from lab_room import Room, wish
 
-from assay.actions import cordon, drain, drain_now, uncordon
-from assay.actions.action import ACTION_NAMES, load_action
+from assay.act.actions import cordon, drain, drain_now, uncordon
+from assay.act.actions.action import ACTION_NAMES, load_action
+from assay.adapters.scheduler_adapter import load_scheduler_adapter
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 NODE = "n0008"
 

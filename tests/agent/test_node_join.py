@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.agent import node_join
-from assay.agent.node_join import list_files, write_secret
+from assay.node.agent import node_join
+from assay.node.agent.node_join import list_files, write_secret
 
 KUBERNETES = {
     "api_server": "https://api.example:6443",
@@ -59,7 +59,7 @@ def test_a_clock_of_1970_is_named_where_a_certificate_is_not_trusted(monkeypatch
 def test_a_plan_that_is_none_is_said_so(tmp_path: Path, plan: str) -> None:
     (tmp_path / "etc/assay").mkdir(parents=True)
     (tmp_path / "etc/assay/joins.json").write_text(plan)
-    command = [sys.executable, "-m", "assay.agent.node_join", "--root", str(tmp_path)]
+    command = [sys.executable, "-m", "assay.node.agent.node_join", "--root", str(tmp_path)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert done.stderr.startswith("assay join: cannot ask: ")
@@ -67,7 +67,9 @@ def test_a_plan_that_is_none_is_said_so(tmp_path: Path, plan: str) -> None:
 
 def test_the_packed_program_runs_alone(tmp_path: Path) -> None:
     packed = tmp_path / "assay-join.pyz"
-    subprocess.run([sys.executable, "-m", "assay.agent.pack", "--join", str(packed)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "assay.node.agent.pack", "--join", str(packed)], check=True, capture_output=True
+    )
     done = subprocess.run(
         [sys.executable, "-I", str(packed), "--root", str(tmp_path)], check=False, capture_output=True, text=True
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.agent.pack import ENTRY
 from assay.model.specs.intake_limits import ConnectionLimits
-from assay.probe.pack import build_pack, find_needed_modules
-from assay.web.server import SPARE_FILES
+from assay.node.agent.pack import ENTRY
+from assay.node.probe.pack import build_pack, find_needed_modules
+from assay.tell.server.server import SPARE_FILES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "assay-agent.service"
@@ -22,7 +22,9 @@ CONTAINER_NEEDS = {"name", "image", "command", "args", "env", "resources", "secu
 
 
 def options() -> set[str]:
-    said = subprocess.run([sys.executable, "-m", "assay.agent", "--help"], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "assay.node.agent", "--help"], capture_output=True, text=True, check=True
+    )
     return {word.strip("[]()|") for word in said.stdout.split() if word.strip("[](|").startswith("--")}
 
 
@@ -41,9 +43,9 @@ def test_the_one_file_is_small_and_runs_alone(file):
 
 def test_the_one_file_carries_the_probe_and_nothing_of_the_controller(file):
     modules = find_needed_modules(ENTRY)
-    assert "assay.probe.__main__" in modules
+    assert "assay.node.probe.__main__" in modules
     assert {name.split(".")[1] for name in modules if "." in name} <= {"agent", "probe", "model"}
-    command = [sys.executable, "-m", "assay.probe", "--root", "/nowhere"]
+    command = [sys.executable, "-m", "assay.node.probe", "--root", "/nowhere"]
     said = subprocess.run(command, env={"PYTHONPATH": str(file)}, capture_output=True, text=True, check=True)
     assert said.stdout.startswith('{"probe"')
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from assay.agent.controller_connection import ControllerConnection, ControllerUnreachable
 from assay.model.errors import AssayError
-from assay.web.server_certificate import ListenConfig, make_tls_context
+from assay.node.agent.controller_connection import ControllerConnection, ControllerUnreachable
+from assay.tell.server.server_certificate import ListenConfig, make_tls_context
 
 
 def test_a_file_of_certificates_that_is_not_there_or_holds_none_is_named(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.redfish.session import RedfishSession
+from assay.adapters.bmc.session import RedfishSession
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is no part of the package
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.results.store.reader import StoredRun
+from assay.ledger.runs.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package

@@ -17,11 +17,11 @@ from forked_python import ForkedAssay
 from lab_room import Room, lab_room, lay_out, wish
 from reserved_ports import reserve_ports
 
-from assay.actions import netboot
-from assay.actions.action import EffectIntent
-from assay.lab.real_start.linux_image import build_image
-from assay.lab.real_start.qemu_machine import HOST
-from assay.provisioning.boot_attempts import BOOT_KINDS, BootAttempt, fold_attempts
+from assay.act.actions import netboot
+from assay.act.actions.action import EffectIntent
+from assay.act.boot.boot_attempts import BOOT_KINDS, BootAttempt, fold_attempts
+from assay.lab.linux_image import build_image
+from assay.lab.qemu_machine import HOST
 
 IMAGE = {"vmlinuz": b"the kernel of a test\n" * 1000, "initrd.gz": b"its first files\n" * 1000}
 RATE = 60.0

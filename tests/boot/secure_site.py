@@ -18,18 +18,12 @@ import yaml
 from boot_room import BootServer, lay_out_boot
 from reserved_ports import reserve_ports
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.boot.boot_attempts import BootAttempt, fold_attempts, make_stage_entry, make_started_entry, name_attempt
+from assay.act.boot.join_tokens import hash_token
+from assay.act.boot.node_data import make_join_plan, make_node_boot
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.provisioning.boot_attempts import (
-    BootAttempt,
-    fold_attempts,
-    make_stage_entry,
-    make_started_entry,
-    name_attempt,
-)
-from assay.provisioning.cloud_init.node_data import make_join_plan, make_node_boot
-from assay.provisioning.identity.join_tokens import hash_token
 
 AGENT_TOKEN, SLURM_KEY = "the-agents-own-token-41", "the-key-of-the-cluster-77"
 
@@ -107,7 +101,7 @@ class SecureSite:
 
 def join(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the node's own program, with what a node has: the standard library."""
-    command = [sys.executable, "-m", "assay.agent.node_join", "--root", str(folder), "--wait", "5"]
+    command = [sys.executable, "-m", "assay.node.agent.node_join", "--root", str(folder), "--wait", "5"]
     return subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=120, env=environment | dict(os.environ)
     )

@@ -7,8 +7,8 @@ import hashlib
 import pytest
 from boot_room import BootRoom
 
-from assay.actions import netboot
-from assay.provisioning.boot_attempts import BootAttempt
+from assay.act.actions import netboot
+from assay.act.boot.boot_attempts import BootAttempt
 
 
 def test_a_machine_boots_from_the_declared_image_and_proves_it(boot: BootRoom) -> None:
@@ -54,7 +54,7 @@ def test_a_controller_that_died_after_the_power_cycle_follows_the_same_start(boo
 
 def start_and_die(boot: BootRoom, intent) -> BootAttempt:
     """Do what a controller does until its machine has started, and nothing more."""
-    from assay.actions.network_boot import NetworkBoot
+    from assay.act.boot.network_boot import NetworkBoot
 
     context = boot.room.context()
     provisioning, image = context.fleet.provisioning_of(intent.node), context.fleet.image_of(intent.node)

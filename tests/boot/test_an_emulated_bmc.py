@@ -12,16 +12,16 @@ from boot_room import BootServer, lay_out_boot, serve_real_image
 from lab_room import wish
 from reserved_ports import reserve_ports
 
-from assay.actions import netboot
-from assay.actions.action import ActionContext, EffectIntent
-from assay.fleet.fleet_loader import load_fleet
-from assay.lab.real_start.linux_image import find_obstacle
-from assay.lab.real_start.qemu_machine import HOST
+from assay.act.actions import netboot
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.act.boot.boot_attempts import BOOT_KINDS, fold_attempts
+from assay.declare.fleet_loader import load_fleet
+from assay.lab.linux_image import find_obstacle
+from assay.lab.qemu_machine import HOST
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.observe.evidence_store import EvidenceStore
-from assay.provisioning.boot_attempts import BOOT_KINDS, fold_attempts
 
 SHORT = {
     "pxe": 3,

@@ -12,8 +12,8 @@ import yaml
 from boot_room import PATIENT, BootRoom, open_boot_room
 from lab_room import wish
 
-from assay.actions import netboot, powercycle, reboot, zap
-from assay.actions.network_boot import read_running_boot
+from assay.act.actions import netboot, powercycle, reboot, zap
+from assay.act.boot.network_boot import read_running_boot
 
 OLD = "root=/dev/md0 ro iommu=pt pci=realloc=off numa_balancing=disable assay.image=gpu-node-2026.09:2026.09:01234567"
 

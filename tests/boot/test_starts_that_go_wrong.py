@@ -16,13 +16,13 @@ from boot_room import IMAGE, PATIENCE_S, BootRoom, BootServer, open_boot_room
 from lab_room import REPOSITORY
 from reserved_ports import reserve_ports
 
-from assay.actions import netboot
-from assay.controller.context import ControllerContext
-from assay.controller.ingest.boot_requests import BootingMachine, answer_machine
-from assay.controller.ingest.machine_sightings import MachineSightings
+from assay.act.actions import netboot
+from assay.act.boot.boot_requests import BootingMachine, answer_machine
+from assay.act.boot.boot_script import BootOrder
+from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.loop.context import ControllerContext
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
-from assay.provisioning.boot_script import BootOrder
 
 HASTY = {
     "pxe": 12,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay.burnin.node_plan import make_node_plan
-from assay.model.load.burn_in_spec import BurnIn
-from assay.probe.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
-from assay.probe.burnin.phases import find_phase, is_swung_low, time_to_edge, time_with_load
-from assay.probe.burnin.supervisor import Supervisor
-from assay.probe.node_access import NodeRoot
+from assay.model.specs.burn_in_spec import BurnIn
+from assay.node.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
+from assay.node.burnin.phases import find_phase, is_swung_low, time_to_edge, time_with_load
+from assay.node.burnin.supervisor import Supervisor
+from assay.node.probe.node_access import NodeRoot
+from assay.validate.active.node_plan import make_node_plan
 
 PLAN: dict[str, Any] = {
     "id": "one",

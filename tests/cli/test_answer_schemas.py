@@ -17,9 +17,9 @@ from jsonschema import Draft202012Validator
 from judged_answers import find_command, find_shape
 from typer.testing import CliRunner
 
-from assay.cli.answers.answer_schemas import format_answer_schema
-from assay.cli.answers.registry import ANSWERS, find_file_name
 from assay.cli.app import app
+from assay.cli.verbs.answer_schemas import format_answer_schema
+from assay.cli.verbs.registry import ANSWERS, find_file_name
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # tools/ is no part of the package
 

@@ -13,14 +13,13 @@ from judged_answers import JUDGED, judge_answer
 from person import Person
 from typer.testing import CliRunner
 
+from assay.act.loop.reconcile_pass import PassReport
 from assay.cli.app import app
-from assay.cli.verbs.declare import upgrade
-from assay.cli.verbs.operate import reconcile
-from assay.controller.reconcile_pass import PassReport
+from assay.cli.verbs import reconcile, upgrade
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.entries.ticket_entries import TicketOpenedEntry
 from assay.model.ticket import Ticket, TicketPlace
-from assay.results.report.report_builder import ReportPages
+from assay.tell.report.report_builder import ReportPages
 
 TAMPERING = "DROP TRIGGER entry_no_update; UPDATE entry SET at = replace(at, '2026', '2025') WHERE seq = 2"
 BECAUSE = ("--reason", "bisecting a kernel bug")
@@ -104,7 +103,7 @@ def test_an_upgrade_that_was_broken_off_tells_its_conflicts(capsys: pytest.Captu
 
 def test_a_report_tells_where_its_pages_are(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = ReportPages(Path("reports/index.html"), Path("reports/allure"), [])
-    monkeypatch.setattr("assay.results.report.report_builder.build_reports", lambda *_: pages)
+    monkeypatch.setattr("assay.tell.report.report_builder.build_reports", lambda *_: pages)
     assert ask(ann, "report") == (
         0,
         {"overview": "reports/index.html", "allure": "reports/allure", "context": "fleet"},

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.scheduler_preflight import ask_schedulers
-from assay.cli.verbs.declare.check import check_app
-from assay.fleet.fleet_loader import load_fleet
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.cli.verbs.check import check_app
+from assay.cli.verbs.scheduler_preflight import ask_schedulers
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.starter.new_repository import create_repository
 from assay.model.node import Node
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.starter.new_repository import create_repository
 
 sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
 import kube_discovery

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from assay.cli import collectives_inputs
-from assay.cli.verbs.validation.collectives import collectives_app
+from assay.adapters.no_scheduler import NoScheduler
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.cli.verbs import collectives_inputs
+from assay.cli.verbs.collectives import collectives_app
 from assay.model.errors import AssayError
-from assay.schedulers.no_scheduler import NoScheduler
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 ROOT = Path(__file__).parents[2]
 JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli import machine_needs
-from assay.cli.verbs.declare.doctor import doctor_app
-from assay.fleet.secret_lookup import forget_command_answers
+from assay.cli.verbs import machine_needs
+from assay.cli.verbs.doctor import doctor_app
+from assay.declare.secret_lookup import forget_command_answers
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 SECRET = "CANARY:of-a-bmc"

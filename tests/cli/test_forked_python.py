@@ -12,10 +12,10 @@ from subprocess import PIPE
 import pytest
 from forked_python import IMPORTER_VARIABLE, NODE_SHELL, SYS_CLONE, XDIST_WORKER, ForkingPopen, is_forked
 
-from assay.harness.parent_process import PARENT_PID_VARIABLE
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
 
 SHELL = [sys.executable, "-m", NODE_SHELL]
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "assay.harness.plugin"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "assay.validate.plugin"]
 SCRIPT = [sys.executable, str(Path(__file__).parent / "script_that_says_what_it_is.py")]
 WORKER = [sys.executable, "-u", "-c", XDIST_WORKER]
 PASSES, WAITS = "def test_it(): print('said')", "import time\ndef test_it(): time.sleep(600)"

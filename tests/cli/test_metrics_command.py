@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.cli.verbs.operate import reconcile
+from assay.cli.verbs import reconcile
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.ledger.store import Ledger
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
 from assay.model.errors import AssayError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validation.results import results_app
+from assay.cli.verbs.results import results_app
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.writer import OutcomeWriter
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 HEAT = "suites/production/test_heat.py::test_heat"

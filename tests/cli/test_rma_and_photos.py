@@ -9,13 +9,13 @@ from hashlib import sha256
 
 import pytest
 
-from assay.actions import dossier
-from assay.actions.action import EffectIntent
-from assay.actions.rma.dossier_zip import read_zip
-from assay.controller.context import ControllerContext
-from assay.controller.effects.effect_journal import derive_effect_id, make_intent_entry
-from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.assets.asset_history import describe_returned_part, find_returned_parts
+from assay.act.actions import dossier
+from assay.act.actions.action import EffectIntent
+from assay.act.effects.effect_journal import derive_effect_id, make_intent_entry
+from assay.act.loop.context import ControllerContext
+from assay.act.remedies.dossier_zip import read_zip
+from assay.decide.state.asset_history import describe_returned_part, find_returned_parts
+from assay.declare.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.cli.verbs.declare.show import show_app
+from assay.cli.verbs.show import show_app
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 LARGE = "kind: NodeSpec\nname: large\nextends: small\nfans: 4\nlimits:\n  gpu_temperature: {value: 80}\n"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from assay.decide.state.node_state_projection import project_node_states
 from assay.ledger.location import read_all_entries
-from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.ledger_entry import LedgerEntry
 
 AT = "2026-11-21T12:00:00+00:00"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from assay.act.loop.sync_reading import ExpectedChecks
 from assay.cli.app import app
-from assay.controller.sync_reading import ExpectedChecks
-from assay.fleet.fleet_loader import load_fleet
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.repository_check import check_repository
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.repository_check import check_repository
 from assay.model.decision import Decision, DecisionCause
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.timestamps import format_time

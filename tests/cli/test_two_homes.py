@@ -16,9 +16,9 @@ from subprocess import CompletedProcess
 import pytest
 from forked_assay import run_assay
 
-from assay.fleet.cache.fleet_cache import load_cached_fleet
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.home import CONTEXT_VARIABLE, Home, choose_context, find_home
+from assay.declare.fleet_cache import load_cached_fleet
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home
 from assay.ledger.errors import LedgerError
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError

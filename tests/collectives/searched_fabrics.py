@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
-from assay.collectives.fabric_map import FabricMap, FabricNode
-from assay.collectives.group_results import GroupResult, GroupRound
-from assay.collectives.matchings import PairRound
-from assay.collectives.pair_results import PairResult
-from assay.collectives.search import CollectiveSearch
-from assay.collectives.staged_search import SearchResults, StagedSearch
+from assay.validate.collectives.fabric_map import FabricMap, FabricNode
+from assay.validate.collectives.group_results import GroupResult, GroupRound
+from assay.validate.collectives.matchings import PairRound
+from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.search import CollectiveSearch
+from assay.validate.collectives.staged_search import SearchResults, StagedSearch
 
 NOW_AND_THEN = 0.7
 

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 from searched_fabrics import fabric_of, play
 
-from assay.collectives.fabric_map import FabricMap
-from assay.collectives.pair_results import parse_result
-from assay.collectives.report import CollectivesReport, build_report
-from assay.collectives.runner import cpu_workload
-from assay.collectives.runner.result_file import ResultFile, SearchHeader
-from assay.collectives.runner.search_run import run_search
-from assay.collectives.runner.workload_runners import (
+from assay.validate.collectives import cpu_workload
+from assay.validate.collectives.fabric_map import FabricMap
+from assay.validate.collectives.pair_results import parse_result
+from assay.validate.collectives.report import CollectivesReport, build_report
+from assay.validate.collectives.result_file import ResultFile, SearchHeader
+from assay.validate.collectives.search import CollectiveSearch
+from assay.validate.collectives.search_run import run_search
+from assay.validate.collectives.staged_report import build_staged_report
+from assay.validate.collectives.staged_search import SearchResults, StagedSearch
+from assay.validate.collectives.workload_runners import (
     RunLimits,
     choose_stages,
     make_cpu_workload,
     make_runners,
     make_speed_rule,
 )
-from assay.collectives.search import CollectiveSearch
-from assay.collectives.staged_report import build_staged_report
-from assay.collectives.staged_search import SearchResults, StagedSearch
 
 RAILS = 4
 SYMPTOMS = {"slow": "slow", "hung": "hung", "dead": "died", "wrong": "wrong"}
@@ -143,11 +143,11 @@ def test_a_fault_is_planted_where_it_is_told(text: str, nodes: str, rail: int | 
 
 
 def test_every_shipped_workload_fills_in_all_its_words() -> None:
-    from assay.collectives.group_results import GroupRound
-    from assay.collectives.matchings import PairRound
-    from assay.collectives.runner.pair_command import CommandTemplate
-    from assay.collectives.runner.tasks import list_tasks
-    from assay.fleet.fleet_loader import load_fleet
+    from assay.declare.fleet_loader import load_fleet
+    from assay.validate.collectives.group_results import GroupRound
+    from assay.validate.collectives.matchings import PairRound
+    from assay.validate.collectives.pair_command import CommandTemplate
+    from assay.validate.collectives.tasks import list_tasks
 
     tasks = {
         "pair": list_tasks(PairRound("M1", (("n1", "n2"),)), [3])[0],

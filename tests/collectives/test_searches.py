@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from searched_fabrics import fabric_of, play
 
-from assay.collectives.explanation import explain
-from assay.collectives.fabric_map import FabricMap, FabricPart
-from assay.collectives.judging import PairObservation, SpeedRule
-from assay.collectives.pair_results import PairResult
-from assay.collectives.report import CollectivesReport, build_report
-from assay.collectives.report_text import format_report
-from assay.collectives.search import CollectiveSearch
+from assay.cli.verbs.report_text import format_report
+from assay.validate.collectives.explanation import explain
+from assay.validate.collectives.fabric_map import FabricMap, FabricPart
+from assay.validate.collectives.judging import PairObservation, SpeedRule
+from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.report import CollectivesReport, build_report
+from assay.validate.collectives.search import CollectiveSearch
 
 FAULTS = ("slow", "hung", "dead", "wrong")
 

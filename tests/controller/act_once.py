@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from assay.actions.action import EffectIntent, load_action
-from assay.controller.context import ControllerContext
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import derive_effect_id, journal_intent
-from assay.controller.effects.pending_effect_runner import run_effects
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions.action import EffectIntent, load_action
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects.effect_journal import derive_effect_id, journal_intent
+from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.loop.context import ControllerContext
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.leases_and_locks import hold_controller_lock
 from assay.ledger.store import Ledger

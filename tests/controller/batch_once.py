@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
@@ -20,7 +21,6 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MOMENTS = ("before the intents", "after the intents", "half-way", "after the order", "after the ends")

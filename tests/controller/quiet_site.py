@@ -8,20 +8,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_outcomes import list_declared_outcomes
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import FaultObservation
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.validate.runs.declared_outcomes import list_declared_outcomes
 
 FLEET = replace(load_fleet(Path(__file__).parents[2]), is_lab=True)
 NODES = sorted(FLEET.nodes, key=lambda name: (FLEET.nodes[name].pool != "h100-a", name))

@@ -12,28 +12,28 @@ from typing import Any
 from quiet_site import Far, Hands
 from signed_fleet import ROLLOUT_POLICY, SignedFleet
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.plan_revisions import load_plan_revisions
-from assay.controller.reconcile_pass import record_decisions
-from assay.controller.rollouts.commit_adoption import take_up_fleet
-from assay.controller.ticket_updates import update_tickets
-from assay.fabric.topology.node_cables import digest_node_cables
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.spec_values_read_by_checks import JudgingHashes
-from assay.harness.selection.declared_outcomes import list_declared_outcomes
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.plan_revisions import load_plan_revisions
+from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.rollouts.commit_adoption import take_up_fleet
+from assay.act.tickets.ticket_updates import update_tickets
+from assay.decide.plan.change_plan import make_change_plan
+from assay.decide.plan.current_fleet_state import FleetFacts
+from assay.decide.plan.plan_content import PlanContent
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.spec_values_read_by_checks import JudgingHashes
+from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.store import Ledger
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
-from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
 from assay.model.evidence import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.plan.change_plan import make_change_plan
-from assay.plan.current_fleet_state import FleetFacts
-from assay.plan.review.plan_content import PlanContent
+from assay.validate.runs.declared_outcomes import list_declared_outcomes
 
 POLICY = f"""{ROLLOUT_POLICY}
 limits: {{pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}}

@@ -15,15 +15,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.controller.context import ControllerContext
-from assay.controller.effects import dbos_workflows
-from assay.controller.effects import pending_effect_runner as acting
-from assay.controller.rack_leases import hold_rack_assignment
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.effects import dbos_workflows
+from assay.act.effects import pending_effect_runner as acting
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.rack_leases import hold_rack_assignment
+from assay.decide.state.node_state_projection import project_node_states
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.leases_and_locks import NodeLeaseHolder
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet
 from assay.model.node import Node

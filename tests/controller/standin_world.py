@@ -9,14 +9,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.adapters.scheduler_adapter import load_scheduler_adapter
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 sys.path.append(str(Path(__file__).parents[1]))  # this is a program too
 from trusted import trusted_policies
@@ -88,8 +88,8 @@ def replace_tell(ctx: ActionContext, tell) -> ActionContext:
 
 def main(home: Path, hang: str) -> None:
     """Take up what was left, or carry the effect e1."""
-    from assay.controller.effects import dbos_workflows
-    from assay.controller.effects.workflow_queues import QueueLimits, format_queue_name
+    from assay.act.effects import dbos_workflows
+    from assay.act.effects.workflow_queues import QueueLimits, format_queue_name
 
     dbos_workflows.load_action = lambda name: Switch(home, hang=hang, dark=hang == "dark")
     ctx = context(home)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quiet_site import NODES, Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.reconcile_pass import record_decisions
-from assay.controller.ticket_updates import update_tickets
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.tickets.ticket_updates import update_tickets
 
 
 def test_a_wave_is_one_ticket_with_its_cause_and_not_one_for_each_node(site: Site):

@@ -8,14 +8,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from recorded_fabric import COMPUTE
 
-from assay.controller.cabling_pictures import draw_cabling_tickets
-from assay.controller.context import ControllerContext
-from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
-from assay.fabric.comparison.compare import compare_cabling
+from assay.act.loop.context import ControllerContext
+from assay.act.tickets.cabling_pictures import draw_cabling_tickets
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.readers.format_detection import read_topology
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.observe.evidence_store import EvidenceStore

@@ -13,14 +13,14 @@ import pytest
 from ledger.forks import Forked
 from quiet_site import FLEET, NODES, Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.ingest import fault_recording
-from assay.controller.ingest.fault_recording import record_agent_faults
-from assay.controller.rack_leases import LeasedRackAssignment
-from assay.controller.reconcile_pass import record_decisions
+from assay.act.ingest import fault_recording
+from assay.act.ingest.fault_recording import record_agent_faults
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.rack_leases import LeasedRackAssignment
+from assay.act.loop.reconcile_pass import record_decisions
+from assay.adapters.scheduler_adapter import SchedulerNodeStatus
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
-from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
 ONE, OTHER = NODES[:2]
 PATIENCE_S = 60.0

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from batch_once import FileScheduler, declared, desk_of, moved
 
-from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.controller.context import ControllerContext
-from assay.controller.effects import dbos_workflows
-from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.controller.effects.pending_effect_runner import run_effects
-from assay.controller.effects.workflow_queues import keep_engine_running
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.effects import dbos_workflows
+from assay.act.effects.effect_journal import EFFECT_KINDS
+from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.effects.workflow_queues import keep_engine_running
+from assay.act.loop.context import ControllerContext
 from assay.model.node import Node
 from assay.model.specs.policy_sections import EffectConcurrency
 

@@ -13,17 +13,11 @@ import pytest
 import standin_world as world
 from batch_once import FileScheduler, desk_of, moved
 
-from assay.actions.action import (
-    ACTION_NAMES,
-    ActionContext,
-    EffectIntent,
-    UnfinishedAction,
-    load_action,
-)
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.cordon_batch import STATUS_VERIFIERS
-from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
-from assay.controller.effects.pending_effect_runner import run_effects
+from assay.act.actions.action import ACTION_NAMES, ActionContext, EffectIntent, UnfinishedAction, load_action
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects.cordon_batch import STATUS_VERIFIERS
+from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
+from assay.act.effects.pending_effect_runner import run_effects
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.specs.policy_sections import EffectRetryPolicy
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import standin_world as world
 
-from assay.actions.action import EffectIntent
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
+from assay.act.actions.action import EffectIntent
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
 from assay.ledger.store import Ledger
 
 WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")

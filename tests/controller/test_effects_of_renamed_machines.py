@@ -9,11 +9,11 @@ import pytest
 from standin_world import Switch
 from test_machines_and_their_names import OLD, site, with_nodes  # noqa: F401 — a fixture
 
-from assay.actions.action import EffectIntent
-from assay.controller.cache.node_state_and_outcome_cache import read_node_states
-from assay.controller.effects import dbos_workflows, effect_journal, pending_effect_runner
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.enrollment import enroll_nodes
+from assay.act.actions.action import EffectIntent
+from assay.act.effects import dbos_workflows, effect_journal, pending_effect_runner
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.loop.enrollment import enroll_nodes
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 

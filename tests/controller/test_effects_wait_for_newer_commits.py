@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import standin_world as world
 
-from assay.actions.action import ActionContext, EffectIntent
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
 
 ZAP = EffectIntent("e1", "zap", "n1", "d1", "a merge")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from quiet_site import FLEET, NODES
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.lifecycle.decisions.decide import decide
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.decide.moves.decide import decide
 from assay.model.specs.trust_rules import TrustRules
 
 NODE = NODES[0]

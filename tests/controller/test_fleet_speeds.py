@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from assay.controller.ingest.fleet_speeds import read_fleet_speeds
+from assay.act.ingest.fleet_speeds import read_fleet_speeds
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from quiet_site import Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.ingest.burn_ins import BurnInFollower
+from assay.act.ingest.burn_ins import BurnInFollower
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.model.entries.burn_in_entries import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.node import Node

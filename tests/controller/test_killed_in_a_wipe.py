@@ -15,9 +15,9 @@ import pytest
 from act_once import desk_of
 from lab_room import Room, lab_room
 
-from assay.controller.effects.effect_journal import EFFECT_KINDS
+from assay.act.effects.effect_journal import EFFECT_KINDS
+from assay.decide.state import decision_and_fault_entries
 from assay.lab.faults.injection import inject_fault
-from assay.lifecycle import decision_and_fault_entries
 from assay.model.entries.wipe_entries import WipeOrderedEntry, WipeProvedEntry
 from assay.model.ledger_entry import LedgerEntry
 

@@ -16,8 +16,8 @@ import pytest
 from act_once import desk_of
 from lab_room import Room, lab_room
 
-from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.lifecycle import decision_and_fault_entries
+from assay.act.effects.effect_journal import EFFECT_KINDS
+from assay.decide.state import decision_and_fault_entries
 from assay.model.ledger_entry import LedgerEntry
 
 SCRIPT = Path(__file__).parent / "act_once.py"

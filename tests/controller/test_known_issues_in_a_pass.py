@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.decide.moves.decide import decide
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.decision_and_fault_entries import make_fault_entries
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.decision_and_fault_entries import make_fault_entries
-from assay.lifecycle.decisions.decide import decide
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
 ROOT = Path(__file__).parents[2]
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from quiet_site import FLEET, Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.enrollment import enroll_nodes
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.enrollment import enroll_nodes
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import ServiceImport

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from batch_once import MOMENTS, FileScheduler, desk_of, moved
 
-from assay.controller.context import ControllerContext
-from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.controller.effects.pending_effect_runner import run_effects
-from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
+from assay.act.effects.effect_journal import EFFECT_KINDS
+from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.loop.context import ControllerContext
+from assay.adapters.scheduler_adapter import SchedulerNodeStatus
 
 
 def said(desk: ControllerContext) -> Counter[str]:

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Far, Site
 
-from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.effects import dbos_workflows
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import EFFECT_KINDS, derive_effect_id, journal_intent
-from assay.controller.effects.pending_effect_runner import run_effects
-from assay.controller.effects.workflow_queues import keep_engine_running
-from assay.controller.reconcile_pass import record_decisions
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.effects import dbos_workflows
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects.effect_journal import EFFECT_KINDS, derive_effect_id, journal_intent
+from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.effects.workflow_queues import keep_engine_running
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import record_decisions
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.errors import AssayError
 
 ONE, OTHER = NODES[0], NODES[4]

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.enrollment import enroll_nodes
-from assay.controller.ingest import node_and_fabric_collection as looking
-from assay.controller.ingest.silent_nodes import record_silence
-from assay.controller.reconcile_pass import observe_nodes, record_decisions
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.suite_verification.must_fail_recordings import read_check_recording
+from assay.act.ingest import node_and_fabric_collection as looking
+from assay.act.ingest.silent_nodes import record_silence
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.enrollment import enroll_nodes
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import observe_nodes, record_decisions
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore
+from assay.validate.must_fail_recordings import read_check_recording
 
 ROOT = Path(__file__).parents[2]
 WELL = read_check_recording(ROOT / "suites" / "recordings", "hgx-h100")["channels"]

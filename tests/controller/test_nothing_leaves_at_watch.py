@@ -12,30 +12,28 @@ from typing import Any, get_args
 import pytest
 from quiet_site import FLEET, NODES, Site
 
-from assay.actions.action import EffectIntent, EffectVerification
-from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
-from assay.controller.bmc_takeovers import take_over
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects import pending_effect_runner as runner
-from assay.controller.ingest import boot_requests
-from assay.controller.ingest import node_and_fabric_collection as collection
-from assay.controller.ingest.boot_requests import BootingMachine, BootRefusal, answer_machine
-from assay.controller.ingest.burn_ins import BurnInFollower
-from assay.controller.joins import join_secrets
-from assay.controller.orders.trust_orders import refuse_watched_move
-from assay.controller.schedules import idle_verification
-from assay.controller.schedules.idle_node_selection import find_exclusion
-from assay.lifecycle.node_state_projection import project_node_states
+from assay.act.actions.action import EffectIntent, EffectVerification
+from assay.act.boot import boot_requests, join_secrets
+from assay.act.boot.boot_requests import BootingMachine, BootRefusal, answer_machine
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects import pending_effect_runner as runner
+from assay.act.ingest import node_and_fabric_collection as collection
+from assay.act.ingest.bmc_takeovers import take_over
+from assay.act.ingest.burn_ins import BurnInFollower
+from assay.act.orders.trust_orders import refuse_watched_move
+from assay.act.schedules import idle_verification
+from assay.act.schedules.idle_node_selection import find_exclusion
+from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.cli.verbs.slurm_hooks import build_hook_config
+from assay.decide.state.node_state_projection import project_node_states
 from assay.model.decision import ActionName, Decision, DecisionCause
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
-from assay.model.specs.customers.notice_rules import NoticeRules
+from assay.model.specs.notice_rules import NoticeRules
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import QUIET_ACTIONS, TrustRules
-from assay.notices import customer_teller
-from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
-from assay.tickets import ticket_delivery
+from assay.tell.messages import customer_teller, ticket_delivery
 
 NODE = NODES[0]
 OUTWARD = [action for action in get_args(ActionName) if action not in QUIET_ACTIONS]
@@ -48,18 +46,18 @@ REACHES_OUT = {
 """What reaches out when it is called. The adapters, actions and the lab behind them are called by nobody else."""
 ROOMS_BEHIND = ("schedulers", "actions", "lab", "probe", "redfish", "observe", "agent", "load", "provisioning")
 GATED = {
-    "controller/effects/cordon_batch.py": "the runner asks before it batches",
-    "controller/schedules/idle_verification.py": "find_exclusion, and uncordons only at act",
-    "controller/schedules/idle_load.py": "find_exclusion",
-    "controller/ingest/node_and_fabric_collection.py": "loads no watched node",
-    "controller/ingest/burn_ins.py": "starts no burn-in again",
-    "controller/ingest/boot_requests.py": "refuses the start",
-    "controller/joins/join_secrets.py": "refuses the secret",
-    "controller/bmc_takeovers.py": "refuses",
-    "notices/scheduler_notices.py": "the teller drops watched nodes",
-    "tickets/ticket_delivery.py": "tickets of watched nodes stay here",
-    "tickets/digests/digest_delivery.py": "gets its tickets from ticket_delivery",
-    "cli/verbs/evidence/observe.py": "refuses --active",
+    "act/effects/cordon_batch.py": "the runner asks before it batches",
+    "act/schedules/idle_verification.py": "find_exclusion, and uncordons only at act",
+    "act/schedules/idle_load.py": "find_exclusion",
+    "act/ingest/node_and_fabric_collection.py": "loads no watched node",
+    "act/ingest/burn_ins.py": "starts no burn-in again",
+    "act/boot/boot_requests.py": "refuses the start",
+    "act/boot/join_secrets.py": "refuses the secret",
+    "act/ingest/bmc_takeovers.py": "refuses",
+    "tell/messages/scheduler_notices.py": "the teller drops watched nodes",
+    "tell/messages/ticket_delivery.py": "tickets of watched nodes stay here",
+    "tell/messages/digest_delivery.py": "gets its tickets from ticket_delivery",
+    "cli/verbs/observe.py": "refuses --active",
 }
 
 
@@ -200,8 +198,8 @@ def test_tests_load_no_node(site, monkeypatch, fleet, loaded):
 @pytest.mark.parametrize(("fleet", "asked"), [(WATCH, []), (ACT, ["start"])])
 def test_a_burn_in_is_not_started_again(site, monkeypatch, fleet, asked):
     done: list[str] = []
-    monkeypatch.setattr("assay.controller.ingest.burn_ins.ask_burn_in", lambda _, what, *__, **___: done.append(what))
-    monkeypatch.setattr("assay.controller.ingest.burn_ins.make_plan_for", lambda *_, **__: {})
+    monkeypatch.setattr("assay.act.ingest.burn_ins.ask_burn_in", lambda _, what, *__, **___: done.append(what))
+    monkeypatch.setattr("assay.act.ingest.burn_ins.make_plan_for", lambda *_, **__: {})
     record = SimpleNamespace(hours_done=1.0, held_hours=0.0, id="b", log="", line=0)
     follower = SimpleNamespace(
         record=record, spec=None, node=FLEET.nodes[NODE], transports=None, context=replace(site.desk, fleet=fleet)

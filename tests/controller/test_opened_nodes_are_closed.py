@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Far, Site
 
-from assay.controller import reconcile_pass
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.effects import effect_journal
-from assay.controller.rack_leases import RackAssignment
-from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.controller.ticket_updates import update_tickets
-from assay.lifecycle.entry_messages import format_entries
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.act.effects import effect_journal
+from assay.act.loop import reconcile_pass
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.rack_leases import RackAssignment
+from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.act.tickets.ticket_updates import update_tickets
+from assay.adapters.no_scheduler import NoScheduler
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.decide.state.entry_messages import format_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
-from assay.schedulers.no_scheduler import NoScheduler
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
-from assay.views.node.node_explanation import build_decision_chain
-from assay.views.node.node_status import node_status_as_json
+from assay.tell.views.node_explanation import build_decision_chain
+from assay.tell.views.node_status import node_status_as_json
 
 ONE = NODES[0]
 

@@ -9,14 +9,14 @@ import pytest
 from quiet_site import FLEET, NODES
 from test_nothing_leaves_at_watch import ACT, NODE, Recorder, decided
 
-from assay.actions.action import EffectIntent
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.effects import pending_effect_runner as runner
-from assay.controller.effects.trust_gate import hold_outlived_orders, must_wait_for_trust
-from assay.controller.reconcile_pass import record_decisions
-from assay.controller.trust_tickets import make_trust_tickets
+from assay.act.actions.action import EffectIntent
+from assay.act.effects import pending_effect_runner as runner
+from assay.act.effects.trust_gate import hold_outlived_orders, must_wait_for_trust
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.tickets.trust_tickets import make_trust_tickets
+from assay.decide.moves.decide import decide
 from assay.ledger.store import Ledger
-from assay.lifecycle.decisions.decide import decide
 from assay.model.decision import DecisionCause
 from assay.model.entries.asset_entries import PartsSeenEntry
 from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import event
 
-from assay.controller.context import ControllerContext
-from assay.controller.ingest.part_replacements import record_parts
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.ingest.part_replacements import record_parts
+from assay.act.loop.context import ControllerContext
+from assay.decide.state.node_state_projection import project_node_states
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry

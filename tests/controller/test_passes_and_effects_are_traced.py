@@ -13,12 +13,12 @@ import pytest
 import standin_world as world
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from assay.actions.action import ActionContext, EffectIntent
-from assay.controller import tracing
-from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import journal_intent
-from assay.controller.pass_log import records_pass
-from assay.model.texts.secret_redaction import register_secret
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects.effect_journal import journal_intent
+from assay.act.loop import tracing
+from assay.act.loop.pass_log import records_pass
+from assay.model.text.secret_redaction import register_secret
 
 INTENT = EffectIntent("e1", "reboot", "n0001", "d1", "because")
 SECRET = "hunter2-hunter2"

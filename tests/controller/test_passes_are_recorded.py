@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import standin_world as world
 
-from assay.actions.action import ActionContext
-from assay.controller.pass_log import FILE_NAME, PASS_EDGES, read_passes, records_pass
+from assay.act.actions.action import ActionContext
+from assay.act.loop.pass_log import FILE_NAME, PASS_EDGES, read_passes, records_pass
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections import Counter
 
 from rolling_fleet import RollingFleet
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.fleet_reload import CurrentContext, FleetReloader
-from assay.controller.rack_leases import WHOLE_FLEET
-from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.fleet_reload import CurrentContext, FleetReloader
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.rack_leases import WHOLE_FLEET
+from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
+from assay.declare.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
 
 

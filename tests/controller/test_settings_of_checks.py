@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.controller.cache.settings_of_checks import SettingsOfChecks
-from assay.fabric.topology.node_cables import digest_node_cables
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.spec_values_read_by_checks import JudgingHashes
-from assay.model.configuration.declared_settings import SETTING_ROLES
+from assay.act.loop.settings_of_checks import SettingsOfChecks
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.spec_values_read_by_checks import JudgingHashes
+from assay.fabric.design.node_cables import digest_node_cables
+from assay.model.specs.node.declared_settings import SETTING_ROLES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from quiet_site import FLEET, START, Site
 
-from assay.controller.sync_reading import ExpectedChecks, read_sync
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
-from assay.lifecycle.node_state_projection import project_node_states
-from assay.lifecycle.sync.sync_report import NodeSync, SyncReport
+from assay.act.loop.sync_reading import ExpectedChecks, read_sync
+from assay.decide.drift.sync_report import NodeSync, SyncReport
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
+from assay.decide.state.node_state_projection import project_node_states
 from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import CheckVerdict, Outcome, SuiteRun

@@ -16,24 +16,24 @@ from typing import Any
 
 import pytest
 
-from assay.controller import reconcile_loop as looping
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.fleet_reload import FleetReloader
-from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
-from assay.controller.rack_leases import hold_rack_assignment
-from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.ingest.silent_nodes import list_sources, open_last_seen
+from assay.act.loop import reconcile_loop as looping
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_reload import FleetReloader
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.rack_leases import hold_rack_assignment
+from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.state import decision_and_fault_entries
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
 from assay.model.cordon_ownership import prefix_reason
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
 ROOT = Path(__file__).parents[2]
 NODE = "n0003"

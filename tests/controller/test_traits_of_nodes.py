@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.cache.fault_wave_traits import FaultWaveTraits
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fault_wave_traits import FaultWaveTraits
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from share_once import desk_of
 
-from assay.controller.effects.effect_journal import EFFECT_KINDS
+from assay.act.effects.effect_journal import EFFECT_KINDS
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from quiet_site import FLEET, NODES, Site
 
-from assay.cli.render.explanation_tree import build_explanation_tree
-from assay.cli.verbs.operate.status import describe_unknown_jobs
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.cache.unknown_jobs import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
-from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.views.node.node_status import node_status_as_json
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.act.loop.unknown_jobs import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
+from assay.cli.verbs.explanation_tree import build_explanation_tree
+from assay.cli.verbs.status import describe_unknown_jobs
+from assay.tell.views.node_status import node_status_as_json
 
 sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
 from kube_make import node as make_node
@@ -23,8 +23,8 @@ from kube_make import pod
 from kube_rights import MANIFEST, rights_of
 from kube_server import Asked, KubeFake, Refusal
 
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 ONE, TWO, THREE = NODES[:3]
 SILENT = "slurmctld does not answer"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.background_worker import FAILURE_BACKOFF, BackgroundWorker, FailureLog, IntervalThrottle
-from assay.controller.schedules.poll_schedule import (
+from assay.act.loop.background_worker import FAILURE_BACKOFF, BackgroundWorker, FailureLog, IntervalThrottle
+from assay.act.schedules.poll_schedule import (
     MAX_SLICES,
     MIN_SLICE_NODES,
     PollSchedule,
@@ -19,7 +19,7 @@ from assay.controller.schedules.poll_schedule import (
     find_unscheduled_fabrics,
     read_poll_intervals,
 )
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.specs.policy_sections import LifecycleState, PhaseRequirement
 

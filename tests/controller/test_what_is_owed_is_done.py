@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.context import ControllerContext
-from assay.controller.effects import effect_journal
-from assay.controller.effects import pending_effect_runner as acting
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.effects import effect_journal
+from assay.act.effects import pending_effect_runner as acting
+from assay.act.loop.context import ControllerContext
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus, load_scheduler_adapter
+from assay.decide.state import decision_and_fault_entries as lines
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.leases_and_locks import hold_controller_lock
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries as lines
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, load_scheduler_adapter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NODE = "n0003"

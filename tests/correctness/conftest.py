@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.correctness.unit_results import LoadRun, read_load_run
 from assay.model.reading import value
+from assay.validate.active.unit_results import LoadRun, read_load_run
 
 H100 = "NVIDIA H100 80GB HBM3"
 KEY = {"engine": "jax 0.10.2", "backend": "cuda", "driver": "580.95.05", "runtime": "CUDA 13.0", "program": "ab" * 32}

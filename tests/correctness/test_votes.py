@@ -11,9 +11,9 @@ from correctness.conftest import H100, make_branch, make_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.correctness.run_verdict import RunVerdict, judge_run
-from assay.correctness.unit_results import LoadRun, UnreadableRun, read_load_run
 from assay.model.reading import failed, value
+from assay.validate.active.run_verdict import RunVerdict, judge_run
+from assay.validate.active.unit_results import LoadRun, UnreadableRun, read_load_run
 
 TRAY = ("NVIDIA GB200",) * 4
 

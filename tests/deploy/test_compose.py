@@ -13,8 +13,8 @@ from click import Command
 from manifests import DEPLOY
 from typer.main import get_command
 
-from assay.cli.verbs.evidence.serve import serve_app
-from assay.cli.verbs.operate.reconcile import reconcile_app
+from assay.cli.verbs.reconcile import reconcile_app
+from assay.cli.verbs.serve import serve_app
 from assay.ledger.location import locate_ledger
 
 FILE = DEPLOY / "compose.yaml"

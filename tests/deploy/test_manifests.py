@@ -12,8 +12,8 @@ import pytest
 import yaml
 from manifests import DEPLOY, PLAIN, WHOLE, list_containers, list_pods, read_objects
 
-from assay.cli.verbs.evidence.serve import serve
-from assay.cli.verbs.operate.reconcile import reconcile
+from assay.cli.verbs.reconcile import reconcile
+from assay.cli.verbs.serve import serve
 
 OBJECTS = read_objects(WHOLE.read_text())
 PRIVILEGED = {"assay-agent", "assay-spare"}

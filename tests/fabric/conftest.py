@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.fabric.design.design_compiler import CompiledTopology, compile_topology
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.node_settings import make_node_settings
 
 sys.path.insert(0, str(Path(__file__).parent))

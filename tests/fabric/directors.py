@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.fabric.design.design_compiler import compile_topology
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 HOSTS, LEAVES = 4, ("dir-L1a", "dir-L1b", "dir-L2a", "dir-L2b")
 SPINES = ("dir-S1", "dir-S2")

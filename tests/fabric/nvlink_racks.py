@@ -5,10 +5,10 @@ import random
 import zlib
 from pathlib import Path
 
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.fabric.design.design_compiler import compile_topology
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 DESIGN = {
     "kind": "FabricDesign", "name": "rack-07", "rate": "2xXDR",

@@ -5,8 +5,8 @@ from dataclasses import replace
 from fat_trees import in_reach
 from superpods import fleet_of
 
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.fabric.design.design_compiler import compile_topology
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 
 def row(tier, count, planes):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 RAILS, POD = 8, 32
 

@@ -6,7 +6,7 @@ from fat_trees import Mischief, as_built, edge, fat_trees, in_reach
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.ibnetdiscover import parse
 from assay.lab.fabric.ibnetdiscover import format_net_file

@@ -4,8 +4,8 @@ import pytest
 from fat_trees import as_built, fat_tree, in_reach
 from random_mixes import RandomMix
 
-from assay.fabric.comparison import diff_explanation
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare import diff_explanation
+from assay.fabric.compare.compare import compare_cabling
 
 
 def edges(cables):

@@ -5,7 +5,7 @@ from fat_trees import as_built, edge, fat_tree, in_reach
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
 
 RAILS = 4
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 
 def seen(plan, cables, problems=(), extra=()) -> FabricDiscovery:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.fabric.topology import topology_cache as keeping
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fabric.topology.topology_cache import load_topology
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.design import topology_cache as keeping
+from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.topology_cache import load_topology
 from assay.model.errors import AssayError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -122,10 +122,10 @@ def test_another_program_compiles_anew(repository, monkeypatch):
 @pytest.mark.parametrize(
     "module",
     [
-        "fabric/topology/design_compiler.py",
+        "fabric/design/design_compiler.py",
         "fabric/lazy_discovery.py",
-        "model/fabric/fat_tree_wiring_and_numbering.py",
-        "fleet/spec_reader.py",
+        "model/specs/fabric/fat_tree_wiring_and_numbering.py",
+        "declare/spec_reader.py",
     ],
 )
 def test_a_changed_module_of_the_compiler_changes_the_cache_key(repository, monkeypatch, tmp_path_factory, module):
@@ -144,8 +144,8 @@ def test_a_changed_module_of_the_compiler_changes_the_cache_key(repository, monk
 
 def test_the_compiler_imports_nothing_that_the_cache_key_leaves_out():
     code = (
-        "import sys, assay.fleet.fleet_loader, assay.fabric.topology.explicit_cabling;"
-        "import assay.fabric.topology.design_compiler;"
+        "import sys, assay.declare.fleet_loader, assay.fabric.design.explicit_cabling;"
+        "import assay.fabric.design.design_compiler;"
         "print(*{name.split('.')[1] for name in sys.modules if name.startswith('assay.')})"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -7,7 +7,7 @@ import lzma
 import pytest
 from log_spellings.carriers import COMPRESSIONS, ENCODINGS
 
-from assay.cli.fabric.dump_file import read_dump
+from assay.cli.verbs.dump_file import read_dump
 from assay.model.errors import AssayError
 
 TEXT = '[1]\t"H-00a0"[1]\t# "größe"\n'
@@ -45,7 +45,7 @@ def test_a_packed_file_that_is_cut_or_damaged_is_refused(tmp_path, packing):
 
 
 def test_a_small_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.model.texts.packed_text.MAX_TEXT_BYTES", 2**20)
+    monkeypatch.setattr("assay.model.text.packed_text.MAX_TEXT_BYTES", 2**20)
     (tmp_path / "bomb").write_bytes(gzip.compress(b"#" * 2**21))
     with pytest.raises(AssayError, match="it holds more than 1 MiB"):
         read_dump(tmp_path / "bomb")

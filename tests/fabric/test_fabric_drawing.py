@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from fat_trees import as_built, fat_tree, in_reach
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.fabric_drawing import draw_fabric
 from assay.fabric.fabric_picture import FabricPicture
 

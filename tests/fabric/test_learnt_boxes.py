@@ -7,18 +7,18 @@ import pytest
 import yaml
 from fat_trees import as_built, fat_tree, in_reach
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.declare.starter.shipped_specs import find_adapter_names
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.drafts.box_recognition import find_box_chips
-from assay.fabric.drafts.design_draft import draft_from_discovery
-from assay.fabric.drafts.host_recognition import find_hosts
-from assay.fabric.drafts.judged_design import judge_discovery
-from assay.fabric.drafts.rule_draft import draft_rules
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fabric.ports_and_cables import PortId
+from assay.fabric.learn.box_recognition import find_box_chips
+from assay.fabric.learn.design_draft import draft_from_discovery
+from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.judged_design import judge_discovery
+from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
-from assay.starter.shipped_specs import find_adapter_names
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 

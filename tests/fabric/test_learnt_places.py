@@ -9,16 +9,16 @@ from fat_trees import as_built, fat_tree, fat_trees, in_reach
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.declare.starter.shipped_specs import find_adapter_names
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
-from assay.fabric.drafts.judged_design import judge_discovery
-from assay.fabric.drafts.node_places import assign_places, find_down_ports
-from assay.fabric.drafts.rule_draft import draft_rules
-from assay.model.fabric.ports_and_cables import PortId
+from assay.fabric.learn.host_recognition import find_hosts, list_inventory_adapters
+from assay.fabric.learn.judged_design import judge_discovery
+from assay.fabric.learn.node_places import assign_places, find_down_ports
+from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.starter.shipped_specs import find_adapter_names
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 NAMES = find_adapter_names(None)

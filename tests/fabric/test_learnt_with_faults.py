@@ -9,18 +9,18 @@ from fat_trees import as_built, fat_tree, in_reach
 from plane_trees import announced, plane_tree
 from test_rules_with_adapter_ports import twin_tree
 
-from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
-from assay.fabric.comparison.compare import compare_cabling
+from assay.declare.starter.shipped_specs import find_adapter_names
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice
-from assay.fabric.drafts.host_recognition import find_hosts
-from assay.fabric.drafts.judged_design import judge_discovery
-from assay.fabric.drafts.pattern_exceptions import describe_exceptions
-from assay.fabric.drafts.rule_draft import draft_rules
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fabric.ports_and_cables import PortId
+from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.judged_design import judge_discovery
+from assay.fabric.learn.pattern_exceptions import describe_exceptions
+from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
-from assay.starter.shipped_specs import find_adapter_names
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 SHAPE = {"units": 2, "nodes": 8, "rails": 4, "spines": 4}

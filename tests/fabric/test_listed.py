@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from recorded_fabric import COMPUTE
 
-from assay.fabric.comparison.port_diff import RowDiff, diff_rows
+from assay.fabric.compare.port_diff import RowDiff, diff_rows
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.ibnetdiscover import _line_by_line, parse
 

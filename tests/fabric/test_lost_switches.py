@@ -6,9 +6,9 @@ from fat_trees import as_built, edge, fat_tree, fat_trees, in_reach
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
-from assay.fabric.topology.compiled_topology import CompiledTopology
 
 
 def cables_of(plan, *names):

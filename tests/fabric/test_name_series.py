@@ -9,14 +9,14 @@ from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.declare.starter.shipped_specs import find_adapter_names
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice
-from assay.fabric.drafts.host_recognition import find_hosts
-from assay.fabric.drafts.judged_design import judge_discovery
-from assay.fabric.drafts.name_series import find_misplaced, find_name_series, guess_name
-from assay.fabric.drafts.rule_draft import draft_rules
+from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.judged_design import judge_discovery
+from assay.fabric.learn.name_series import find_misplaced, find_name_series, guess_name
+from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
-from assay.starter.shipped_specs import find_adapter_names
 
 NAMES = find_adapter_names(None)
 DOWN = range(1, 33)

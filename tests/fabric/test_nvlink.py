@@ -6,14 +6,14 @@ import pytest
 from nvlink_racks import ASICS, DESIGN, GPUS, dump, make_nodes, topology
 from pydantic import ValidationError
 
-from assay.fabric.comparison.common_causes import group_by_common_cause
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.common_causes import group_by_common_cause
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.failure_impact import assess_failure
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.scan import judge_scan, run_fabric_scan
-from assay.fabric.topology.failure_impact import assess_failure
 from assay.model.errors import AssayError, ConflictError
-from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 
 @pytest.fixture(scope="module")

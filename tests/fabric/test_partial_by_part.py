@@ -6,12 +6,12 @@ import pytest
 from fat_trees import as_built, fat_tree, in_reach
 from random_mixes import RandomMix
 
-from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.comparison.comparison_text import format_comparison
+from assay.cli.verbs.comparison_text import format_comparison
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.compiled_topology import CableTable, CompiledTopology
 from assay.fabric.discovery import DiscoveredCable
 from assay.fabric.readers.format_detection import read_topology
-from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
 from assay.lab.fabric.ibnetdiscover import format_net_file
 
 PROMPT = "admin@ufm-1:~$ ls\n"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from assay.fabric.health.partition_keys import describe_pkey_differences
-from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 ALL = {"pkey": "0x7fff", "membership": "limited"}
 SOME = {"pkey": "0x0012", "membership": "full", "nodes": ["n1..n2"]}

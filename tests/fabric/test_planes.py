@@ -5,12 +5,12 @@ from random import Random
 import pytest
 from fat_trees import as_built, in_reach
 
-from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fabric.topology.failure_impact import assess_failure
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.failure_impact import assess_failure
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 PLANES, LEAVES, SPINES, NODES, PAIR = range(1, 5), 2, 2, 4, 2
 

@@ -7,13 +7,13 @@ from fat_trees import RATE, as_built, fat_tree, in_reach, renamed
 from random_mixes import RandomMix
 from test_any_mix import applied
 
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.comparison.port_guids import resolve_designed_adapters
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.port_guids import resolve_designed_adapters
+from assay.fabric.design.compiled_topology import CableTable, CompiledTopology
+from assay.fabric.design.designed_device import DesignedDevice
 from assay.fabric.discovery import DiscoveredDevice
 from assay.fabric.readers.format_detection import read_topology
-from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
-from assay.fabric.topology.designed_device import DesignedDevice
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 
 def shift(seen):

@@ -4,8 +4,8 @@ from fat_trees import as_built, edge, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.comparison.repair_cost import SEVERITIES
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.repair_cost import SEVERITIES
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
 
 UPLINKS = 8

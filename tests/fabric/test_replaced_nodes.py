@@ -7,9 +7,9 @@ from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 RAILS = 3
 

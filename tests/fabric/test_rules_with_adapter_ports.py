@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from superpods import fleet_of, row
 
-from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.drafts.fat_tree_inference import NoPattern
-from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
-from assay.fabric.drafts.judged_design import judge_discovery
-from assay.fabric.drafts.rule_draft import draft_rules
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fabric.ports_and_cables import PortId
+from assay.declare.starter.shipped_specs import find_adapter_names
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.learn.fat_tree_inference import NoPattern
+from assay.fabric.learn.host_recognition import find_hosts, list_inventory_adapters
+from assay.fabric.learn.judged_design import judge_discovery
+from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
-from assay.starter.shipped_specs import find_adapter_names
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 BY_ADAPTER = ["0/1", "0/2", "1/1", "1/2"]

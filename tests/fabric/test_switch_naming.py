@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from superpods import row, superpod
 from test_judged_design import grown, judge
 
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.drafts.rule_draft import draft_rules
-from assay.fabric.drafts.switch_naming import infer_name_pattern
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fabric.switch_names import fill_pattern, parse_switch_position
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.learn.rule_draft import draft_rules
+from assay.fabric.learn.switch_naming import infer_name_pattern
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.switch_names import fill_pattern, parse_switch_position
 
 LEAVES = [{"unit": unit, "rail": rail, "index": 4 * unit + rail - 3} for unit in range(1, 13) for rail in range(4)]
 SPINES = [

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from fat_trees import as_built, fat_tree, in_reach, renamed
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice, PortFacts
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 
 @pytest.fixture(scope="module")

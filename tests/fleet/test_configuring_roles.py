@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.playbooks.configuring_roles import list_configuring_roles
-from assay.fleet.repository_tree import WorkingFolder
-from assay.model.configuration.declared_settings import SETTING_ROLES
+from assay.declare.repository.configuring_roles import list_configuring_roles
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.model.specs.node.declared_settings import SETTING_ROLES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def test_this_repository_brings_every_setting():
     named = list_configuring_roles(WorkingFolder(REPOSITORY))
     assert {entry.role for entry in SETTING_ROLES.values()} <= named
-    roles = REPOSITORY / "playbooks/collections/ansible_collections/assay/fleet/roles"
+    roles = REPOSITORY / "playbooks/collections/ansible_collections/assay/declare/roles"
     assert {path.name for path in roles.iterdir()} == {*named, "declared", "drive_wipe"}, (
         "the action wipe has a role and a playbook of its own"
     )

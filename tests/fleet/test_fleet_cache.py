@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.fleet import fleet_loader
-from assay.fleet.cache import cache_file_format, cached_nodes, cached_specs, fleet_cache
-from assay.fleet.cache.fleet_cache import load_cached_fleet
-from assay.fleet.fleet_assembly import GroupedSpecs
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare import cache_file_format, cached_nodes, cached_specs, fleet_cache, fleet_loader
+from assay.declare.fleet_assembly import GroupedSpecs
+from assay.declare.fleet_cache import load_cached_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 
 REPOSITORY = Path(__file__).parents[2]

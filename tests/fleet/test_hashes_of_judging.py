@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.topology.node_cables import digest_node_cables
-from assay.fleet.fleet_loader import build_fleet, read_draft
-from assay.fleet.spec_values_read_by_checks import JudgingHashes, read_check_inputs
-from assay.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
-from assay.plan.check_reruns import StaleCheckFinder
-from assay.plan.fleet_revision import FleetRevision
-from assay.plan.spec_pair_comparison import compare_spec_pairs, spec_pair_key
+from assay.decide.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
+from assay.decide.plan.check_reruns import StaleCheckFinder
+from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.spec_pair_comparison import compare_spec_pairs, spec_pair_key
+from assay.declare.fleet_loader import build_fleet, read_draft
+from assay.declare.spec_values_read_by_checks import JudgingHashes, read_check_inputs
+from assay.fabric.design.node_cables import digest_node_cables
 
 ROOT = Path(__file__).parents[2]
 SPEC, DESIGN, NODE = "specs/nodes/hgx-h100.yaml", "specs/fabrics/compute.yaml", "n0001"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.ansible_inventory.group_variables import AnsibleInventory, merge_variables
-from assay.fleet.ansible_inventory.inventory_reader import open_disk_source, read_inventory
+from assay.declare.group_variables import AnsibleInventory, merge_variables
+from assay.declare.inventory_reader import open_disk_source, read_inventory
 
 LAYERED = {
     "inventory/a.yml": """

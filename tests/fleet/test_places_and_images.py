@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from cases.case import BUNDLE, FABRIC, NODE, POOL, pool
 
-from assay.fleet.repository_check import list_problems
-from assay.fleet.rules.firmware_bundles import hash_artifact
+from assay.declare.repository_check import list_problems
+from assay.declare.rules.firmware_bundles import hash_artifact
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 3\n"

@@ -18,11 +18,11 @@ import jsonschema
 import pytest
 import yaml
 
-from assay.fleet.ansible_inventory.inventory_reader import open_disk_source, read_inventory
-from assay.fleet.json_schemas import build_schemas, to_kebab_case
-from assay.fleet.repository_tree import WorkingFolder
-from assay.fleet.spec_reader import RefusedSpec, read_specs
-from assay.fleet.yaml_document import ParseCache, YamlDocument, parse_yaml
+from assay.declare.inventory_reader import open_disk_source, read_inventory
+from assay.declare.json_schemas import build_schemas, to_kebab_case
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.spec_reader import RefusedSpec, read_specs
+from assay.declare.yaml_document import ParseCache, YamlDocument, parse_yaml
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from assay.cli.verbs.declare.show import show_app
-from assay.fleet.repository_check import check_repository, list_problems
-from assay.fleet.rules.secrets_and_signers import FIX
-from assay.fleet.secret_detection import (
+from assay.cli.verbs.show import show_app
+from assay.declare.repository_check import check_repository, list_problems
+from assay.declare.rules.secrets_and_signers import FIX
+from assay.declare.secret_detection import (
     SECRET_SHAPES,
     SecretHint,
     SecretShape,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from cases.transports_schedulers_monitoring import both, with_variables
 
-from assay.fleet.repository_check import list_problems
-from assay.fleet.rules import transports_schedulers_monitoring
+from assay.declare.repository_check import list_problems
+from assay.declare.rules import transports_schedulers_monitoring
 
 KUBERNETES = "kubernetes: {context: hall1}"
 

@@ -11,12 +11,12 @@ from cases.firmware_bundles import SHA256, TWO
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.repository_check import list_problems
-from assay.fleet.repository_tree import WorkingFolder
-from assay.fleet.spec_inheritance import list_merged_entries, merge_specs
-from assay.fleet.spec_reader import UNSHARED_KINDS, read_specs
-from assay.fleet.yaml_document import ParseCache, YamlDocument, parse_yaml
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository_check import list_problems
+from assay.declare.spec_inheritance import list_merged_entries, merge_specs
+from assay.declare.spec_reader import UNSHARED_KINDS, read_specs
+from assay.declare.yaml_document import ParseCache, YamlDocument, parse_yaml
 
 ROOT = Path(__file__).parents[2]
 Write = Callable[[Mapping[str, "str | None"]], Path]

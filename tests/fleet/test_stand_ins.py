@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.repository_check import STAND_IN_CODE, check_repository
-from assay.fleet.stand_ins import find_placeholder, find_placeholders, refuse_node, refuse_spec
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.repository_check import STAND_IN_CODE, check_repository
+from assay.declare.stand_ins import find_placeholder, find_placeholders, refuse_node, refuse_spec
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 

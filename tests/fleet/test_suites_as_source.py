@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.repository_tree import WorkingFolder
-from assay.fleet.suite_source import parse_suites
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.suite_source import parse_suites
 
 SUITE = '''
 """A suite."""

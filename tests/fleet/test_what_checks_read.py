@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.repository_tree import WorkingFolder
-from assay.fleet.spec_values_read_by_checks import CheckInputs, LimitBound, read_check_inputs
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.spec_values_read_by_checks import CheckInputs, LimitBound, read_check_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 

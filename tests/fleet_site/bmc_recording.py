@@ -18,11 +18,11 @@ from uuid import NAMESPACE_DNS, uuid5
 
 import requests
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.starter.new_repository import create_repository
 from assay.lab.bmc.tls_server import VirtualBmcs
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
-from assay.starter.new_repository import create_repository
 
 FILE = Path(__file__).parent / "recordings" / "bmc.json"
 NODE, CREDENTIALS = "n0001", "assay:once"

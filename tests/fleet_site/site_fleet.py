@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from assay.starter.new_repository import create_repository
+from assay.declare.starter.new_repository import create_repository
 from fleet_site.bmc_recording import DOMAIN
 from fleet_site.rehearsed_site import BMC_VARIABLE, SitePlaces
 

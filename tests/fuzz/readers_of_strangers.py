@@ -46,14 +46,14 @@ def recordings() -> Read:
 
 def logs() -> Read:
     from assay.cli.surrounding_fleet import load_surrounding_catalog
-    from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+    from assay.decide.faults.log_file_faults import LogFaultCollector
     from assay.model.errors import AssayError
     from assay.observe.logs.log_reader import LogReader
 
     catalog = load_surrounding_catalog(ROOT)
 
     def read(content: bytes) -> None:
-        from assay.cli.verbs.evidence.faults import collect_log_faults
+        from assay.cli.verbs.faults import collect_log_faults
 
         log, stream = (
             LogReader(io.BytesIO(content).read, catalog.kernel_log_matcher, NOW, "here"),
@@ -68,7 +68,7 @@ def logs() -> Read:
 
 def event_texts() -> Read:
     from assay.model.log_message import LineTally
-    from assay.observe.logs.event_texts.event_text_reader import read_event_text
+    from assay.observe.logs.event_text_reader import read_event_text
 
     return lambda content: _keepable(list(read_event_text(content.decode(errors="replace").splitlines(), LineTally())))
 
@@ -96,19 +96,19 @@ def log_lines() -> Read:
 
 
 def kmsg() -> Read:
-    from assay.probe.kernel_log import parse_kernel_record
+    from assay.node.probe.kernel_log import parse_kernel_record
 
     return parse_kernel_record
 
 
 def nvidia_smi() -> Read:
-    from assay.probe.gpu.nvidia_smi import parse_nvidia_smi
+    from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
 
     return lambda content: _keepable(parse_nvidia_smi(content))
 
 
 def load_tools() -> Read:
-    from assay.probe.load_tools import (
+    from assay.node.load_tools import (
         dcgm_diag,
         dcgm_mndiag,
         fio_verify,
@@ -120,7 +120,7 @@ def load_tools() -> Read:
         stressapptest,
         tensor_gemm,
     )
-    from assay.probe.load_tools.tool_call import ToolOutput
+    from assay.node.load_tools.tool_call import ToolOutput
 
     parsers = (
         dcgm_diag.parse_dcgm_diag,
@@ -156,9 +156,9 @@ def fabric() -> Read:
 
 
 def alerts() -> Read:
+    from assay.adapters.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
     from assay.model.errors import AssayError
     from assay.model.specs.monitoring import AlertMapping
-    from assay.observe.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
 
     rule = {"match": {"xid": "*"}, "fault": "gpu.xid.{xid}", "source": "here"}
     rules = AlertMapping.model_validate(
@@ -174,9 +174,9 @@ def alerts() -> Read:
 
 
 def agents() -> Read:
-    from assay.observe.evidence_from_agents import ClockOffset, build_delivered_evidence
-    from assay.web.batch_validation import BatchRefused
-    from assay.web.batch_validation import parse_batch as read_batch
+    from assay.observe.transports.evidence_from_agents import ClockOffset, build_delivered_evidence
+    from assay.tell.server.batch_validation import BatchRefused
+    from assay.tell.server.batch_validation import parse_batch as read_batch
 
     def read(content: bytes) -> None:
         with contextlib.suppress(BatchRefused):
@@ -189,8 +189,8 @@ def agents() -> Read:
 
 def evidence() -> Read:
     from assay.cli.surrounding_fleet import load_surrounding_catalog
-    from assay.lifecycle.faults.sightings import find_kernel_sightings
     from assay.model.errors import AssayError
+    from assay.model.faults.sightings import find_kernel_sightings
     from assay.observe.evidence_store import _parse
     from assay.observe.unanswered_channels import find_unanswered_branches, iterate_leaves
 
@@ -209,13 +209,13 @@ def evidence() -> Read:
 
 
 def prometheus() -> Read:
-    from assay.fleet.repository_tree import WorkingFolder
-    from assay.fleet.spec_reader import read_specs
+    from assay.adapters.prometheus.metric_readings import ScrapeContext, build_probe_readings
+    from assay.adapters.prometheus.prometheus_client import parse_query_response
+    from assay.adapters.prometheus.xid_gauge import build_xid_lines, build_xid_readings, find_xid_changes
+    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.declare.spec_reader import read_specs
     from assay.model.errors import AssayError
     from assay.model.specs.monitoring import Monitoring
-    from assay.observe.prometheus.metric_readings import ScrapeContext, build_probe_readings
-    from assay.observe.prometheus.prometheus_client import parse_query_response
-    from assay.observe.prometheus.xid_gauge import build_xid_lines, build_xid_readings, find_xid_changes
 
     (exporters,) = (file.spec for file in read_specs(WorkingFolder(ROOT))[0] if isinstance(file.spec, Monitoring))
 
@@ -231,11 +231,11 @@ def prometheus() -> Read:
 
 def redfish() -> Read:
     """Read a whole tree, of which the bytes say what is changed: a property here and there into something odd."""
+    from assay.adapters.bmc.bmc_client import BmcClient
+    from assay.adapters.bmc.credentials import UserPassword
+    from assay.adapters.bmc.quirks import BmcQuirkSet
+    from assay.adapters.bmc.tls_connection import CertificateTrust
     from assay.model.node import Node
-    from assay.redfish.bmc_client import BmcClient
-    from assay.redfish.connection.tls_connection import CertificateTrust
-    from assay.redfish.credentials import UserPassword
-    from assay.redfish.quirks import BmcQuirkSet
 
     whole = json.loads((SAMPLES / "redfish-tree.json").read_text())
 
@@ -297,8 +297,8 @@ FABRIC = (
 
 
 def histories() -> Read:
+    from assay.decide.replay.fault_history import read_history
     from assay.model.errors import AssayError
-    from assay.trends.replay.fault_history import read_history
 
     def read(content: bytes) -> None:
         with contextlib.suppress(AssayError):
@@ -325,7 +325,7 @@ READERS = {
     ),
     "event-texts": Reader(
         event_texts,
-        "assay.observe.logs.event_texts",
+        "assay.observe.logs",
         [
             *("sel.txt", "sel-v.txt", "ipmi-sel.csv", "racadm.txt", "lclog.txt"),
             *("ilo.txt", "ribcl.xml", "hplog.txt"),
@@ -333,11 +333,11 @@ READERS = {
     ),
     "packed-logs": Reader(packed_logs, "assay.observe.logs.log_file", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),
     "log-lines": Reader(log_lines, "assay.observe.logs.line_envelope", ["rfc5424.txt", "cri.txt", "dmesg.txt"]),
-    "kmsg": Reader(kmsg, "assay.probe.kernel_log", ["kmsg.txt"]),
-    "nvidia-smi": Reader(nvidia_smi, "assay.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
+    "kmsg": Reader(kmsg, "assay.node.probe.kernel_log", ["kmsg.txt"]),
+    "nvidia-smi": Reader(nvidia_smi, "assay.node.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
     "load-tools": Reader(
         load_tools,
-        "assay.probe.load_tools",
+        "assay.node.load_tools",
         [
             "../../recordings/load-tools/dcgm-diag.json",
             "../../recordings/load-tools/dcgm-mndiag.json",
@@ -347,12 +347,12 @@ READERS = {
         ],
     ),
     "fabric": Reader(fabric, "assay.fabric", [f"../../fabric/readers/recordings/{name}" for name in FABRIC]),
-    "alerts": Reader(alerts, "assay.observe.prometheus.alert_mapping", ["alerts.json"]),
-    "agents": Reader(agents, "assay.web", ["batch.json"]),
+    "alerts": Reader(alerts, "assay.adapters.prometheus.alert_mapping", ["alerts.json"]),
+    "agents": Reader(agents, "assay.tell.server", ["batch.json"]),
     "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
-    "prometheus": Reader(prometheus, "assay.observe.prometheus.metric_readings", ["prometheus.json"]),
-    "histories": Reader(histories, "assay.trends.replay", ["history.jsonl"]),
-    "redfish": Reader(redfish, "assay.redfish", ["odd-bytes"]),
+    "prometheus": Reader(prometheus, "assay.adapters.prometheus.metric_readings", ["prometheus.json"]),
+    "histories": Reader(histories, "assay.decide.replay", ["history.jsonl"]),
+    "redfish": Reader(redfish, "assay.adapters.bmc", ["odd-bytes"]),
 }
 
 

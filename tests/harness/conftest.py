@@ -13,16 +13,16 @@ from typing import Any
 import duckdb  # noqa: F401 — its extension ends a process that loads it twice, as after pytester's clean-up
 import pytest
 
-import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
-from assay.fleet.cache.fleet_cache import SHARED_PARSE_CACHE
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.yaml_document import ParseCache
-from assay.harness.judging.session_outcome_file import delete_run_file
-from assay.harness.runs.run_validation import RunResult, run_validation
-from assay.harness.suite_verification.must_fail_recordings import read_check_recording
+import assay.validate.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
+from assay.declare.fleet_cache import SHARED_PARSE_CACHE
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.yaml_document import ParseCache
+from assay.ledger.runs.reader import StoredRun
 from assay.model.clock import SystemClock
 from assay.model.outcome import Outcome
-from assay.results.store.reader import StoredRun
+from assay.validate.judging.session_outcome_file import delete_run_file
+from assay.validate.must_fail_recordings import read_check_recording
+from assay.validate.runs.run_validation import RunResult, run_validation
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "suites" / "recordings"
@@ -78,7 +78,7 @@ class Copy:
 
     def again(self, *options: str) -> pytest.RunResult:
         """Run pytest over the suites, going on with what is written already."""
-        fixed = ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "assay.harness.plugin")
+        fixed = ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "assay.validate.plugin")
         return self.pytester.runpytest_inprocess(
             *options, str(self.root / "suites"), *fixed, f"--rootdir={self.root}", f"--assay-store={self.written}"
         )

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from assay.harness.judging.session_outcome_file import delete_run_file
+from assay.validate.judging.session_outcome_file import delete_run_file
 
 pytestmark = pytest.mark.slow(minutes=2)
 pytest_plugins = ["pytester"]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.judging.current_check import CurrentCheck, JudgingNote, locate_note, read_note
-from assay.harness.runs.run_validation import resume_run
+from assay.declare.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
+from assay.validate.judging.current_check import CurrentCheck, JudgingNote, locate_note, read_note
+from assay.validate.runs.run_validation import resume_run
 
 pytest_plugins = ["pytester"]
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.harness.fixtures.evidence_views import EvidenceView
-from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
-from assay.harness.judging.verdict import CheckContext, convert_exception, find_pass_objection, find_phase_verdict
-from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import CheckSubject, Outcome
 from assay.model.reading import parse_reading
+from assay.validate.fixtures.evidence_views import EvidenceView
+from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
+from assay.validate.judging.verdict import CheckContext, convert_exception, find_pass_objection, find_phase_verdict
+from assay.validate.must_fail_recordings import read_check_recording
 
 pytest_plugins = ["pytester"]
 

@@ -13,29 +13,29 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.runs import remote_shard, slurm_array
-from assay.harness.runs.remote_shard import (
+from assay.adapters.slurm.slurm_jobs import UNPLACED_TASK, ArrayTask, query_tasks
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.writer import OutcomeWriter
+from assay.model.outcome import Outcome, SuiteRun
+from assay.validate.runs import remote_shard, slurm_array
+from assay.validate.runs.remote_shard import (
     _publish_store,
     _write_shard_end,
     read_shard_end,
     read_shard_job,
     write_shard_jobs,
 )
-from assay.harness.runs.sharding import RunShard
-from assay.harness.runs.slurm_array import SlurmArray
-from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.reader import StoredRun
-from assay.results.store.writer import OutcomeWriter
-from assay.schedulers.slurm_jobs import UNPLACED_TASK, ArrayTask, query_tasks
+from assay.validate.runs.sharding import RunShard
+from assay.validate.runs.slurm_array import SlurmArray
 
 RUN = SuiteRun("20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00")
 DELIVERING = """
 import sys
 from itertools import count
 from pathlib import Path
-from assay.harness.runs.remote_shard import _publish_store
+from assay.validate.runs.remote_shard import _publish_store
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.writer import OutcomeWriter
+from assay.ledger.runs.writer import OutcomeWriter
 
 local, shared = map(Path, sys.argv[1:])
 writer = OutcomeWriter(local, SuiteRun("r", "2026-11-21T20:51:04+00:00"))

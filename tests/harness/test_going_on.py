@@ -21,16 +21,16 @@ import yaml
 from forked_python import ForkedAssay
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validation.validate import validate_app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.run_validation import RunInterrupted, RunOptions, hold_run_lock, resume_run, run_validation
+from assay.cli.verbs.validate import validate_app
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import find_run, list_runs
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import find_run, list_runs
+from assay.validate.runs.local_processes import LocalProcesses
+from assay.validate.runs.run_validation import RunInterrupted, RunOptions, hold_run_lock, resume_run, run_validation
 
 pytest_plugins = ["pytester"]
 

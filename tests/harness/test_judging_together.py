@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from assay.harness.items.slim_items import SlimItem
+from assay.validate.items.slim_items import SlimItem
 
 pytest_plugins = ["pytester"]
 
@@ -38,7 +38,7 @@ def test_repeated(node, least):
 FIXED = [
     "--import-mode=importlib",
     "-p",
-    "assay.harness.plugin",
+    "assay.validate.plugin",
     "-p",
     "no:cacheprovider",
     "--assay-node",

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.harness.fixtures.evidence_views import EvidenceView
-from assay.harness.fixtures.measure import MeasureFixture
-from assay.harness.fixtures.since_last_pass import SinceLastPass
-from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, UnjudgeableCheck
-from assay.harness.judging.verdict import CheckContext
 from assay.model.evidence import EvidenceDocument
+from assay.model.evidence_objects import list_object_paths, pack_object
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
-from assay.model.storage.evidence_objects import list_object_paths, pack_object
 from assay.model.traced_values import format_value, trace_value
+from assay.validate.fixtures.evidence_views import EvidenceView
+from assay.validate.fixtures.measure import MeasureFixture
+from assay.validate.fixtures.since_last_pass import SinceLastPass
+from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache, UnjudgeableCheck
+from assay.validate.judging.verdict import CheckContext
 
 SUBJECT = CheckSubject("h100-a", "n0003", "mlx5_0")
 numbers = st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6)

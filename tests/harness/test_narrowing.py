@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.items.item_factory import ItemFactory
-from assay.harness.selection.command_line_selection import ANY_SUBJECT, ExpressionFilter, KeywordPattern
-from assay.harness.selection.declared_outcomes import PART_KINDS
-from assay.harness.selection.node_selection import NodeSelection
-from assay.harness.selection.selected_subjects import SelectedSubjects
+from assay.declare.fleet_loader import load_fleet
+from assay.validate.items.item_factory import ItemFactory
+from assay.validate.runs.command_line_selection import ANY_SUBJECT, ExpressionFilter, KeywordPattern
+from assay.validate.runs.declared_outcomes import PART_KINDS
+from assay.validate.runs.node_selection import NodeSelection
+from assay.validate.runs.selected_subjects import SelectedSubjects
 
 pytest_plugins = ["pytester"]
 
@@ -90,7 +90,7 @@ def test_items_are_made_of_what_is_left_only(small, monkeypatch):
     assert len(made) > 100  # the folder was asked for as well
     made.clear()
     own = f"{small.root}/suites/test_own.py::test_host[h100-a/n0003]"
-    small.pytester.runpytest_inprocess(own, "--co", "-p", "assay.harness.plugin", f"--rootdir={small.root}")
+    small.pytester.runpytest_inprocess(own, "--co", "-p", "assay.validate.plugin", f"--rootdir={small.root}")
     assert [one.id for one in made] == ["h100-a/n0003"]
 
 
@@ -103,7 +103,7 @@ def test_lf_makes_items_of_what_failed_only(small, monkeypatch):
     own = "suites/test_own.py::test_pcie_link[h100-a/{}/gpu3]"
     failed = small.root / ".pytest_cache" / "v" / "cache" / "lastfailed"
     failed.parent.mkdir(parents=True)
-    words = ["--co", "-q", "--lf", "-p", "assay.harness.plugin", f"--rootdir={small.root}", f"{small.root}/suites"]
+    words = ["--co", "-q", "--lf", "-p", "assay.validate.plugin", f"--rootdir={small.root}", f"{small.root}/suites"]
 
     def run_last_failed(name: str, *more: str) -> list[str]:
         made.clear()
@@ -119,7 +119,7 @@ def test_lf_makes_items_of_what_failed_only(small, monkeypatch):
 
 def test_an_ordinary_item_that_is_repeated_more_often_can_be_asked_for_by_its_id(small):
     own = f"{small.root}/suites/test_own.py::test_many[h100-a/n0003-2]"
-    words = ["--co", "-q", "-p", "assay.harness.plugin", f"--rootdir={small.root}"]
+    words = ["--co", "-q", "-p", "assay.validate.plugin", f"--rootdir={small.root}"]
     result = small.pytester.runpytest_inprocess(own, *words)
     assert result.outlines[0].endswith("suites/test_own.py::test_many[h100-a/n0003-2]")
 

@@ -10,12 +10,12 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.evidence_freshness import list_fresh_hours
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import find_run
 from assay.model.clock import SystemClock
-from assay.results.stale_evidence import find_stale_evidence
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import find_run
+from assay.validate.results.stale_evidence import find_stale_evidence
+from assay.validate.runs.evidence_freshness import list_fresh_hours
 
 pytest_plugins = ["pytester"]
 

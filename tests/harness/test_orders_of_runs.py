@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_manifest import RunManifest
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import SuiteRun
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_manifest import RunManifest
-from assay.results.store.writer import OutcomeWriter
 
 
 def order_of(file, **about: str) -> RunManifest:

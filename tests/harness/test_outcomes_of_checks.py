@@ -154,7 +154,7 @@ EXPECTED = {
 
 def prepared(fleet_copy):
     fleet_copy.suite(SUITE)
-    from assay.harness.suite_verification.must_fail_recordings import read_check_recording
+    from assay.validate.must_fail_recordings import read_check_recording
 
     channels = read_check_recording(fleet_copy_recordings(), "hgx-h100")["channels"]
     host = channels["probe"]["host"]

@@ -33,7 +33,15 @@ def test_that_skips_with_it(node):
 def test_no_control_character_passes(fleet_copy, options):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
-    fixed = ["--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider", "--assay-node", "n0003"]
+    fixed = [
+        "--import-mode=importlib",
+        "-p",
+        "assay.validate.plugin",
+        "-p",
+        "no:cacheprovider",
+        "--assay-node",
+        "n0003",
+    ]
     done = fleet_copy.pytester.runpytest_inprocess(
         *fixed, f"--rootdir={fleet_copy.root}", str(fleet_copy.root / "suites"), *options
     )

@@ -16,19 +16,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validation.rejudge import rejudge_app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.rejudge import RejudgedRun, rejudge_run
-from assay.harness.runs.run_validation import run_validation
-from assay.harness.suite_verification.must_fail_recordings import read_check_recording
+from assay.cli.verbs.rejudge import rejudge_app
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import list_runs
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
+from assay.model.evidence_objects import list_object_paths
 from assay.model.outcome import Outcome
-from assay.model.storage.evidence_objects import list_object_paths
 from assay.observe.evidence_store import EvidenceStore
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import list_runs
+from assay.validate.must_fail_recordings import read_check_recording
+from assay.validate.runs.rejudge import RejudgedRun, rejudge_run
+from assay.validate.runs.run_validation import run_validation
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

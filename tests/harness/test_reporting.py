@@ -14,15 +14,15 @@ from urllib.request import urlopen
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
+from assay.model.evidence_objects import pack_object
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.model.outcome_labels import format_measurement
-from assay.model.storage.evidence_objects import pack_object
-from assay.results.report.allure_results import ReportAttachments, allure_result, write_allure_results
-from assay.results.report.latest_outcomes_reader import HolderStatus, LatestOutcomes
-from assay.results.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
-from assay.results.store.writer import OutcomeWriter
+from assay.tell.report.allure_results import ReportAttachments, allure_result, write_allure_results
+from assay.tell.report.latest_outcomes_reader import HolderStatus, LatestOutcomes
+from assay.tell.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
 
 pytest_plugins = ["pytester"]
 
@@ -215,7 +215,7 @@ def test_there_must_be_a_run_to_report_on(tmp_path):
 
 def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_path, monkeypatch):
     keep(tmp_path, RUN, FAILED)
-    monkeypatch.setattr("assay.results.report.report_builder.sys.executable", str(tmp_path / "python"))
+    monkeypatch.setattr("assay.tell.report.report_builder.sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(AssayError, match="npm ci"):
         build_reports(FLEET, tmp_path, tmp_path)

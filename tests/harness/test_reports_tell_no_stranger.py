@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.results.report.report_builder import remove_foreign_scripts
+from assay.tell.report.report_builder import remove_foreign_scripts
 
 COUNTED = """<!DOCTYPE html>\r
 <html><body>

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validation.validate import validate_app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.progress_and_completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
-from assay.harness.runs.run_validation import RunOptions, run_validation
-from assay.harness.selection.declared_outcomes import list_declared_outcomes
-from assay.harness.selection.node_selection import NodeSelection
+from assay.cli.verbs.validate import validate_app
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import find_run
+from assay.ledger.runs.run_manifest import hash_folders
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import find_run
-from assay.results.store.run_manifest import hash_folders
-from assay.results.store.writer import OutcomeWriter
+from assay.validate.runs.declared_outcomes import list_declared_outcomes
+from assay.validate.runs.local_processes import LocalProcesses
+from assay.validate.runs.node_selection import NodeSelection
+from assay.validate.runs.progress_and_completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
+from assay.validate.runs.run_validation import RunOptions, run_validation
 
 pytest_plugins = ["pytester"]
 

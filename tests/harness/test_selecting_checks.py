@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from assay.harness.judging.evidence_cache import EvidenceCache, ReadingUnavailable
+from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 
 pytest_plugins = ["pytester"]
 
@@ -70,7 +70,7 @@ def test_a_check_can_be_run_by_its_id(small):
     small.collected("n0003")
     result = small.pytester.runpytest_inprocess(
         f"{small.root}/suites/test_own.py::test_pcie_link[h100-a/n0003/gpu3]",
-        "--import-mode=importlib", f"--rootdir={small.root}", "-p", "assay.harness.plugin", "-p", "no:cacheprovider",
+        "--import-mode=importlib", f"--rootdir={small.root}", "-p", "assay.validate.plugin", "-p", "no:cacheprovider",
     )  # fmt: skip
     assert result.parseoutcomes() == {"passed": 1}
 
@@ -175,7 +175,7 @@ def test_outside_suites_the_plugin_is_inert(pytester):
         """
         import sys
         def test_nothing_of_assay_is_loaded():
-            assert "assay.harness.items.suite_hooks" not in sys.modules
+            assert "assay.validate.items.suite_hooks" not in sys.modules
             assert not {"pydantic", "yaml"} & set(sys.modules)
         """
     )

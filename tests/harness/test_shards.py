@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.render.progress import ProgressLines, show_progress
-from assay.cli.verbs.validation.validate import validate_app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.progress_and_completeness import DueOutcomes, RunProgress, count_due_by_pool
-from assay.harness.runs.sharding import (
+from assay.cli.progress import ProgressLines, show_progress
+from assay.cli.verbs.validate import validate_app
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.run_lookup import find_run
+from assay.ledger.runs.writer import OutcomeWriter
+from assay.model.outcome import Outcome, SuiteRun
+from assay.validate.runs.local_processes import LocalProcesses
+from assay.validate.runs.node_selection import MIN_RACKS_PER_SHARD, NodeSelection
+from assay.validate.runs.progress_and_completeness import DueOutcomes, RunProgress, count_due_by_pool
+from assay.validate.runs.sharding import (
     MAX_SHARD_NODES,
     MAX_SHARD_OUTCOMES,
     EndedShard,
@@ -23,10 +27,6 @@ from assay.harness.runs.sharding import (
     count_shards,
     describe_exit,
 )
-from assay.harness.selection.node_selection import MIN_RACKS_PER_SHARD, NodeSelection
-from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.run_lookup import find_run
-from assay.results.store.writer import OutcomeWriter
 
 pytest_plugins = ["pytester"]
 
@@ -73,7 +73,7 @@ def test_shares_of_a_fleet_are_all_of_it_once_and_racks_stay_whole_where_there_a
                 assert set(racks[str(subject)]) <= set(share.own_nodes())
 
 
-MARKED = "import pathlib; from assay.harness.judging.session_outcome_file import mark_judged; mark_judged(STORE);"
+MARKED = "import pathlib; from assay.validate.judging.session_outcome_file import mark_judged; mark_judged(STORE);"
 """What a process does that has judged everything."""
 
 
@@ -118,7 +118,7 @@ def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
 
 
 def test_at_the_deadline_a_shard_ends_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.harness.runs.local_processes.SHARD_INTERRUPT_GRACE_S", 0.2)
+    monkeypatch.setattr("assay.validate.runs.local_processes.SHARD_INTERRUPT_GRACE_S", 0.2)
     code = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -196,7 +196,7 @@ def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capfd):
 
 
 def test_more_than_fits_on_a_page_is_told_as_a_number(fleet_copy, monkeypatch):
-    monkeypatch.setattr("assay.cli.verbs.validation.validate.MAX_LINES_SHOWN", 1)
+    monkeypatch.setattr("assay.cli.verbs.validate.MAX_LINES_SHOWN", 1)
     fleet_copy.suite(
         "import pytest\n"
         "@pytest.mark.phase('zap')\n"

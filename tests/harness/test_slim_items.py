@@ -10,7 +10,7 @@ from itertools import groupby
 import pytest
 from forked_python import ForkingPopen
 
-from assay.results.store.reader import StoredRun
+from assay.ledger.runs.reader import StoredRun
 
 pytest_plugins = ["pytester"]
 
@@ -79,7 +79,7 @@ def run(fleet, *options: str, cache: bool = False):
     fixed = [
         "--import-mode=importlib",
         "-p",
-        "assay.harness.plugin",
+        "assay.validate.plugin",
         f"--rootdir={fleet.root}",
         "--assay-node",
         "n0003",
@@ -97,7 +97,15 @@ class Listener:
 
 def with_plugin(fleet, plugin):
     """Run pytest over n0003 with a plugin of a test's own, and return all its reports."""
-    fixed = ["--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider", "--assay-node", "n0003"]
+    fixed = [
+        "--import-mode=importlib",
+        "-p",
+        "assay.validate.plugin",
+        "-p",
+        "no:cacheprovider",
+        "--assay-node",
+        "n0003",
+    ]
     return fleet.pytester.inline_run(
         str(fleet.root / "suites"), *fixed, f"--rootdir={fleet.root}", plugins=[plugin, Listener()]
     )
@@ -248,7 +256,7 @@ def test_v_names_every_item_and_shows_tracebacks(one):
 
 @pytest.fixture
 def forked_pytest(monkeypatch):
-    """Let `python -m pytest` be a fork, in which `assay.harness.plugin` is imported anew."""
+    """Let `python -m pytest` be a fork, in which `assay.validate.plugin` is imported anew."""
     monkeypatch.setattr(ForkingPopen, "more_modules", ("pytest",))
 
 
@@ -265,7 +273,7 @@ def test_a_bare_assert_is_taken_apart(one):
 
 @pytest.mark.slow
 def test_pdb_stops_in_the_check(one, forked_pytest):
-    words = ["-m", "pytest", "--pdb", "--assay-node", "n0003", "-k", "host", "-p", "assay.harness.plugin"]
+    words = ["-m", "pytest", "--pdb", "--assay-node", "n0003", "-k", "host", "-p", "assay.validate.plugin"]
     result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), "--assay-fleet", str(one.root),
                               str(one.root / "suites"), stdin=b"p 'stopped', node\nq\n")  # fmt: skip
     assert "('stopped', <h100-a/n0003>)" in result.stdout.str()
@@ -293,7 +301,7 @@ def test_pytest_exit_and_ctrl_c_end_the_session(one, forked_pytest, ending):
         "--assay-node",
         "n0003",
         "-p",
-        "assay.harness.plugin",
+        "assay.validate.plugin",
         "--assay-store",
         str(one.written),
         "--rootdir",
@@ -315,7 +323,7 @@ def test_options_with_values_that_exist_as_paths_are_no_test_paths(one, forked_p
             "--assay-node",
             "n0003",
             "-p",
-            "assay.harness.plugin",
+            "assay.validate.plugin",
             "-q",
         ]
         result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), str(one.root / "suites"))
@@ -334,7 +342,7 @@ def test_the_terminal_keeps_no_teardown_reports_to_look_through_for_each_failure
 
 
 def test_a_node_is_judged_whole_before_the_next(one):
-    words = ["--collect-only", "-q", "--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider"]
+    words = ["--collect-only", "-q", "--import-mode=importlib", "-p", "assay.validate.plugin", "-p", "no:cacheprovider"]
     result = one.pytester.runpytest_inprocess(*words, f"--rootdir={one.root}", str(one.root / "suites"))
     nodes = [line.split("/")[2].rstrip("]") for line in result.outlines if "::test_" in line]
     assert [len(list(together)) for _, together in groupby(nodes)] == 20 * [10]

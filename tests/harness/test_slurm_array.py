@@ -19,19 +19,19 @@ import yaml
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from typer.testing import CliRunner
 
-from assay.cli.verbs.validation.validate import validate_app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs import slurm_array
-from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.run_validation import RunOptions, RunResult, resume_run, run_validation
-from assay.harness.runs.sharding import describe_timeout
-from assay.harness.runs.slurm_array import SlurmArray
+from assay.cli.verbs.validate import validate_app
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import find_run
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import find_run
+from assay.validate.runs import slurm_array
+from assay.validate.runs.local_processes import LocalProcesses
+from assay.validate.runs.run_validation import RunOptions, RunResult, resume_run, run_validation
+from assay.validate.runs.sharding import describe_timeout
+from assay.validate.runs.slurm_array import SlurmArray
 
 pytest_plugins = ["pytester"]
 

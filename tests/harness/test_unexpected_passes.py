@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.run_validation import run_validation as validate_run
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.stale_known_issues import find_stale_issues
-from assay.results.store.reader import StoredRun
-from assay.results.store.writer import OutcomeWriter
+from assay.validate.results.stale_known_issues import find_stale_issues
+from assay.validate.runs.run_validation import run_validation as validate_run
 
 pytest_plugins = ["pytester"]
 

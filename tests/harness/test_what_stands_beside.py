@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.harness.judging import failure_excuses_and_artefacts
-from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache
-from assay.harness.judging.failure_excuses_and_artefacts import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
-from assay.harness.judging.verdict import CheckContext
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
+from assay.model.evidence_objects import list_object_paths, pack_object
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckSubject, Measurement, Outcome
-from assay.model.storage.evidence_objects import list_object_paths, pack_object
+from assay.validate.judging import failure_excuses_and_artefacts
+from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache
+from assay.validate.judging.failure_excuses_and_artefacts import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
+from assay.validate.judging.verdict import CheckContext
 
 pytest_plugins = ["pytester"]
 
@@ -209,7 +209,7 @@ class Kept:
 
 @pytest.fixture(scope="session")
 def catalogued() -> Fleet:
-    from assay.fleet.fleet_loader import load_fleet
+    from assay.declare.fleet_loader import load_fleet
 
     return load_fleet(Path(__file__).parents[2])
 

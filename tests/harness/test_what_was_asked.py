@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.local_processes import LocalProcesses
-from assay.harness.runs.run_validation import RunInterrupted, RunOptions, resume_run
+from assay.declare.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
-from assay.results.run_summary import RunSummary
+from assay.validate.results.run_summary import RunSummary
+from assay.validate.runs.local_processes import LocalProcesses
+from assay.validate.runs.run_validation import RunInterrupted, RunOptions, resume_run
 
 pytest_plugins = ["pytester"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_outcomes import list_selected_outcomes
-from assay.harness.selection.node_selection import NodeSelection
+from assay.declare.fleet_loader import load_fleet
+from assay.validate.runs.declared_outcomes import list_selected_outcomes
+from assay.validate.runs.node_selection import NodeSelection
 
 pytest_plugins = ["pytester"]
 

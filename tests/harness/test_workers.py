@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import pytest
 
-from assay.harness.judging.session_outcome_file import merge_worker_files
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.writer import OutcomeWriter
+from assay.validate.judging.session_outcome_file import merge_worker_files
 
 pytest_plugins = ["pytester"]
 

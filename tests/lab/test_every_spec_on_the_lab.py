@@ -15,8 +15,8 @@ import pytest
 import yaml
 from forked_assay import run_assay
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.results.store.reader import StoredRun
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 SPECS = load_fleet(ROOT).node_specs

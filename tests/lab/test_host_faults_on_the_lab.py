@@ -14,7 +14,7 @@ import yaml
 
 from assay.lab.faults.injection import inject_fault
 from assay.lab.world import LabWorld
-from assay.results.store.reader import StoredRun
+from assay.ledger.runs.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 SUITES = [

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from forked_assay import run_assay
 
-from assay.fleet.home import Home
+from assay.declare.home import Home
 from assay.lab.process_control import delete_lab
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger

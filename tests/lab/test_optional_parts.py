@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.declare.doctor import doctor_app
-from assay.fleet.fleet_loader import load_fleet
+from assay.cli.verbs.doctor import doctor_app
+from assay.declare.fleet_loader import load_fleet
 from assay.lab import optional_parts
 from assay.lab.optional_parts import list_parts
 from assay.lab.world import LabWorld

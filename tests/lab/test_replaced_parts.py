@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from lab_faults import PLANTED
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.readers.ibnetdiscover import parse
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric
 from assay.lab.faults.injection import inject_fault
 from assay.lab.process_control import build_world

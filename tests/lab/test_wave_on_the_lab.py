@@ -13,9 +13,9 @@ import yaml
 from forked_assay import run_assay
 from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
+from assay.decide.state.node_state_projection import project_node_states
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state_projection import project_node_states
 
 NODES = [f"n000{number}" for number in range(1, 9)]
 HIT = NODES[:5]

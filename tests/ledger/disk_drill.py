@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from assay.cli.app import main
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.writer import OutcomeWriter
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 AT = "2026-11-21T12:00:00+00:00"

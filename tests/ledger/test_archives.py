@@ -17,17 +17,17 @@ from forgers import drop_guards
 from sqlalchemy import text
 from typer.testing import CliRunner
 
+from assay.act.schedules.due_slots import SLOT_KINDS, ScheduleHistory
 from assay.cli.app import app
-from assay.controller.schedules.due_slots import SLOT_KINDS, ScheduleHistory
+from assay.decide.state.node_state_projection import project_node_states
 from assay.ledger.copies import backup, entry_archive
 from assay.ledger.copies.archivable_entries import ARCHIVABLE_KINDS
 from assay.ledger.copies.archive_comparison import check_archives, find_archived_history
+from assay.ledger.copies.seal import make_seal
+from assay.ledger.copies.seal_comparison import find_contradictions
 from assay.ledger.errors import BrokenLedgerError
 from assay.ledger.location import read_all_entries
-from assay.ledger.seals.seal import make_seal
-from assay.ledger.seals.seal_comparison import find_contradictions
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.entries.registry import CONTENT_CLASSES
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

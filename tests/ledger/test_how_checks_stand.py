@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.ledger import check_standings
+from assay.ledger.newest import check_standings
 from assay.ledger.store import Ledger
 from assay.model.outcome import Outcome, SuiteRun
 

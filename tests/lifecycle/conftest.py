@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.decisions import decide as deciding
-from assay.lifecycle.decisions.required_checks import list_due_phases
-from assay.lifecycle.faults.detection import FaultObservation
-from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_projection import NodeStateProjection
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.moves import decide as deciding
+from assay.decide.moves.required_checks import list_due_phases
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.node_state_projection import NodeStateProjection
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
 from assay.model.evidence import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 from lifecycle.judged_fleet import JudgedFleet
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.decisions.held_answers import find_nodes_to_clear
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.moves.held_answers import find_nodes_to_clear
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.evidence import EvidenceBasis
 
 HGX = [f"h{i}" for i in range(8)]

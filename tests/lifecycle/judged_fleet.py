@@ -8,10 +8,10 @@ from datetime import timedelta
 from hypothesis.stateful import RuleBasedStateMachine
 from lifecycle.history_judge import DISTURBING, Judge
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.decisions.decide import decide
-from assay.lifecycle.faults.recovery import FaultClearance
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.moves.decide import decide
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.specs.policy_sections import RackRule
 
 

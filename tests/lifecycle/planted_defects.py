@@ -8,7 +8,7 @@ import pytest
 from lifecycle.fleet_histories import Histories
 from lifecycle.judged_fleet import enrol
 
-from assay.lifecycle.decisions import (
+from assay.decide.moves import (
     circuit_breaker,
     evidence_validity,
     fault_remedies,
@@ -19,10 +19,10 @@ from assay.lifecycle.decisions import (
     rack_cordons,
     required_checks,
 )
-from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
-from assay.lifecycle.decisions.decide import decide
-from assay.lifecycle.decisions.evidence_validity import RequiredBoot
-from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
+from assay.decide.moves.blast_radius_limits import LimitCapacity
+from assay.decide.moves.decide import decide
+from assay.decide.moves.evidence_validity import RequiredBoot
+from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.model.decision import DecisionCause
 
 EVERY = ["cordon", "uncordon", "drain", "drain-now", "configure", "reboot", "powercycle", "zap", "ticket", "dossier"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
-from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.rollouts.decide_rollouts import RolloutStep, decide_rollouts
-from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
-from assay.lifecycle.rollouts.step_entries import make_rollout_entries
+from assay.decide.moves.blast_radius_limits import is_out_of_service
+from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.decide.rollouts.step_entries import make_rollout_entries
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import RolloutRules

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
-from assay.lifecycle.faults.flooding import TELEMETRY_FLOODED
-from assay.lifecycle.faults.recovery import find_quiet_recoveries
-from assay.lifecycle.faults.sightings import MAX_DETAIL_LENGTH
+from assay.decide.faults.detection import detect_faults
+from assay.decide.faults.flooding import TELEMETRY_FLOODED
+from assay.decide.faults.recovery import find_quiet_recoveries
+from assay.decide.state import decision_and_fault_entries
 from assay.model.evidence import EvidenceDocument
+from assay.model.faults.sightings import MAX_DETAIL_LENGTH
 from assay.model.reading import value
 
 SPEC = SimpleNamespace(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assay.controller.ingest.node_and_fabric_collection import find_due_parts
-from assay.lifecycle.decisions.required_checks import judge_state_requirements
-from assay.model.load.load_parts import USUAL_PARTS
+from assay.act.ingest.node_and_fabric_collection import find_due_parts
+from assay.decide.moves.required_checks import judge_state_requirements
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.load_parts import USUAL_PARTS
 
 PROOFS = {"gpu.silent": ("dcgm_diag_3",)}
 DIAGNOSED = CheckDeclaration(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.decisions.held_answers import find_nodes_to_clear, list_open_breakers
-from assay.lifecycle.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.moves.held_answers import find_nodes_to_clear, list_open_breakers
+from assay.decide.state import decision_and_fault_entries
 
 
 def fleet(paper, size=20, pool="a"):

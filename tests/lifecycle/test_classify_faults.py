@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
-from assay.lifecycle.faults.recovery import find_clearances, find_overridden_faults
+from assay.decide.faults.detection import detect_faults
+from assay.decide.faults.recovery import find_clearances, find_overridden_faults
+from assay.decide.state import decision_and_fault_entries
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import absent, failed, value

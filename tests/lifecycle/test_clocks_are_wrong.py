@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.lifecycle.decisions.known_issues import select_proving_outcomes
-from assay.lifecycle.decisions.required_checks import judge_state_requirements
-from assay.lifecycle.faults.recovery import find_clearances
+from assay.decide.faults.recovery import find_clearances
+from assay.decide.moves.known_issues import select_proving_outcomes
+from assay.decide.moves.required_checks import judge_state_requirements
 
 DAY = timedelta(days=1)
 

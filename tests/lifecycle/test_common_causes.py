@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.decisions.circuit_breaker import find_deadline_waves, find_new_waves, rank_common_causes
+from assay.decide.moves.circuit_breaker import find_deadline_waves, find_new_waves, rank_common_causes
 
 SIZE = 16
 

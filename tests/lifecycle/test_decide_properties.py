@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.lifecycle.decisions.decide import decide
+from assay.decide.moves.decide import decide
 
 NODES = [f"n{i}" for i in range(8)]
 FOREIGN = ["u0", "u1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.controller.desired_tickets import list_desired_tickets
+from assay.act.tickets.desired_tickets import list_desired_tickets
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.ticket import Ticket
 

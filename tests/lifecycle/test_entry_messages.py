@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.lifecycle.decision_and_fault_entries import make_cleared_entry
-from assay.lifecycle.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entries, format_entry
-from assay.lifecycle.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry
+from assay.decide.state.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entries, format_entry
 from assay.model.entries.registry import CONTENT_CLASSES
 from assay.model.ledger_entry import LedgerEntry, derive_id
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
+from assay.adapters.prometheus.xid_gauge import XidGaugeChange, build_xid_lines
+from assay.decide.faults.detection import detect_faults
+from assay.decide.state import decision_and_fault_entries
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
-from assay.observe.prometheus.xid_gauge import XidGaugeChange, build_xid_lines
 
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, gone"
 SPEC = SimpleNamespace(gpus=SimpleNamespace(pci=["0000:1b:00.0"]), hcas=[], nvme=SimpleNamespace(count=8))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
+from assay.decide.faults.detection import detect_faults
+from assay.decide.state import decision_and_fault_entries
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.fleet.rules.possible_faults import list_fault_kinds
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
-from assay.lifecycle.faults.recovery import find_measured_recoveries, find_quiet_recoveries
-from assay.lifecycle.policy_response import respond_to_fault
+from assay.decide.faults.detection import detect_faults
+from assay.decide.faults.recovery import find_measured_recoveries, find_quiet_recoveries
+from assay.decide.state import decision_and_fault_entries
+from assay.declare.rules.possible_faults import list_fault_kinds
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import failed, value
+from assay.model.specs.policy_response import respond_to_fault
 
 SPEC = SimpleNamespace(
     gpus=SimpleNamespace(pci=["0000:1b:00.0"]),

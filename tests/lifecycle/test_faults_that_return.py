@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.controller.desired_tickets import list_desired_tickets
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.recovery import FaultClearance
+from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state import decision_and_fault_entries
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 JOB = ("job 17 (train)",)

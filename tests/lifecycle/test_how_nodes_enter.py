@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry, make_left_entry, make_rename_entry
-from assay.lifecycle.node_entry import describe_entry, find_lapsed_import, find_start_state, list_lapsed_imports
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry, make_left_entry, make_rename_entry
+from assay.decide.state.node_entry import describe_entry, find_lapsed_import, find_start_state, list_lapsed_imports
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings, ServiceImport

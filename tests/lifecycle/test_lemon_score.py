@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lifecycle.test_faults_that_return import Breaker, Flapper, changed
 
-from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
-from assay.lifecycle.lemon_score import compute_lemon_score, find_lemon
+from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
+from assay.decide.state.lemon_score import compute_lemon_score, find_lemon
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state import decision_and_fault_entries
 
 
 def out(made):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
+from assay.decide.moves.blast_radius_limits import is_out_of_service
 
 
 def left(paper, pool="a"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle.decisions.manual_moves import find_next_step
+from assay.decide.moves.manual_moves import find_next_step
 
 
 def moved(made):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.recovery import FaultClearance
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 
 OURS = "assay: as planted"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.lifecycle.decisions.decide import decide
+from assay.decide.moves.decide import decide
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.decisions.required_checks import judge_state_requirements, list_due_phases
-from assay.lifecycle.faults.detection import FaultObservation, count_sightings
-from assay.lifecycle.faults.sightings import FaultSighting
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.faults.detection import FaultObservation, count_sightings
+from assay.decide.moves.required_checks import judge_state_requirements, list_due_phases
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.evidence import EvidenceBasis, EvidenceDocument
+from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import value
 from assay.model.timestamps import format_time

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.lifecycle.decisions.decide import decide
+from assay.decide.moves.decide import decide
 
 
 def counted(situation, asked):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.lifecycle.rollouts.node_progress import judge_progress
+from assay.decide.rollouts.node_progress import judge_progress
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import RolloutHours
 

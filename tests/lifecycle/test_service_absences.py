@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from assay.lifecycle.node_state import NodeState, TransitionRecord
-from assay.lifecycle.service_absences import ServiceAbsence, estimate_absence, list_absences
+from assay.decide.state.node_state import NodeState, TransitionRecord
+from assay.decide.state.service_absences import ServiceAbsence, estimate_absence, list_absences
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 NOW = START + timedelta(days=10)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.controller.desired_tickets import list_desired_tickets
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.telemetry_silence import TelemetrySource, judge_silence
+from assay.decide.faults.telemetry_silence import TelemetrySource, judge_silence
+from assay.decide.state import decision_and_fault_entries
 
 MINUTE = timedelta(minutes=1)
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state import decision_and_fault_entries
 from assay.model.timestamps import format_time
 
 

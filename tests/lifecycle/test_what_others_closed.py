@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.lifecycle.decisions.decide import decide
+from assay.decide.moves.decide import decide
 
 FANS = "bob: fans"
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.recovery import FaultClearance
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 
 
 def moved(made):

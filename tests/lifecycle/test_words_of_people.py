@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.ledger_entry import LedgerEntry
 
 

@@ -22,7 +22,7 @@ def run_load(*words: str, cache: Path, code: int = 0) -> list[dict[str, Any]]:
     """Run `assay-load` with JAX on eight devices that a CPU stands for; return its lines."""
     settings = {"ASSAY_LOAD_CACHE": str(cache), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
     done = subprocess.run(
-        [sys.executable, "-m", "assay.load", *words, "--engine", "jax"],
+        [sys.executable, "-m", "assay.node.load", *words, "--engine", "jax"],
         capture_output=True, text=True, check=False, env={**os.environ, **settings},
     )  # fmt: skip
     assert done.returncode == code, done.stderr[-2000:]

@@ -7,9 +7,6 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.metrics import families
-from assay.metrics.family import Distribution, Family
-from assay.metrics.ledger_counts import LedgerCounts
 from assay.model.entries.effect_entries import (
     EffectDoneEntry,
     EffectFailedEntry,
@@ -26,6 +23,9 @@ from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEnt
 from assay.model.entries.ticket_entries import TicketClosedEntry, TicketOpenedEntry, TicketReopenedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
+from assay.tell.metrics import families
+from assay.tell.metrics.family import Distribution, Family
+from assay.tell.metrics.ledger_counts import LedgerCounts
 
 BEGIN = datetime(2026, 11, 23, tzinfo=UTC)
 TICKET = Ticket("t1", "k1", "replace the cable", severity="degraded")

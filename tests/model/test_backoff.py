@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.actions import polling
-from assay.agent import batch_sender
-from assay.controller import background_worker
+from assay.act.actions import polling
+from assay.act.loop import background_worker
 from assay.model.backoff import Backoff
 from assay.model.specs.policy_sections import EffectRetryPolicy
-from assay.tickets import delivery_backoff, route_attempts
+from assay.node.agent import batch_sender
+from assay.tell.messages import delivery_backoff, route_attempts
 
 
 def waits(backoff: Backoff, count: int) -> list[float]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.texts.csv_rows import format_csv
+from assay.model.text.csv_rows import format_csv
 
 
 def read_cell(value: object) -> str:

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from assay.model.configuration.declared_settings import (
+from assay.model.specs.node.bmc_settings import BmcSpec
+from assay.model.specs.node.declared_settings import (
     NESTED,
     NOT_SETTABLE,
     SETTING_ROLES,
     list_declared_settings,
     make_role_values,
 )
-from assay.model.configuration.hca_settings_comparison import is_printed_as
-from assay.model.configuration.host_settings import (
+from assay.model.specs.node.gpu_settings import GpuSettings
+from assay.model.specs.node.hca_settings_comparison import is_printed_as
+from assay.model.specs.node.host_settings import (
     find_host_mismatches,
     is_unknown,
     make_probe_arguments,
     needs_image,
     needs_restart,
 )
-from assay.model.specs.node.bmc_settings import BmcSpec
-from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
 
 SPEC: dict[str, Any] = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from itertools import chain
 
-from assay.metrics.families import FAMILIES
+from assay.tell.metrics.families import FAMILIES
 
 SUFFIXES = {"histogram": ("_bucket", "_count", "_sum")}
 NAMES = {

@@ -13,7 +13,7 @@ import pytest
 from dashboard_queries import FILES, list_panels
 from monitored_families import list_unknown_names
 
-from assay.metrics.families import FAMILIES
+from assay.tell.metrics.families import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # tools/ is no part of the package

@@ -31,7 +31,7 @@ from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import parse_time
-from assay.web.metrics_server import start_metrics_server
+from assay.tell.server.metrics_server import start_metrics_server
 
 NODES = ["n0001", "n0002", "n0003", "n0004"]
 FAULTS = (

@@ -10,15 +10,15 @@ from typing import Any
 
 from lifecycle.conftest import Paper
 
-from assay.controller.context import ControllerContext
+from assay.act.loop.context import ControllerContext
+from assay.adapters.no_scheduler import NoScheduler
+from assay.adapters.scheduler_adapter import SchedulerAdapter
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs.customers.notice_rules import NoticeRules
-from assay.notices.customer_teller import CustomerTeller
+from assay.model.specs.notice_rules import NoticeRules
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.no_scheduler import NoScheduler
-from assay.schedulers.scheduler_adapter import SchedulerAdapter
+from assay.tell.messages.customer_teller import CustomerTeller
 
 SERVING = tuple(f"n{number:04}" for number in range(3, 21))
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hall import Hall
 
-from assay.cli.verbs.operate import reconcile
+from assay.act.loop import telling_people
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.telling_people import DELIVERY_LEASE
+from assay.cli.verbs import reconcile
 from assay.cli.workspace import Workspace
-from assay.controller import telling_people
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.telling_people import DELIVERY_LEASE
 from assay.ledger.leases_and_locks import make_holder_name
 from assay.ledger.store import Ledger
-from assay.notices.customer_teller import CustomerTeller
-from assay.tickets.ticket_delivery import deliver_tickets
+from assay.tell.messages.customer_teller import CustomerTeller
+from assay.tell.messages.ticket_delivery import deliver_tickets
 
 
 def test_the_controller_delivers_tickets_and_then_tells_customers(hall: Hall, monkeypatch: pytest.MonkeyPatch):

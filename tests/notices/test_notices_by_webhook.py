@@ -13,7 +13,7 @@ import pytest
 from hall import SERVING, Hall
 from ticket_sinks import Request, Service, Trouble
 
-from assay.notices import webhook_notices
+from assay.tell.messages import webhook_notices
 
 KEY = "canary-91ab"
 

@@ -7,8 +7,8 @@ from hall import Hall
 from kube_server import KubeFake
 from kube_store import Thing
 
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 SHOWN = {"scheduler": {"shown": True, "every_minutes": 60}}
 

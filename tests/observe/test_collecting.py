@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from assay.lab.faults.injection import inject_fault
-from assay.lifecycle.faults.sightings import find_kernel_sightings
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
+from assay.model.faults.sightings import find_kernel_sightings
 from assay.observe import evidence_collector
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.query_pool import NodeQuery, run_queries

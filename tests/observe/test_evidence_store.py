@@ -22,10 +22,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.model import evidence_objects
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import absent, failed, unsupported, value
-from assay.model.storage import evidence_objects
 from assay.observe.evidence_store import EvidenceStore
 
 RECORDINGS = Path(__file__).parents[2] / "suites" / "recordings"

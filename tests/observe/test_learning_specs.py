@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from assay.cli.verbs.declare.specs import specs_app
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.yaml_document import parse_yaml
+from assay.cli.verbs.specs import specs_app
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.yaml_document import parse_yaml
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.specs.node.bmc_settings import BmcAccountsSpec
 from assay.model.specs.node.node_spec import NodeSpec
-from assay.observe.spec_learning.evidence_lookup import ObservedNode
-from assay.observe.spec_learning.spec_draft import draft_node_spec
+from assay.observe.evidence_lookup import ObservedNode
+from assay.observe.spec_draft import draft_node_spec
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)

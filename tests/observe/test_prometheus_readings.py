@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.model.errors import AssayError
-from assay.model.specs.monitoring import Monitoring, PrometheusSettings
-from assay.observe.prometheus.metric_readings import (
+from assay.adapters.prometheus.metric_readings import (
     ScrapeContext,
     build_probe_readings,
     list_metrics,
     normalize_part_name,
 )
-from assay.observe.prometheus.prometheus_client import MetricSeries, parse_query_response
-from assay.observe.prometheus.xid_gauge import QueryWindow, build_xid_lines, build_xid_readings, find_xid_changes
+from assay.adapters.prometheus.prometheus_client import MetricSeries, parse_query_response
+from assay.adapters.prometheus.xid_gauge import QueryWindow, build_xid_lines, build_xid_readings, find_xid_changes
+from assay.declare.fleet_loader import load_fleet
+from assay.model.errors import AssayError
+from assay.model.specs.monitoring import Monitoring, PrometheusSettings
 
 NOW = 1_795_000_000.0
 GPU = {"pci_bus_id": "00000000:1B:00.0", "gpu": "0", "UUID": "GPU-1", "modelName": "NVIDIA H100 80GB HBM3"}

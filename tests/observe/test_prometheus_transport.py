@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import pytest
 import trustme
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe

@@ -36,7 +36,7 @@ def test_a_probe_that_is_killed_leaves_the_units_that_it_had_computed(tmp_path: 
     lines = [json.dumps(line) for line in (RUN, unit(0), unit(1))]
     tool.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines) + "exec sleep 600\n")
     tool.chmod(0o755)
-    command = [sys.executable, "-m", "assay.probe", "--active", "battery", "--seconds", "60", "--relay"]
+    command = [sys.executable, "-m", "assay.node.probe", "--active", "battery", "--seconds", "60", "--relay"]
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     probe = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True)
     assert probe.stdout is not None

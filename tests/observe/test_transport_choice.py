@@ -18,11 +18,11 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeSettings
+from assay.node.probe.pack import build_pack
 from assay.observe.transports import command_transport, probe_script_cache
 from assay.observe.transports.command_transport import CommandTransport
 from assay.observe.transports.probe_script_cache import fetch_or_build
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
-from assay.probe.pack import build_pack
 
 
 def node(**variables: Any) -> Node:

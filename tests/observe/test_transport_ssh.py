@@ -15,7 +15,7 @@ import pytest
 from reserved_ports import reserve_ports
 
 from assay.lab.node.shell import _environment as lab_environment
-from assay.lab.nvml.stub_build import build_stub
+from assay.lab.node.stub_build import build_stub
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings

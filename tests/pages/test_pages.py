@@ -7,9 +7,9 @@ import jinja2
 import pytest
 
 import assay
-from assay.pages.drawing import draw_polyline
-from assay.pages.formatting import format_number, format_quantity, format_utc
-from assay.pages.rendering import SHARED_TEMPLATES, render_page
+from assay.model.drawing import draw_polyline
+from assay.model.formatting import format_number, format_quantity, format_utc
+from assay.model.rendering import SHARED_TEMPLATES, render_page
 
 SOURCE = Path(assay.__file__).parent
 TEMPLATES = [path for path in SOURCE.rglob("*.html.j2") if path.name not in SHARED_TEMPLATES]

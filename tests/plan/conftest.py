@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.plan_revisions import load_plan_revisions
-from assay.fleet.yaml_document import ParseCache
-from assay.lifecycle.node_state_projection import project_node_states
+from assay.act.loop.plan_revisions import load_plan_revisions
+from assay.decide.plan.change_plan import ChangePlan, make_change_plan
+from assay.decide.plan.current_fleet_state import FleetFacts
+from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.state.node_state_projection import project_node_states
+from assay.declare.yaml_document import ParseCache
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.plan.change_plan import ChangePlan, make_change_plan
-from assay.plan.current_fleet_state import FleetFacts
-from assay.plan.fleet_revision import FleetRevision
 
 ROOT = Path(__file__).resolve().parents[2]
 PARSE_CACHE = ParseCache()  # most of what a test plans was read for another, word for word

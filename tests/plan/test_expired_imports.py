@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from assay.plan.current_fleet_state import find_node_standing
-from assay.plan.output_formats import format_plan_text
-from assay.plan.shapes.plan_document import format_plan_json
+from assay.decide.plan.current_fleet_state import find_node_standing
+from assay.decide.plan.output_formats import format_plan_text
+from assay.decide.plan.plan_document import format_plan_json
 
 BEFORE, AFTER = datetime(2036, 12, 30, tzinfo=UTC), datetime(2037, 1, 1, tzinfo=UTC)
 

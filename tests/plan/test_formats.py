@@ -8,12 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from assay.model.text_lists import fold_names, format_list, format_nodes
-from assay.plan.cable_moves_and_adapter_replacements import CablingJob
-from assay.plan.output_formats import COMMENT_MARKER, MAX_CHARACTERS, MAX_LINES, format_plan_markdown, format_plan_text
-from assay.plan.plan_sections import format_headline, format_hours, format_sections
-from assay.plan.refusals import PlanRefusal
-from assay.plan.shapes.plan_document import format_plan_json
+from assay.decide.plan.cable_moves_and_adapter_replacements import CablingJob
+from assay.decide.plan.output_formats import (
+    COMMENT_MARKER,
+    MAX_CHARACTERS,
+    MAX_LINES,
+    format_plan_markdown,
+    format_plan_text,
+)
+from assay.decide.plan.plan_document import format_plan_json
+from assay.decide.plan.plan_sections import format_headline, format_hours, format_sections
+from assay.decide.plan.refusals import PlanRefusal
+from assay.model.text.text_lists import fold_names, format_list, format_nodes
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from forked_assay import run_assay
 
+from assay.decide.state import decision_and_fault_entries
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.plan.output_formats import format_plan_text
+from assay.decide.plan.output_formats import format_plan_text
 
 
 def cases(made) -> set[tuple[str, str, bool | None]]:

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from forked_assay import run_assay
 
-from assay.controller.policy_replay import MAX_EVENTS, choose_values
+from assay.act.loop.policy_replay import MAX_EVENTS, choose_values
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
 from assay.ledger.store import Ledger
-from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
-from assay.lifecycle.faults.detection import FaultObservation
-from assay.lifecycle.faults.recovery import FaultClearance
 from assay.model.timestamps import format_time
 
 NAMES = [f"n{number:04}" for number in range(3, 17)]
@@ -110,14 +110,14 @@ def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
 
 @pytest.mark.slow
 def test_many_faults_leave_time_for_fewer_values(faulty, monkeypatch) -> None:
-    from assay.controller.plan_facts import load_plan_facts
+    from assay.act.loop.plan_facts import load_plan_facts
 
     faulty.policy(POOL_PERCENT, "pool_percent: 8").policy("reboots_per_hour: 6", "reboots_per_hour: 2")
     revisions = faulty.declared("main"), faulty.declared()
     ledger = faulty.root / ".assay/ledger.sqlite"
     whole = load_plan_facts(ledger, *revisions, datetime.now(UTC)).policy_replay
     assert [len(curve.points) for curve in whole.curves] == [5, 5]
-    monkeypatch.setattr("assay.controller.policy_replay.MAX_REPLAYED_EVENTS", 12 * 5)
+    monkeypatch.setattr("assay.act.loop.policy_replay.MAX_REPLAYED_EVENTS", 12 * 5)
     short = load_plan_facts(ledger, *revisions, datetime.now(UTC)).policy_replay
     assert [[point.revision for point in curve.points] for curve in short.curves] == [["new", "old"]]
     assert short.new_costs == whole.new_costs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from assay.decide.plan.current_fleet_state import FleetFacts
 from assay.model.backtest_report import BacktestDifference, BacktestReport
-from assay.plan.current_fleet_state import FleetFacts
 
 LIFECYCLE = "specs/lifecycle/default.yaml:"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.plan.check_reruns import CheckRerun
+from assay.decide.plan.check_reruns import CheckRerun
 
 
 def stale(repository) -> dict[str, tuple[str, ...]]:

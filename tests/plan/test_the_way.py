@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from assay.decide.plan.current_fleet_state import FleetFacts
+from assay.decide.plan.repair_routes import ServiceRoute, estimate_stays, find_shortest_route
 from assay.model.backtest_report import MedianDuration
-from assay.plan.current_fleet_state import FleetFacts
-from assay.plan.repair_routes import ServiceRoute, estimate_stays, find_shortest_route
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_policy_without_a_way_keeps_its_nodes_waiting(repository) -> None:
 def test_a_held_node_waits_for_the_person_who_holds_it(repository, known) -> None:
     from dataclasses import replace
 
-    from assay.lifecycle.node_state import OperatorNote
+    from assay.decide.state.node_state import OperatorNote
 
     facts = known("n0005")
     story = replace(facts.node_states["n0005"], hold=OperatorNote("h", "ann", "a memory leak", ""))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from assay.decide.plan.plan_document import find_touched_pools
 from assay.model.errors import AssayError
-from assay.plan.shapes.plan_document import find_touched_pools
 
 SPEC = "specs/nodes/hgx-h100.yaml"
 POLICY = "specs/lifecycle/default.yaml"

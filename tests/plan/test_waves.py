@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.rollouts.rollout_waves import RolloutCandidate, RolloutCapacity, WaveSchedule, schedule_waves
+from assay.decide.rollouts.rollout_waves import RolloutCandidate, RolloutCapacity, WaveSchedule, schedule_waves
 
 POOLS, RACKS, SPECS = ("a", "b"), ("r1", "r2", "r3"), ("x", "y")
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.decide.state import decision_and_fault_entries
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
 from assay.model.outcome import Outcome, SuiteRun
 
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.plan.output_formats import format_plan_text
+from assay.decide.plan.output_formats import format_plan_text
 
 ALL = "16 nodes (n0001..n0016)"
 MAY = "may: [ac-cycles, boot-order, network-starts, other-accounts, wipe]"

@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.model.reading import absent, failed, value
-from assay.probe import isolated_reader
-from assay.probe.isolated_reader import gather_isolated
-from assay.probe.node_access import TimedQuestion, resolve_lazy
+from assay.node.probe import isolated_reader
+from assay.node.probe.isolated_reader import gather_isolated
+from assay.node.probe.node_access import TimedQuestion, resolve_lazy
 
 
 def fine() -> dict[str, Any]:
@@ -343,8 +343,8 @@ def test_a_child_left_by_a_killed_probe_ends_by_its_own_alarm(tmp_path: Path) ->
     os.mkfifo(tmp_path / "pipe")
     script = f"""
 import os
-from assay.probe.isolated_reader import gather_isolated
-from assay.probe.node_access import TimedQuestion
+from assay.node.probe.isolated_reader import gather_isolated
+from assay.node.probe.node_access import TimedQuestion
 def hang():
     with open("{tmp_path}/pid", "w") as file:
         file.write(str(os.getpid()))

@@ -6,8 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from assay.probe.chosen_files import MAX_FILE_BYTES, read_chosen_files
-from assay.probe.node_access import NodeRoot, resolve_lazy
+from assay.node.probe.chosen_files import MAX_FILE_BYTES, read_chosen_files
+from assay.node.probe.node_access import NodeRoot, resolve_lazy
 
 
 def test_each_named_file_has_its_hash_and_permissions_or_a_reason(tmp_path: Path):

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from assay.model.reading import value
-from assay.probe.load_tools.device_battery import collect_units, parse_load, run_assay_load, run_battery
-from assay.probe.load_tools.tool_call import LoadOrder
-from assay.probe.node_access import NodeRoot
+from assay.node.load_tools.device_battery import collect_units, parse_load, run_assay_load, run_battery
+from assay.node.load_tools.tool_call import LoadOrder
+from assay.node.probe.node_access import NodeRoot
 
 RUN = {"run": {"engine": "jax 0.10.2", "backend": "cuda", "program": "ab", "driver": "580", "devices": [{"index": 0}]}}
 
@@ -79,7 +79,7 @@ def test_the_real_tool_on_the_path_gives_evidence_with_a_planted_fault(
     tool = tmp_path / "assay-load"
     more = "--engine numpy --size small --devices 3 --seeds 1 --tests modulo --plant device=1,bit=2"
     tool.write_text(
-        f'#!/bin/sh\nPYTHONPATH={os.environ.get("PYTHONPATH", "")} exec {sys.executable} -m assay.load "$@" {more}\n'
+        f'#!/bin/sh\nPYTHONPATH={os.environ.get("PYTHONPATH", "")} exec {sys.executable} -m assay.node.load "$@" {more}\n'
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

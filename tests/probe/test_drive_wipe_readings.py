@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.probe.devices.block_users import list_block_users
-from assay.probe.devices.drive_wipe import (
+from assay.node.probe.devices.block_users import list_block_users
+from assay.node.probe.devices.drive_wipe import (
     BLOCK,
     SAMPLES,
     list_sample_offsets,
@@ -21,7 +21,7 @@ from assay.probe.devices.drive_wipe import (
     parse_sanitize_log,
     read_drive_wipe,
 )
-from assay.probe.node_access import NodeRoot, resolve_lazy
+from assay.node.probe.node_access import NodeRoot, resolve_lazy
 
 MARKER = "ab" * 32
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.probe import processes_and_services
-from assay.probe.cpu import count_cpu_list, count_sockets, parse_cpu_list, read_cpu
-from assay.probe.devices.hca import read_hca_port
-from assay.probe.devices.nic_and_bond import parse_bond_mode, read_bonds
-from assay.probe.file_systems import find_real_mounts, parse_df, read_file_systems, read_space
-from assay.probe.kernel_settings import (
+from assay.node.probe import processes_and_services
+from assay.node.probe.cpu import count_cpu_list, count_sockets, parse_cpu_list, read_cpu
+from assay.node.probe.devices.hca import read_hca_port
+from assay.node.probe.devices.nic_and_bond import parse_bond_mode, read_bonds
+from assay.node.probe.file_systems import find_real_mounts, parse_df, read_file_systems, read_space
+from assay.node.probe.kernel_settings import (
     describe_taints,
     normalize_spaces,
     parse_bracketed_choice,
@@ -26,7 +26,7 @@ from assay.probe.kernel_settings import (
     parse_swap_bytes,
     read_kernel,
 )
-from assay.probe.node_access import NodeRoot, convert_leaf, require_text, resolve_lazy
+from assay.node.probe.node_access import NodeRoot, convert_leaf, require_text, resolve_lazy
 
 CPU = "sys/devices/system/cpu"
 

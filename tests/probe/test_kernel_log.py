@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.probe.kernel_log import MAX_LOG_LINES, KernelLogCursor, parse_kernel_record, read_kernel_log
-from assay.probe.node_access import NodeRoot
+from assay.node.probe.kernel_log import MAX_LOG_LINES, KernelLogCursor, parse_kernel_record, read_kernel_log
+from assay.node.probe.node_access import NodeRoot
 
 EVERYTHING = KernelLogCursor()
 BOOT = "11111111-2222-3333-4444-555555555555"

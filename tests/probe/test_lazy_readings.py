@@ -3,7 +3,7 @@
 from functools import partial
 
 from assay.model.reading import failed, value
-from assay.probe.node_access import TimedQuestion, resolve_lazy
+from assay.node.probe.node_access import TimedQuestion, resolve_lazy
 
 
 def test_questions_are_asked_wherever_they_stand():

@@ -15,28 +15,28 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.load.load_parts import LOAD_PARTS
 from assay.model.node import Node
 from assay.model.reading import ReadingTree, parse_reading
+from assay.model.specs.load_parts import LOAD_PARTS
 from assay.model.specs.node_settings import NodeSettings
+from assay.node.load_tools.dcgm_diag import LEVEL_SECONDS, parse_dcgm_diag
+from assay.node.load_tools.dcgm_mndiag import parse_dcgm_mndiag
+from assay.node.load_tools.fio_verify import parse_fio_verify
+from assay.node.load_tools.front_end import parse_iperf3
+from assay.node.load_tools.gpu_fryer import parse_gpu_fryer
+from assay.node.load_tools.hpl import parse_hpl
+from assay.node.load_tools.ib_write_bw import find_nearest_gpu, parse_ib_write_bw
+from assay.node.load_tools.load_run import run_load
+from assay.node.load_tools.nvbandwidth import parse_nvbandwidth
+from assay.node.load_tools.registry import find_long_parts_s
+from assay.node.load_tools.site_settings import SiteSettings
+from assay.node.load_tools.stressapptest import parse_stressapptest
+from assay.node.load_tools.tensor_gemm import find_plugin, parse_dcgmproftester, parse_ubergemm
+from assay.node.load_tools.tool_call import LoadOrder, ToolOutput
+from assay.node.probe.node_access import NodeRoot
 from assay.observe.transports.command_transport import build_probe_command
 from assay.observe.transports.slurm_transport import SlurmStepTransport
 from assay.observe.transports.transport_protocol import TransportContext
-from assay.probe.load_run import run_load
-from assay.probe.load_tools.dcgm_diag import LEVEL_SECONDS, parse_dcgm_diag
-from assay.probe.load_tools.dcgm_mndiag import parse_dcgm_mndiag
-from assay.probe.load_tools.fio_verify import parse_fio_verify
-from assay.probe.load_tools.front_end import parse_iperf3
-from assay.probe.load_tools.gpu_fryer import parse_gpu_fryer
-from assay.probe.load_tools.hpl import parse_hpl
-from assay.probe.load_tools.ib_write_bw import find_nearest_gpu, parse_ib_write_bw
-from assay.probe.load_tools.nvbandwidth import parse_nvbandwidth
-from assay.probe.load_tools.registry import find_long_parts_s
-from assay.probe.load_tools.site_settings import SiteSettings
-from assay.probe.load_tools.stressapptest import parse_stressapptest
-from assay.probe.load_tools.tensor_gemm import find_plugin, parse_dcgmproftester, parse_ubergemm
-from assay.probe.load_tools.tool_call import LoadOrder, ToolOutput
-from assay.probe.node_access import NodeRoot
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "load-tools"
 READERS: Mapping[str, Callable[[ToolOutput], ReadingTree]] = {

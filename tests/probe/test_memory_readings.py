@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from assay.lab.node.host_files import smbios_table
 from assay.model.reading import parse_reading
-from assay.probe.devices.hardware_error_counters import INTERRUPTS, read_edac, read_machine_checks, sum_interrupts
-from assay.probe.devices.memory_modules import (
+from assay.node.probe.devices.hardware_error_counters import INTERRUPTS, read_edac, read_machine_checks, sum_interrupts
+from assay.node.probe.devices.memory_modules import (
     DMI_TABLE,
     END_OF_TABLE,
     _device,
@@ -22,7 +22,7 @@ from assay.probe.devices.memory_modules import (
     parse_dmi_table,
     read_dimms,
 )
-from assay.probe.node_access import NodeRoot, resolve_lazy
+from assay.node.probe.node_access import NodeRoot, resolve_lazy
 
 DIMM = {
     "slot": "P1-DIMMA1",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.probe.module_options import read_module_options
-from assay.probe.node_access import NodeRoot, resolve_lazy
+from assay.node.probe.module_options import read_module_options
+from assay.node.probe.node_access import NodeRoot, resolve_lazy
 
 FILES = {
     "sys/module/nvidia_uvm/parameters/uvm_disable_hmm": "Y\n",

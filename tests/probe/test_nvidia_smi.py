@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.probe.gpu.nvidia_smi import parse_nvidia_smi, read_nvidia_smi
+from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi, read_nvidia_smi
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "nvidia-smi-q-x.xml"  # by the lab's nvidia-smi
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "/nonexistent")) / "gpu"

@@ -18,14 +18,14 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from assay.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, split_module
-from assay.probe.pruned_bindings import prune_bindings
+from assay.node.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, split_module
+from assay.node.probe.pruned_bindings import prune_bindings
 
 ALLOWED_BYTES = 200_000
 
 
 def pack(out: Path, *options: str, mask: int = 0o022) -> Path:
-    command = [sys.executable, "-m", "assay.probe.pack", str(out), *options]
+    command = [sys.executable, "-m", "assay.node.probe.pack", str(out), *options]
     subprocess.run(command, check=True, umask=mask, stdout=subprocess.DEVNULL)
     return out
 
@@ -51,11 +51,11 @@ def test_it_holds_what_the_probe_imports_and_no_more_of_assay(probe: Path) -> No
     assert rooms == {"probe", "model"}
     assert [name for name in names if name.startswith("assay/model/")] == [
         "assay/model/__init__.py",
-        "assay/model/load/__init__.py",
-        "assay/model/load/load_parts.py",
+        "assay/model/specs/__init__.py",
+        "assay/model/specs/load_parts.py",
         "assay/model/reading.py",
     ]
-    assert "assay/probe/pack.py" not in names
+    assert "assay/node/probe/pack.py" not in names
 
 
 @pytest.mark.parametrize("how", [["python3", "-I"], ["python3", "-I", "-S"], []])
@@ -70,7 +70,7 @@ def test_it_runs_where_nothing_is_installed_and_the_environment_is_empty(
 
 
 def test_a_python_too_old_is_told_so_and_nothing_is_run() -> None:
-    with_newer = START.format(entry="assay.probe.__main__").replace("(3, 10)", "(9, 9)")
+    with_newer = START.format(entry="assay.node.probe.__main__").replace("(3, 10)", "(9, 9)")
     done = subprocess.run([sys.executable, "-c", with_newer], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("the probe needs Python 3.10 or newer; this is 3.")
@@ -98,7 +98,7 @@ def names_of_bindings(within: Path | None = None) -> tuple[set[str], str]:
 
 def test_what_the_sources_name_of_the_bindings_comes_along(tmp_path: Path) -> None:
     names_within, _ = names_of_bindings(pack(tmp_path / "with.pyz", "--with-nvml"))
-    sources = b"".join(source for _, source in find_needed_modules("assay.probe.__main__").values()).decode()
+    sources = b"".join(source for _, source in find_needed_modules("assay.node.probe.__main__").values()).decode()
     named = {word for word in re.findall(r"\w+", sources) if hasattr(pynvml, word) and re.match("(?i)c?_?nvml", word)}
     errors = {name for name in dir(pynvml) if name.startswith(("NVML_ERROR_", "NVMLError"))}
     assert len(named) > 50
@@ -107,7 +107,7 @@ def test_what_the_sources_name_of_the_bindings_comes_along(tmp_path: Path) -> No
 
 def test_no_source_puts_the_name_of_a_binding_together() -> None:
     """The pack would leave out what such a name means."""
-    modules = find_needed_modules("assay.probe.__main__") | find_needed_modules("assay.agent.__main__")
+    modules = find_needed_modules("assay.node.probe.__main__") | find_needed_modules("assay.node.agent.__main__")
     parts = [
         part.value
         for _, source in modules.values()
@@ -143,14 +143,21 @@ def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None
 
 
 def test_another_entry_brings_what_it_needs() -> None:
-    assert "assay.probe.kernel_log_filter" in find_needed_modules("assay.probe.kernel_log")
-    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.probe.kernel_log_filter"))).namelist()
-    assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/kernel_log_filter.py"]
+    assert "assay.node.probe.kernel_log_filter" in find_needed_modules("assay.node.probe.kernel_log")
+    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.node.probe.kernel_log_filter"))).namelist()
+    assert names == [
+        "__main__.py",
+        "assay/__init__.py",
+        "assay/node/probe/__init__.py",
+        "assay/node/probe/kernel_log_filter.py",
+    ]
 
 
 def test_the_load_tool_travels_without_numpy_and_runs_where_numpy_is(tmp_path: Path) -> None:
     pack = tmp_path / "assay-load.pyz"
-    subprocess.run([sys.executable, "-m", "assay.probe.pack", pack, "--load-tool"], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "assay.node.probe.pack", pack, "--load-tool"], check=True, capture_output=True
+    )
     assert pack.stat().st_size < 300_000
     with zipfile.ZipFile(pack) as archive:
         assert not [name for name in archive.namelist() if not name.startswith(("assay/", "__main__.py"))]
@@ -176,7 +183,7 @@ def counted(source, path, *rest, **named):
 builtins.compile = counted
 {once}
 sys.path.insert(0, {archive!r})
-import assay.probe.__main__
+import assay.node.probe.__main__
 ours = [times for path, times in sources.items() if {archive!r} in str(path)]
 print(len(ours) > 20, max(ours))
 """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.lab.node.pci_files import DOWNSTREAM, ROOT_PORT, bridge_config_space
 from assay.model.reading import parse_reading
-from assay.probe.devices.pci import (
+from assay.node.probe.devices.pci import (
     ConfigTooShort,
     _bridge,
     parse_link_generation,
@@ -20,7 +20,7 @@ from assay.probe.devices.pci import (
     read_bridge,
     read_pci,
 )
-from assay.probe.node_access import NodeRoot, convert_leaf, resolve_lazy
+from assay.node.probe.node_access import NodeRoot, convert_leaf, resolve_lazy
 
 DEVICES = "sys/bus/pci/devices"
 REDIRECTS = 0b11101

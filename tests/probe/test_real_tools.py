@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from reserved_ports import reserve_ports
 
-from assay.probe.load_tools.fio_verify import build_verify_command, parse_fio_verify
-from assay.probe.load_tools.front_end import parse_iperf3
-from assay.probe.load_tools.ib_write_bw import parse_ib_write_bw
-from assay.probe.load_tools.memory import parse_stress_ng
-from assay.probe.load_tools.nvme_read import parse_fio_read
-from assay.probe.load_tools.stressapptest import parse_stressapptest
-from assay.probe.load_tools.tool_call import LoadOrder, call_tool
-from assay.probe.node_access import run_tool
+from assay.node.load_tools.fio_verify import build_verify_command, parse_fio_verify
+from assay.node.load_tools.front_end import parse_iperf3
+from assay.node.load_tools.ib_write_bw import parse_ib_write_bw
+from assay.node.load_tools.memory import parse_stress_ng
+from assay.node.load_tools.nvme_read import parse_fio_read
+from assay.node.load_tools.stressapptest import parse_stressapptest
+from assay.node.load_tools.tool_call import LoadOrder, call_tool
+from assay.node.probe.node_access import run_tool
 
 needs_fio = pytest.mark.skipif(not Path("/usr/bin/fio").exists(), reason="fio is not installed (package fio)")
 no_stress_ng = not shutil.which("stress-ng")

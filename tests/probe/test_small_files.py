@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.probe.devices.hardware_error_counters import parse_aer_total, read_aer
-from assay.probe.devices.hca import (
+from assay.node.probe.devices.hardware_error_counters import parse_aer_total, read_aer
+from assay.node.probe.devices.hca import (
     parse_guid,
     parse_hca_port_state,
     parse_number,
@@ -21,10 +21,10 @@ from assay.probe.devices.hca import (
     parse_rate_gbps,
     read_hcas,
 )
-from assay.probe.devices.nic_and_bond import parse_carrier, read_nics
-from assay.probe.devices.nvme import read_drives
-from assay.probe.host import parse_load, parse_memory_bytes, read_host, root_is_read_only
-from assay.probe.node_access import NodeRoot, convert_leaf, leaf_for_error, resolve_lazy
+from assay.node.probe.devices.nic_and_bond import parse_carrier, read_nics
+from assay.node.probe.devices.nvme import read_drives
+from assay.node.probe.host import parse_load, parse_memory_bytes, read_host, root_is_read_only
+from assay.node.probe.node_access import NodeRoot, convert_leaf, leaf_for_error, resolve_lazy
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples"))
 H100_SYSFS = SAMPLES / "infiniband/sysfs-class-infiniband-h100.tar.xz"

@@ -23,7 +23,7 @@ WITH_TOOLS = ("gpu", "host", "time", "services")  # asked through the node's own
 
 def probe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: text for name, text in os.environ.items() if name not in ("ASSAY_ROOT", "ASSAY_AT")}
-    command = [sys.executable, "-m", "assay.probe", *arguments]
+    command = [sys.executable, "-m", "assay.node.probe", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment, check=False)
 
 

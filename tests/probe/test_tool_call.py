@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.model.reading import value
-from assay.probe.load_tools.tool_call import LoadOrder, ToolOutput, call_tool
+from assay.node.load_tools.tool_call import LoadOrder, ToolOutput, call_tool
 
 
 def quote(output: ToolOutput) -> dict[str, object]:

@@ -12,11 +12,11 @@ import pytest
 from pydantic import ValidationError
 
 from assay.model.specs.node.load_tool_settings import LoadToolSettings
-from assay.probe.load_tools.site_settings import SiteSettings
-from assay.probe.load_tools.site_training import parse_steps, run_site_training
-from assay.probe.load_tools.tool_call import LoadOrder
-from assay.probe.load_tools.training import read_steps, run_training
-from assay.probe.node_access import NodeRoot
+from assay.node.load_tools.site_settings import SiteSettings
+from assay.node.load_tools.site_training import parse_steps, run_site_training
+from assay.node.load_tools.tool_call import LoadOrder
+from assay.node.load_tools.training import read_steps, run_training
+from assay.node.probe.node_access import NodeRoot
 
 MEGATRON = {
     "step": {"pattern": r"iteration\s+(\d+)/"},
@@ -36,7 +36,7 @@ def test_the_real_tool_trains_and_a_planted_fault_shows_from_its_step_on(
     tool = tmp_path / "assay-load"
     more = "--engine numpy --devices 3 --steps 3 --plant device=1,bit=28,from=1"
     path = os.environ.get("PYTHONPATH", "")
-    tool.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m assay.load "$@" {more}\n')
+    tool.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m assay.node.load "$@" {more}\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     found = run_training("gpt", NodeRoot(), LoadOrder(30))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from assay.model.provisioning.image_spec import Image, ImageArtifact
-from assay.provisioning.boot_attempts import (
+from assay.act.boot.boot_attempts import (
     BootAttempt,
     find_newest_attempt,
     fold_attempts,
@@ -14,6 +13,7 @@ from assay.provisioning.boot_attempts import (
     make_started_entry,
     name_attempt,
 )
+from assay.model.specs.image_spec import Image, ImageArtifact
 
 NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)
 IMAGE = Image(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.boot.dhcp_config import DhcpHost, list_dhcp_hosts, render_dnsmasq, render_kea
+from assay.declare.fleet_loader import load_fleet
 from assay.model.fleet import Fleet
-from assay.provisioning.dhcp_config import DhcpHost, list_dhcp_hosts, render_dnsmasq, render_kea
 
 EXAMPLE = Path(__file__).resolve().parents[2]
 PATHS = "/usr/sbin:/sbin:/usr/bin:/bin"

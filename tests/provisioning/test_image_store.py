@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.act.boot.image_store import ImageStore
 from assay.model.errors import AssayError
-from assay.model.provisioning.image_spec import Image, ImageArtifact
-from assay.provisioning.image_store import ImageStore
+from assay.model.specs.image_spec import Image, ImageArtifact
 
 CONTENT = b"a kernel" * 1000
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.adapters.bmc.quirks import BmcQuirkSet
+from assay.declare.fleet_loader import load_fleet
 from assay.model.evidence import EvidenceDocument
-from assay.redfish.bmc_evidence import MAX_KEPT_EVENTS, read_bmc_channel
-from assay.redfish.quirks import BmcQuirkSet
+from assay.observe.bmc_evidence import MAX_KEPT_EVENTS, read_bmc_channel
 
 ROOT = "/redfish/v1"
 QUIRKS = BmcQuirkSet(load_fleet(Path(__file__).parents[2]).quirks.values())

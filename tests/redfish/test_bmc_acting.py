@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from assay.adapters.bmc.bmc_client import BmcClient, open_bmc
+from assay.adapters.bmc.firmware_push_and_tasks import ImageServer, RedfishTask, parse_task
 from assay.model.errors import AssayError
-from assay.redfish.bmc_client import BmcClient, open_bmc
-from assay.redfish.firmware_push_and_tasks import ImageServer, RedfishTask, parse_task
 
 NODE = "n0003"
 

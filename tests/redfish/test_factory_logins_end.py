@@ -14,22 +14,22 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from assay.actions.settings import bmc_takeover
+from assay.act.ingest.bmc_takeovers import list_open_takeovers, take_over
+from assay.act.loop.context import ControllerContext
+from assay.act.remedies import bmc_takeover
+from assay.adapters.bmc.bmc_accounts import disable_account, give_account
+from assay.adapters.bmc.bmc_client import accepts_login, open_bmc
+from assay.adapters.bmc.errors import error_for_response
+from assay.adapters.bmc.service_root_scan import ask_service_root
 from assay.cli.app import app
-from assay.controller.bmc_takeovers import list_open_takeovers, take_over
-from assay.controller.context import ControllerContext
 from assay.lab.bmc.authentication import digest_password
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.credential_reference import CredentialReference
-from assay.model.texts.secret_redaction import register_secret
+from assay.model.text.secret_redaction import register_secret
 from assay.observe.evidence_store import EvidenceStore
-from assay.redfish.bmc_accounts import disable_account, give_account
-from assay.redfish.bmc_client import accepts_login, open_bmc
-from assay.redfish.errors import error_for_response
-from assay.redfish.service_root_scan import ask_service_root
 
 ROOT = Path(__file__).parents[2]
 NODE = "n0003"

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from assay.actions.settings.system_settings_update import SystemSettingsUpdate
-from assay.model.configuration.setting_mismatch import format_setting_mismatches
-from assay.model.errors import AssayError
-from assay.model.specs.node.node_spec import BootSpec, NodeSpec
-from assay.redfish.bmc_client import BmcClient
-from assay.redfish.system_settings import (
+from assay.act.remedies.system_settings_update import SystemSettingsUpdate
+from assay.adapters.bmc.bmc_client import BmcClient
+from assay.adapters.bmc.system_settings import (
     compare_bios,
     compare_boot,
     find_system_mismatches,
     needs_reset,
     order_system_settings,
 )
+from assay.model.errors import AssayError
+from assay.model.specs.node.node_spec import BootSpec, NodeSpec
+from assay.model.specs.node.setting_mismatch import format_setting_mismatches
 
 NODE = "n0003"
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.comparison.comparison_summary import collect_differences
-from assay.results.comparison.run_comparison import compare_runs
-from assay.results.formats.format_registry import RESULT_FORMATS, FormatName
-from assay.results.outcome_filter import NO_FILTER, OutcomeFilter
-from assay.results.run_summary import RunSummary
-from assay.results.store.reader import StoredRun
-from assay.results.store.writer import OutcomeWriter
+from assay.tell.report.format_registry import RESULT_FORMATS, FormatName
+from assay.validate.results.comparison_summary import collect_differences
+from assay.validate.results.outcome_filter import NO_FILTER, OutcomeFilter
+from assay.validate.results.run_comparison import compare_runs
+from assay.validate.results.run_summary import RunSummary
 
 Kept = Callable[..., Path]
 

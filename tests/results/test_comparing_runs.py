@@ -11,17 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
-from assay.results.comparison.run_comparison import (
-    BAD_VERDICTS,
-    CHANGE_KINDS,
-    WORSE_KINDS,
-    classify_change,
-    compare_runs,
-)
-from assay.results.outcome_filter import OutcomeFilter
-from assay.results.store.writer import OutcomeWriter
+from assay.validate.results.outcome_filter import OutcomeFilter
+from assay.validate.results.run_comparison import BAD_VERDICTS, CHANGE_KINDS, WORSE_KINDS, classify_change, compare_runs
 
 
 @pytest.mark.parametrize(

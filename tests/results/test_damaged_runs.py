@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.ledger.history.append import append_missing_runs
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.history.append import append_missing_runs
-from assay.results.store.reader import StoredRun
-from assay.results.store.writer import OutcomeWriter
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)

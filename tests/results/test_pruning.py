@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.ledger.history.append import append_missing_runs
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import FailureArtefact, Outcome, SuiteRun
-from assay.results.history.append import append_missing_runs
-from assay.results.store.writer import OutcomeWriter
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)

@@ -13,17 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.harness.judging.evidence_cache import EvidenceCache
+from assay.ledger.history.append import append_missing_runs
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import FailureArtefact, Outcome, SuiteRun
 from assay.model.reading import value
 from assay.observe.evidence_store import EvidenceStore
-from assay.results.evidence_retention import EvidencePlan, restore_set_aside
-from assay.results.history.append import append_missing_runs
-from assay.results.report.latest_outcomes_reader import LatestOutcomes
-from assay.results.store.writer import OutcomeWriter
+from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.validate.judging.evidence_cache import EvidenceCache
+from assay.validate.results.evidence_retention import EvidencePlan, restore_set_aside
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)

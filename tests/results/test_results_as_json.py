@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from assay.ledger.runs.reader import StoredRun
 from assay.model.outcome import Outcome
-from assay.results.store.reader import StoredRun
 
 
 def test_the_document_holds_the_run_its_counts_and_every_outcome(told, day):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.results.formats import junit_format
-from assay.results.formats.junit_format import escape_xml_text
+from assay.tell.report import junit_format
+from assay.tell.report.junit_format import escape_xml_text
 
 ALLOWED = {
     "testsuites": ({"name"}, {"testsuite"}),
@@ -96,7 +96,7 @@ def test_many_outcomes_are_a_case_for_each_node(read, day, monkeypatch, of, keep
 
 
 def _outcomes(file):
-    from assay.results.store.reader import StoredRun
+    from assay.ledger.runs.reader import StoredRun
 
     with StoredRun.open(file) as stored:
         return list(stored.outcomes())

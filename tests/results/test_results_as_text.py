@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.results.run_summary import normalise_reason
+from assay.validate.results.run_summary import normalise_reason
 
 HOT = "production/test_heat.py::test_heat"
 

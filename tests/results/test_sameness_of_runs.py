@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.model.outcome import FailureArtefact, Measurement
-from assay.results.comparison.paired_runs import compare_exactly
+from assay.validate.results.paired_runs import compare_exactly
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.outcome import Measurement
-from assay.results.comparison.comparison_summary import collect_differences
-from assay.results.comparison.run_comparison import compare_runs
-from assay.results.flaky_and_noise_rules import (
+from assay.ledger.history.append import append_run as keep_in_history
+from assay.ledger.history.flaky_and_noise_queries import query_flaky_checks as flaps_of_history
+from assay.ledger.history.flaky_and_noise_queries import query_noise as noise_of_history
+from assay.ledger.history.flaky_and_noise_rules import (
     MAX_SAMPLE_NODES,
     MIN_FLAKY_TURNS,
     MIN_VALUES,
@@ -26,11 +26,11 @@ from assay.results.flaky_and_noise_rules import (
     robust_deviation,
     sample_nodes,
 )
-from assay.results.history.append import append_run as keep_in_history
-from assay.results.history.flaky_and_noise_queries import query_flaky_checks as flaps_of_history
-from assay.results.history.flaky_and_noise_queries import query_noise as noise_of_history
-from assay.results.history.outcome_and_pool_queries import OutcomeHistory
-from assay.results.history.parquet_files import history_folder
+from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+from assay.ledger.history.parquet_files import history_folder
+from assay.model.outcome import Measurement
+from assay.validate.results.comparison_summary import collect_differences
+from assay.validate.results.run_comparison import compare_runs
 
 VALUES = st.lists(st.floats(-1000, 1000), min_size=MIN_VALUES, max_size=12)
 VERDICTS = st.lists(st.sampled_from(["pass", "fail"]), max_size=WINDOW_RUNS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from assay.ledger.runs.reader import StoredRun
 from assay.model.errors import AssayError
-from assay.results.outcome_filter import NO_FILTER, OutcomeFilter, refuse_unknown_names
-from assay.results.run_summary import RunSummary
-from assay.results.store.reader import StoredRun
+from assay.validate.results.outcome_filter import NO_FILTER, OutcomeFilter, refuse_unknown_names
+from assay.validate.results.run_summary import RunSummary
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.agent import slurm_hook
+from assay.adapters.node_notice import NodeNotice
+from assay.adapters.slurm.slurm_cordon import make_drain_orders, make_reservation_orders
+from assay.adapters.slurm.slurm_json import SlurmNode
+from assay.adapters.slurm.slurm_notice import make_notice_orders
 from assay.model.cordon_ownership import is_untampered, tag_reason
-from assay.model.texts.printable_text import escape_line
-from assay.schedulers.notices.node_notice import NodeNotice
-from assay.schedulers.notices.slurm_notice import make_notice_orders
-from assay.schedulers.slurm_cordon import make_drain_orders, make_reservation_orders
-from assay.schedulers.slurm_json import SlurmNode
+from assay.model.text.printable_text import escape_line
+from assay.node.agent import slurm_hook
 
 HOSTILE = '"\x1b]0;owned\x07\x1b[2K\x9b1A\u202egnol\u2066\u2028\r\nupdate nodename=ALL state=resume\x00\\"'
 REASONS = st.text() | st.just(HOSTILE)

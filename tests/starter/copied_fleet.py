@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay.starter.site_files import SiteFiles
-from assay.starter.starter_record import StarterRecord, format_record, make_record, read_record
-from assay.starter.upgrade_journal import apply_upgrade
-from assay.starter.upgrade_plan import FileChange, UpgradePlan, make_upgrade_plan
+from assay.declare.starter.site_files import SiteFiles
+from assay.declare.starter.starter_record import StarterRecord, format_record, make_record, read_record
+from assay.declare.starter.upgrade_journal import apply_upgrade
+from assay.declare.starter.upgrade_plan import FileChange, UpgradePlan, make_upgrade_plan
 
 OLD, NEW = "0.0.9", "0.1.0"
 

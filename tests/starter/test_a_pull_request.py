@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.starter.new_repository import create_repository
+from assay.declare.starter.new_repository import create_repository
 
 
 class Runner:

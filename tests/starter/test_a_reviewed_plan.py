@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from assay.controller.rollouts.reviewed_plans import find_reviewed_plan
-from assay.plan.output_formats import COMMENT_MARKER
+from assay.act.rollouts.reviewed_plans import find_reviewed_plan
+from assay.decide.plan.output_formats import COMMENT_MARKER
 
 SCRIPT = Path(__file__).parents[2] / ".github" / "actions" / "comment" / "reviewed_plan.py"
 DIGEST = f"sha256:{'ab' * 32}"

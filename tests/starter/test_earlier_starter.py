@@ -18,11 +18,11 @@ from copied_fleet import CopiedFleet
 sys.path.append(str(Path(__file__).parents[1] / "actions"))
 from lab_room import Room, lab_room, lay_out, wish
 
-from assay.actions import zap
-from assay.starter.new_repository import create_repository, render_starter
+from assay.act.actions import zap
+from assay.declare.starter.new_repository import create_repository, render_starter
 
 PACKED = Path(__file__).with_name("earlier_starter.tar.gz")
-POWER = "playbooks/collections/ansible_collections/assay/fleet/plugins/action/power.py"
+POWER = "playbooks/collections/ansible_collections/assay/declare/plugins/action/power.py"
 FIRMWARE = POWER.replace("power.py", "firmware.py")
 IMPORT_ALL = """
 import pathlib, runpy, sys

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from forked_assay import run_assay
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.home import CONTEXT_VARIABLE
-from assay.fleet.repository_check import STAND_IN_CODE
-from assay.fleet.stand_ins import find_placeholders
-from assay.starter.new_repository import create_repository
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.home import CONTEXT_VARIABLE
+from assay.declare.repository_check import STAND_IN_CODE
+from assay.declare.stand_ins import find_placeholders
+from assay.declare.starter.new_repository import create_repository
 
 PICTURES = {".png": b"\x89PNG"}
 STARTER_TEXTS = ".assay-starter"

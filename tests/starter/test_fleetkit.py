@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from assay import fleetkit, old_imports
+from assay.declare.starter.carried_imports import CarriedImports, carry_imports
+from assay.declare.starter.new_repository import render_starter
 from assay.model.errors import AssayError
-from assay.starter.carried_imports import CarriedImports, carry_imports
-from assay.starter.new_repository import render_starter
 
 ROOT = Path(__file__).parents[2]
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(assay\b[\w.]*)", re.M)

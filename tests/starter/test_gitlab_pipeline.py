@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from assay.cli.app import VERBS
-from assay.starter.new_repository import OWN_FILES, create_repository
+from assay.declare.starter.new_repository import OWN_FILES, create_repository
 
 PIPELINE: dict[str, Any] = yaml.safe_load((OWN_FILES / ".gitlab-ci.yml").read_text())
 GLOBAL = ("workflow", "stages", "variables")

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from assay.declare.starter.new_repository import OWN_FILES
+from assay.declare.starter.requirement_hashes import format_lock
 from assay.model.errors import AssayError
-from assay.starter.new_repository import OWN_FILES
-from assay.starter.requirement_hashes import format_lock
 
 ENVIRONMENT = {"python_version": "3.12", "platform_system": "Linux", "platform_machine": "x86_64"}
 

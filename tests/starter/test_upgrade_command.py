@@ -15,10 +15,10 @@ from copied_fleet import NEW, OLD, CopiedFleet, encode, lines
 from forked_assay import run_assay
 from typer.testing import CliRunner
 
-from assay.cli.verbs.declare.upgrade import upgrade_app
+from assay.cli.verbs.upgrade import upgrade_app
+from assay.declare.starter import new_repository
+from assay.declare.starter.starter_record import RECORD, TEXTS, read_record
 from assay.model.errors import AssayError
-from assay.starter import new_repository
-from assay.starter.starter_record import RECORD, TEXTS, read_record
 
 A, B, TEN = "suites/a.py", "specs/b.yaml", lines(*range(1000, 1010))
 MERGED = {A: lines("theirs", *range(1001, 1010)), B: "newer\n", "specs/new.yaml": "new\n"}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from copied_fleet import NEW, CopiedFleet, lines
 
-from assay.cli.verbs.declare.upgrade import lock_upgrades
+from assay.cli.verbs.upgrade import lock_upgrades
+from assay.declare.starter import upgrade_journal
+from assay.declare.starter.upgrade_journal import PLACE, apply_upgrade, find_broken_off, finish_upgrade
 from assay.model.errors import AssayError
-from assay.starter import upgrade_journal
-from assay.starter.upgrade_journal import PLACE, apply_upgrade, find_broken_off, finish_upgrade
 
 A, TEN = "suites/a.py", lines(*range(1000, 1010))
 COPIED = {A: TEN, "suites/m.py": TEN, "suites/d.py": "d\n", "docs/gone.md": "gone\n", "docs/old.md": TEN, "same": "s\n"}

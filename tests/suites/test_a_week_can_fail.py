@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions below
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
+import assay.validate.items.suite_hooks  # noqa: F401 — once for all sessions below
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
 from assay.model.outcome import Outcome
-from assay.results.store.reader import StoredRun
+from assay.validate.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 
 pytest_plugins = ["pytester"]
 
@@ -104,7 +104,7 @@ def judge(pytester, home: Path, where: str, *options: str) -> Sequence[Outcome]:
         "-p",
         "no:cacheprovider",
         "-p",
-        "assay.harness.plugin",
+        "assay.validate.plugin",
         f"--assay-store={written}",
     )
     with StoredRun.open(written) as stored:

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions below
+import assay.validate.items.suite_hooks  # noqa: F401 — once for all sessions below
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
-from assay.harness.suite_verification.verification import verify_checks
 from assay.lab.fabric.ibnetdiscover import format_net_file
+from assay.ledger.runs.reader import StoredRun
 from assay.model.outcome import Outcome
-from assay.results.store.reader import StoredRun
+from assay.validate.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
+from assay.validate.verification import verify_checks
 
 pytest_plugins = ["pytester"]
 
@@ -149,7 +149,7 @@ def judge(pytester, home: Path, *arguments: str) -> list[Outcome]:
         "-p",
         "no:cacheprovider",
         "-p",
-        "assay.harness.plugin",
+        "assay.validate.plugin",
         f"--assay-store={written}",
     )
     if not written.exists():

@@ -11,9 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.suite_verification.verification import UnprovedCheck, verify_checks
+from assay.declare.fleet_loader import load_fleet
 from assay.model.errors import AssayError
+from assay.validate.verification import UnprovedCheck, verify_checks
 
 ROOT = Path(__file__).parents[2]
 SUITE = '''"""Few things."""
@@ -147,7 +147,7 @@ def test_a_suite_that_is_no_python_is_said_and_proves_nothing(small):
 def test_without_a_good_recording_nothing_is_proved(small):
     (small.root / "suites/recordings/hgx-h100.json").unlink()
     assert {one.why for one in small.unproved()} == {
-        "there is no good recording of a node spec: python -m assay.harness.suite_verification.must_fail_recordings"
+        "there is no good recording of a node spec: python -m assay.validate.must_fail_recordings"
     }
 
 

@@ -28,9 +28,9 @@ from ticket_sinks import Request, Service, Trouble
 from assay.model.entries.ticket_entries import DigestSentEntry, DigestStartedEntry
 from assay.model.specs.sink_settings import DigestSettings
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
-from assay.tickets.digests.digest import Digest, DigestItem
-from assay.tickets.digests.digest_journal import find_news
-from assay.tickets.digests.digest_text import MAX_LINES, MAX_TITLE, format_digest_lines, format_headline
+from assay.tell.messages.digest import Digest, DigestItem
+from assay.tell.messages.digest_journal import find_news
+from assay.tell.messages.digest_text import MAX_LINES, MAX_TITLE, format_digest_lines, format_headline
 
 PASSWORD = "canary-2b7d"
 SLACK = "T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIcanary9"
@@ -310,7 +310,7 @@ def test_a_wrong_password_is_an_error_without_the_password(
 
 
 def test_a_mail_server_that_sends_a_byte_now_and_then_is_left(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.tickets.digests.people_channel.DELIVERY_S", 1.0)
+    monkeypatch.setattr("assay.tell.messages.people_channel.DELIVERY_S", 1.0)
     server, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def drip() -> None:

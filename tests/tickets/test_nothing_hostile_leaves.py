@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ticket_room import ticket
 from ticket_sinks import Request, Service
 
+from assay.adapters.tickets.sink_http_client import SinkHttpClient
 from assay.model.ticket import TicketEvent, TicketRecord
-from assay.tickets.digests.digest import Digest, DigestItem
-from assay.tickets.digests.people_channel import PeopleChannel
-from assay.tickets.sink_http_client import SinkHttpClient
+from assay.tell.messages.digest import Digest, DigestItem
+from assay.tell.messages.people_channel import PeopleChannel
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2K\x9b1A\u202egnol\u2066\u2028\r\nFORGED n0001 is healthy\x00"
 TEXTS = st.text() | st.sampled_from([HOSTILE])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.act.tickets.ticket_diff import TicketStatus, diff_tickets, list_tickets, read_ticket_statuses
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket, TicketPlace
-from assay.tickets.ticket_diff import TicketStatus, diff_tickets, list_tickets, read_ticket_statuses
 
 KEYS = ["a", "b", "c"]
 WINDOW = timedelta(days=30)

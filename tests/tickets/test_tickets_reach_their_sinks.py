@@ -26,14 +26,14 @@ from ticket_room import SMALLEST, Room, ticket
 from ticket_sinks import GitHub, Jira, Trouble, Webhook
 from typer.testing import CliRunner
 
+from assay.act.tickets.ticket_diff import list_tickets
+from assay.adapters.tickets import sink_http_client
+from assay.adapters.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
 from assay.cli.app import app
-from assay.fleet.repository_check import check_repository
+from assay.declare.repository_check import check_repository
 from assay.model.ticket import Ticket, TicketEvent, TicketRecord
-from assay.tickets import sink_http_client
-from assay.tickets.delivery_backoff import PostponedDeliveries
-from assay.tickets.ticket_delivery import compute_ticket_version
-from assay.tickets.ticket_diff import list_tickets
-from assay.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
+from assay.tell.messages.delivery_backoff import PostponedDeliveries
+from assay.tell.messages.ticket_delivery import compute_ticket_version
 
 TOKEN = "canary-7f3a9c51e2"
 

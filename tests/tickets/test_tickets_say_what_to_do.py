@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.effects.effect_journal import derive_effect_id
-from assay.controller.ticket_updates import update_tickets
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.effects.effect_journal import derive_effect_id
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.tickets.ticket_diff import list_tickets
+from assay.act.tickets.ticket_updates import update_tickets
+from assay.adapters.tickets.ticket_markdown import format_ticket_markdown
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
 from assay.observe.evidence_store import EvidenceStore
-from assay.tickets.ticket_diff import list_tickets
-from assay.tickets.ticket_markdown import format_ticket_markdown
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)
 FAULT = {"fault": "f1", "class": "gpu.xid.79", "subject": "h100-a/n0004/gpu1", "severity": "catastrophic"}

@@ -10,16 +10,16 @@ from typing import Any
 
 import yaml
 
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.act.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketPlace
 from assay.observe.evidence_store import EvidenceStore
-from assay.tickets.route_attempts import UndeliveredTicket
-from assay.tickets.ticket_delivery import deliver_tickets
-from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
+from assay.tell.messages.route_attempts import UndeliveredTicket
+from assay.tell.messages.ticket_delivery import deliver_tickets
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ENDS = (

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.decide.trends.backtest import PolicyRevision, find_changed_scopes, read_recent_outcomes, run_backtest
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome, SuiteRun
-from assay.trends.backtest import PolicyRevision, find_changed_scopes, read_recent_outcomes, run_backtest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

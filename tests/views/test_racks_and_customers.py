@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from lifecycle.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketPlace
-from assay.views.customer.customer_view import measure_availability
-from assay.views.fleet_view import list_cells
-from assay.views.rack_view import draw_rack, draw_ticket_racks, find_racks
+from assay.tell.customer.customer_view import measure_availability
+from assay.tell.views.fleet_view import list_cells
+from assay.tell.views.rack_view import draw_rack, draw_ticket_racks, find_racks
 
 SERVING = {"production"}
 

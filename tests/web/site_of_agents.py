@@ -22,10 +22,10 @@ import trustme
 from forked_python import ForkedAssay
 from reserved_ports import reserve_ports
 
-from assay.agent.delivery_buffer import DeliveryBuffer
-from assay.fleet.home import find_home
+from assay.declare.home import find_home
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
+from assay.node.agent.delivery_buffer import DeliveryBuffer
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSAY = [sys.executable, "-m", "assay"]
@@ -103,7 +103,7 @@ class Site:
     def agent(self, node: Node, *words: str, token: str = "", before: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Start the agent of a node, by the command `before` it."""
         (node.root.parent / "token").write_text(f"{token or TOKENS[node.name]}\n")
-        command = [sys.executable, "-m", "assay.agent", "--server", self.url, "--node", node.name]
+        command = [sys.executable, "-m", "assay.node.agent", "--server", self.url, "--node", node.name]
         command += ["--token-file", str(node.root.parent / "token"), "--ca", str(self.home / "ca.pem")]
         command += ["--root", str(node.root), "--state", str(node.state), "--beat", "1", "--no-events", *words]
         return self._start([*before, *command], f"agent-{node.name}")

@@ -11,15 +11,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from site_of_agents import TOKENS
 
+from assay.act.ingest.fault_recording import record_faults
+from assay.act.ingest.silent_nodes import record_listening, record_silence
+from assay.act.loop.context import ControllerContext as Work
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.cli.workspace import Workspace
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext as Work
-from assay.controller.ingest.fault_recording import record_faults
-from assay.controller.ingest.silent_nodes import record_listening, record_silence
-from assay.fleet.home import choose_context
+from assay.declare.home import choose_context
 from assay.lab.faults.injection import inject_fault
+from assay.lab.node.stub_build import build_stub
 from assay.lab.node.virtual_node import make_initial_state
-from assay.lab.nvml.stub_build import build_stub
 from assay.lab.world import LabWorld
 from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore
@@ -52,7 +52,7 @@ def agent(site, lab: LabWorld, *words: str) -> subprocess.Popen[str]:
     (site.home / "token").write_text(TOKENS["n0003"])
     told = ["--server", site.url, "--token-file", str(site.home / "token"), "--ca", str(site.home / "ca.pem")]
     told += ["--state", str(site.home / "state"), "--node", "n0003", "--beat", "1", *words]
-    started = site._start(shell(lab, "python3", "-m", "assay.agent", *told), "agent-n0003")
+    started = site._start(shell(lab, "python3", "-m", "assay.node.agent", *told), "agent-n0003")
     site.wait_for(lambda: "follows" in site.log("agent-n0003"), "the agent follows")
     return started
 
@@ -64,7 +64,7 @@ def work(site) -> Work:
 
 def probed(site, lab: LabWorld) -> EvidenceDocument:
     """Return what a pass would read of the node."""
-    command = shell(lab, "python3", "-m", "assay.probe")
+    command = shell(lab, "python3", "-m", "assay.node.probe")
     document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return EvidenceDocument("n0003", work(site).clock.now(), document)
 

@@ -19,16 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
-from assay.controller.context import ControllerContext
-from assay.controller.enrollment import enroll_nodes
-from assay.controller.ingest.alertmanager_alerts import record_alerts
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.ingest.alertmanager_alerts import record_alerts
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.enrollment import enroll_nodes
+from assay.adapters.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.observe.evidence_store import EvidenceStore
-from assay.observe.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-alertmanager-77d0"

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
+from assay.act.boot.machine_reports import MOST_MACHINES, parse_machine_report
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.provisioning.discovery.machine_reports import MOST_MACHINES, parse_machine_report
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN, NEXT = "token-of-the-dhcp-server-51c0", "its-next-token-93ee"

@@ -8,8 +8,8 @@ import time
 from site_of_agents import BOOT, Site, batch
 from strangers import resident_mib
 
+from assay.decide.faults.flooding import TELEMETRY_FLOODED
 from assay.ledger.store import Ledger
-from assay.lifecycle.faults.flooding import TELEMETRY_FLOODED
 
 LIFE = "77777777-7777-7777-7777-777777777777"
 MIB = 1024 * 1024

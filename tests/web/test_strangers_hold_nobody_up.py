@@ -8,7 +8,7 @@ import pytest
 from site_of_agents import TOKENS, batch
 from strangers import Caller, open_connections, read_to_the_end, shake_hands
 
-from assay.web.app_state import group_address
+from assay.tell.server.app_state import group_address
 
 POST = b"POST /agent/v1/nodes/n0003/batches HTTP/1.1\r\nHost: assay\r\n"
 HEAD = POST + f"Authorization: Bearer {TOKENS['n0003']}\r\n".encode()

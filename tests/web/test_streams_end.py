@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.types import Message
 from web.access.asgi_calls import make_state
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.web import ledger_changes
-from assay.web.api.change_stream import ChangeStream
-from assay.web.ledger_changes import EventStream
-from assay.web.pages.page_routes import PageRoutes
+from assay.declare.fleet_loader import load_fleet
+from assay.tell.api.change_stream import ChangeStream
+from assay.tell.pages.page_routes import PageRoutes
+from assay.tell.server import ledger_changes
+from assay.tell.server.ledger_changes import EventStream
 
 
 def test_a_stream_ends_after_its_time_even_if_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:

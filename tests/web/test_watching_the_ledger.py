@@ -9,8 +9,8 @@ from threading import Event
 import pytest
 
 from assay.ledger.errors import LedgerError
-from assay.web import ledger_changes
-from assay.web.ledger_changes import LedgerChanges
+from assay.tell.server import ledger_changes
+from assay.tell.server.ledger_changes import LedgerChanges
 
 PATIENCE_S = 60
 

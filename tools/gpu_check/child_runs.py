@@ -37,7 +37,7 @@ def run_module(module: str, words: Sequence[str], settings: Mapping[str, str], s
 
 def run_battery(words: Sequence[str], settings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], float]:
     """Run the battery; return the run's facts, TEST/SEED → digests, and its seconds. Raises QuestionError."""
-    lines, seconds = run_module("assay.load", ["battery", "--engine", "jax", "--seconds", "600", *words], settings)
+    lines, seconds = run_module("assay.node.load", ["battery", "--engine", "jax", "--seconds", "600", *words], settings)
     units = {f"{line['test']}/{line['seed']}": line["digests"] for line in lines if "test" in line}
     if not units:
         raise QuestionError("the battery gave no unit")
@@ -46,7 +46,7 @@ def run_battery(words: Sequence[str], settings: Mapping[str, str]) -> tuple[dict
 
 def kill_in_the_middle(words: Sequence[str], settings: Mapping[str, str], patience_s: float = 60) -> dict[str, Any]:
     """Kill a running battery (SIGKILL) after its first unit; return what it held, and when the GPU had forgotten it."""
-    command = [sys.executable, "-m", "assay.load", "battery", "--engine", "jax", "--seconds", "600", *words]
+    command = [sys.executable, "-m", "assay.node.load", "battery", "--engine", "jax", "--seconds", "600", *words]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **settings}
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.load.jax_start import FLAGS
+from assay.node.load.jax_start import FLAGS
 from tools.gpu_check.child_runs import kill_in_the_middle, run_battery, run_module
 
 SPEEDS = "tools.gpu_check.speeds"
@@ -82,7 +82,7 @@ def ask_planted_bit(sizes: CheckSizes) -> Any:
 def ask_training(sizes: CheckSizes) -> Any:
     """Train some steps, and say how fast each GPU was."""
     words = ["train", "gpt", "--engine", "jax", "--steps", "20", "--size", sizes.battery]
-    lines, _ = run_module("assay.load", words, {})
+    lines, _ = run_module("assay.node.load", words, {})
     steps = [line for line in lines if "step" in line]
     last = steps[-1]
     speeds = [round(1e3 * last["tokens"] / ms) for ms in last["device_ms"]]

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from assay.load.digests import sum_digest
-from assay.load.jax_arithmetic import JaxArithmetic
+from assay.node.load.digests import sum_digest
+from assay.node.load.jax_arithmetic import JaxArithmetic
 
 REPEATS = 10
 TYPES = ("bfloat16", "float16", "float8", "tfloat32", "float32", "float64", "int8")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.cli.answers.answer_schemas import describe_form, format_answer_schema
-from assay.cli.answers.registry import ANSWERS, Answer, find_file_name
+from assay.cli.verbs.answer_schemas import describe_form, format_answer_schema
+from assay.cli.verbs.registry import ANSWERS, Answer, find_file_name
 
 PAGE, FOLDER = "docs/reference/answers.md", "docs/reference/answers"
 INTRODUCTION = """# Answers in JSON

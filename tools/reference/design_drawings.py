@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from assay.fabric.fabric_drawing import COLOURS
-from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
-from assay.model.fabric.switch_settings import TierName
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
+from assay.model.specs.fabric.switch_settings import TierName
 
 RAIL_COLOURS = (*COLOURS, "#c53030")
 INK, GREY, LINE, FREE = "#1a202c", "#718096", "#a0aec0", "#edf2f7"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.lifecycle.faults.log_file_faults import find_fault_owner
+from assay.decide.faults.log_file_faults import find_fault_owner
 from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
 
 HEADER = "| fault | what it is | whose | severity | action | source |"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from assay.metrics.families import FAMILIES
-from assay.metrics.family import LABELS, Family
+from assay.tell.metrics.families import FAMILIES
+from assay.tell.metrics.family import LABELS, Family
 
 HEAD = """\
 # Metrics

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from assay.collectives.fabric_map import FabricMap, FabricNode
-from assay.collectives.matchings import PairRound
-from assay.collectives.pair_results import PairResult
-from assay.collectives.search import CollectiveSearch
+from assay.validate.collectives.fabric_map import FabricMap, FabricNode
+from assay.validate.collectives.matchings import PairRound
+from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.search import CollectiveSearch
 
 LEAVES, NODES = 3, 4
 FAULTY_NODE = "n03"

@@ -22,10 +22,10 @@ from typer.core import TyperCommand, TyperGroup
 
 from assay.cli.context_line import CHOSEN
 from assay.cli.printable_output import escape_standard_streams
-from assay.fleet.home import CONTEXT_VARIABLE
+from assay.declare.home import CONTEXT_VARIABLE
 from assay.model.errors import AssayError, find_missing_extra
 from assay.model.gc_pause import collect_rarely
-from assay.model.texts.printable_text import escape_line
+from assay.model.text.printable_text import escape_line
 
 STORAGE_ERRORS = {
     errno.ENOSPC: "make room on this disk",
@@ -59,90 +59,64 @@ OPERATE = "Operate"
 ORDERS = "Give orders"
 FABRIC_AND_LAB = "Fabric and virtual fleet"
 VERBS = {
-    "init": Verb("assay.cli.verbs.declare.init", DECLARE, "Create a fleet repository."),
-    "upgrade": Verb("assay.cli.verbs.declare.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
-    "check": Verb("assay.cli.verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
-    "doctor": Verb("assay.cli.verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
-    "schema": Verb(
-        "assay.cli.verbs.declare.schema", DECLARE, "Print the JSON Schema of what a command answers in JSON."
-    ),
-    "plan": Verb("assay.cli.verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
-    "show": Verb(
-        "assay.cli.verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."
-    ),
-    "specs": Verb("assay.cli.verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
+    "init": Verb("assay.cli.verbs.init", DECLARE, "Create a fleet repository."),
+    "upgrade": Verb("assay.cli.verbs.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
+    "check": Verb("assay.cli.verbs.check", DECLARE, "Find every mistake in the inventory and the specs."),
+    "doctor": Verb("assay.cli.verbs.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
+    "schema": Verb("assay.cli.verbs.schema", DECLARE, "Print the JSON Schema of what a command answers in JSON."),
+    "plan": Verb("assay.cli.verbs.plan", DECLARE, "Show what merging a change would do to the fleet."),
+    "show": Verb("assay.cli.verbs.show", DECLARE, "Show what a node must be, with the file and line of each value."),
+    "specs": Verb("assay.cli.verbs.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
     "discover": Verb(
-        "assay.cli.verbs.declare.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."
+        "assay.cli.verbs.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."
     ),
-    "images": Verb(
-        "assay.cli.verbs.declare.images", DECLARE, "Show the images that nodes boot; fetch and verify their files."
-    ),
-    "boot": Verb(
-        "assay.cli.verbs.declare.boot", DECLARE, "Print what a DHCP server needs so that machines boot from assay."
-    ),
-    "replay": Verb("assay.cli.verbs.declare.replay", DECLARE, "Try a policy on past faults."),
-    "observe": Verb("assay.cli.verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
-    "faults": Verb("assay.cli.verbs.evidence.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
-    "serve": Verb("assay.cli.verbs.evidence.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
-    "agent": Verb("assay.cli.verbs.evidence.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
-    "slurm": Verb(
-        "assay.cli.verbs.evidence.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."
-    ),
-    "trends": Verb("assay.cli.verbs.evidence.trends", EVIDENCE, "Show which parts get worse among their peers."),
-    "suites": Verb("assay.cli.verbs.validation.suites", VALIDATION, "List the checks; prove that each check can fail."),
-    "validate": Verb("assay.cli.verbs.validation.validate", VALIDATION, "Run the checks on collected evidence."),
-    "results": Verb(
-        "assay.cli.verbs.validation.results", VALIDATION, "Show the results of a run, or compare two runs."
-    ),
+    "images": Verb("assay.cli.verbs.images", DECLARE, "Show the images that nodes boot; fetch and verify their files."),
+    "boot": Verb("assay.cli.verbs.boot", DECLARE, "Print what a DHCP server needs so that machines boot from assay."),
+    "replay": Verb("assay.cli.verbs.replay", DECLARE, "Try a policy on past faults."),
+    "observe": Verb("assay.cli.verbs.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
+    "faults": Verb("assay.cli.verbs.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
+    "serve": Verb("assay.cli.verbs.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
+    "agent": Verb("assay.cli.verbs.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
+    "slurm": Verb("assay.cli.verbs.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),
+    "trends": Verb("assay.cli.verbs.trends", EVIDENCE, "Show which parts get worse among their peers."),
+    "suites": Verb("assay.cli.verbs.suites", VALIDATION, "List the checks; prove that each check can fail."),
+    "validate": Verb("assay.cli.verbs.validate", VALIDATION, "Run the checks on collected evidence."),
+    "results": Verb("assay.cli.verbs.results", VALIDATION, "Show the results of a run, or compare two runs."),
     "collectives": Verb(
-        "assay.cli.verbs.validation.collectives",
+        "assay.cli.verbs.collectives",
         VALIDATION,
         "Find the node or link that makes collectives slow, wrong or hang.",
     ),
-    "rejudge": Verb("assay.cli.verbs.validation.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
-    "gate": Verb("assay.cli.verbs.validation.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
+    "rejudge": Verb("assay.cli.verbs.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
+    "gate": Verb("assay.cli.verbs.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
     "report": Verb(
-        "assay.cli.verbs.validation.report",
+        "assay.cli.verbs.report",
         VALIDATION,
         "Build the overview, its page of measurements and the Allure report.",
     ),
-    "prune": Verb("assay.cli.verbs.validation.prune", VALIDATION, "Delete runs that are older than the policy wants."),
-    "reconcile": Verb(
-        "assay.cli.verbs.operate.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."
-    ),
-    "status": Verb("assay.cli.verbs.operate.status", OPERATE, "Show the state of every node."),
-    "sync": Verb("assay.cli.verbs.operate.sync", OPERATE, "Show how far the fleet is what git says, and what differs."),
-    "explain": Verb("assay.cli.verbs.operate.explain", OPERATE, "Show why a node is in its state."),
-    "history": Verb("assay.cli.verbs.operate.history", OPERATE, "Show everything recorded about a node or a part."),
-    "schedules": Verb("assay.cli.verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
-    "metrics": Verb(
-        "assay.cli.verbs.operate.metrics", OPERATE, "Print the metrics of fleet and controller for Prometheus."
-    ),
-    "tickets": Verb("assay.cli.verbs.operate.tickets", OPERATE, "Show the open work for technicians."),
-    "rma": Verb("assay.cli.verbs.operate.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
-    "ledger": Verb(
-        "assay.cli.verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."
-    ),
-    "hold": Verb(
-        "assay.cli.verbs.operate.hold_release", ORDERS, "Hold a node: automation observes it but does not act."
-    ),
-    "release": Verb("assay.cli.verbs.operate.hold_release", ORDERS, "End a hold."),
-    "move": Verb("assay.cli.verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
-    "zap": Verb(
-        "assay.cli.verbs.operate.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."
-    ),
-    "wipe": Verb("assay.cli.verbs.operate.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
-    "certify": Verb(
-        "assay.cli.verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."
-    ),
-    "approve": Verb("assay.cli.verbs.operate.approve_decline", ORDERS, "Say yes to what waits for a person."),
-    "decline": Verb("assay.cli.verbs.operate.approve_decline", ORDERS, "Say no to what waits for a person."),
-    "rollout": Verb(
-        "assay.cli.verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."
-    ),
-    "breaker": Verb("assay.cli.verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
+    "prune": Verb("assay.cli.verbs.prune", VALIDATION, "Delete runs that are older than the policy wants."),
+    "reconcile": Verb("assay.cli.verbs.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),
+    "status": Verb("assay.cli.verbs.status", OPERATE, "Show the state of every node."),
+    "sync": Verb("assay.cli.verbs.sync", OPERATE, "Show how far the fleet is what git says, and what differs."),
+    "explain": Verb("assay.cli.verbs.explain", OPERATE, "Show why a node is in its state."),
+    "history": Verb("assay.cli.verbs.history", OPERATE, "Show everything recorded about a node or a part."),
+    "schedules": Verb("assay.cli.verbs.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
+    "metrics": Verb("assay.cli.verbs.metrics", OPERATE, "Print the metrics of fleet and controller for Prometheus."),
+    "tickets": Verb("assay.cli.verbs.tickets", OPERATE, "Show the open work for technicians."),
+    "rma": Verb("assay.cli.verbs.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
+    "ledger": Verb("assay.cli.verbs.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),
+    "hold": Verb("assay.cli.verbs.hold_release", ORDERS, "Hold a node: automation observes it but does not act."),
+    "release": Verb("assay.cli.verbs.hold_release", ORDERS, "End a hold."),
+    "move": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
+    "zap": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."),
+    "wipe": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
+    "certify": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
+    "approve": Verb("assay.cli.verbs.approve_decline", ORDERS, "Say yes to what waits for a person."),
+    "decline": Verb("assay.cli.verbs.approve_decline", ORDERS, "Say no to what waits for a person."),
+    "rollout": Verb("assay.cli.verbs.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
+    "breaker": Verb("assay.cli.verbs.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
     "fabric": Verb(
-        "assay.cli.fabric.compare_scan_evaluate_impact",
+        "assay.cli.verbs.compare_scan_evaluate_impact",
         FABRIC_AND_LAB,
         "Compare the InfiniBand fabric with its design.",
     ),
@@ -304,8 +278,8 @@ def _print_warning(others: Callable[..., None], message: Warning | str, category
 
 def _redact(text: str) -> str:
     """Hide secrets: those that this process has read, and environment variables with the name of a secret."""
-    from assay.fleet.secret_detection import register_environment_secrets
-    from assay.model.texts.secret_redaction import redact
+    from assay.declare.secret_detection import register_environment_secrets
+    from assay.model.text.secret_redaction import redact
 
     register_environment_secrets()
     return redact(text)

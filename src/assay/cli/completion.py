@@ -26,14 +26,14 @@ def _from_fleet(list_names: Callable[[Workspace], Iterable[str]]) -> Callable[[A
 
 
 def _list_runs(workspace: Workspace) -> Iterable[str]:
-    from assay.results.store.run_lookup import list_runs
+    from assay.ledger.runs.run_lookup import list_runs
 
     return ("last", *(file.parent.name for file in list_runs(workspace.reports_dir)))
 
 
 def _list_checks_of_last_run(workspace: Workspace) -> Iterable[str]:
-    from assay.results.store.reader import StoredRun
-    from assay.results.store.run_lookup import find_run
+    from assay.ledger.runs.reader import StoredRun
+    from assay.ledger.runs.run_lookup import find_run
 
     with StoredRun.open_whole(find_run(workspace.reports_dir, "last")) as stored:
         return [name.rpartition("::")[2] for (name,) in stored.connection.execute("SELECT name FROM check_")]

@@ -8,8 +8,8 @@ import sys
 from contextvars import ContextVar
 from typing import Any
 
-from assay.fleet.home import Home
-from assay.model.texts.printable_text import escape_line
+from assay.declare.home import Home
+from assay.model.text.printable_text import escape_line
 
 CHOSEN: ContextVar[Home | None] = ContextVar("the home that this command works on", default=None)
 MEANING = {"fleet": "real machines", "lab": "virtual machines only"}

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from assay.act.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.cli.context_line import format_answer
 from assay.cli.options import nodes_argument
-from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
+from assay.model.durations import parse_duration
 from assay.model.errors import AssayError
-from assay.model.texts.durations import parse_duration
 
 if TYPE_CHECKING:
     from assay.cli.answers.order_answers import OrderInAnswer, OrdersAnswer
     from assay.cli.workspace import Workspace
-    from assay.lifecycle.node_state import NodeState
+    from assay.decide.state.node_state import NodeState
 
 NodeNames = Annotated[
     list[str],

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from assay.cli.completion import complete_nodes, complete_phases, complete_pools, complete_runs
-from assay.model.texts.node_sets import expand_names
+from assay.model.text.node_sets import expand_names
 
 WHICH = "Selection"
 HOW = "How to run"

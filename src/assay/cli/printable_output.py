@@ -6,7 +6,7 @@ import io
 import sys
 from typing import TextIO
 
-from assay.model.texts.printable_text import escape_all_but_styles, escape_controls
+from assay.model.text.printable_text import escape_all_but_styles, escape_controls
 
 _REPLACED = {"strict": "backslashreplace"}
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from assay.cli.name_check import suggest_names
 from assay.cli.workspace import Workspace
-from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
-from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_projection import project_node_states
-from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts
+from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.node_state_projection import project_node_states
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 

@@ -18,8 +18,8 @@ def load_surrounding_fleet(fleet: Path | None) -> tuple[Fleet, dict[str, Node]]:
 
     Raises AssayError if the named folder is not a fleet repository.
     """
-    from assay.fleet.fleet_loader import load_fleet
-    from assay.starter.new_repository import find_example
+    from assay.declare.fleet_loader import load_fleet
+    from assay.declare.starter.new_repository import find_example
 
     root = fleet if fleet is not None else Path()
     if (root / "specs" / "faults").is_dir():
@@ -35,8 +35,8 @@ def load_surrounding_catalog(fleet: Path | None) -> FaultCatalog:
 
     Mistakes in other specs do not matter. Raises AssayError for a mistake in a catalogue, or if a named fleet has none.
     """
+    from assay.declare.starter.new_repository import find_example
     from assay.model.specs.fault_catalog import merge_catalogs
-    from assay.starter.new_repository import find_example
 
     catalogs = _read_catalogs(fleet if fleet is not None else Path())
     if fleet is not None and not catalogs:
@@ -50,8 +50,8 @@ def load_surrounding_catalog(fleet: Path | None) -> FaultCatalog:
 
 def _read_catalogs(root: Path) -> list[FaultCatalog]:
     """Return the fault catalogues of a fleet, none if there is no fleet. Raises AssayError for a mistake in one."""
-    from assay.fleet.repository_tree import WorkingFolder
-    from assay.fleet.spec_reader import read_specs
+    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.declare.spec_reader import read_specs
     from assay.model.specs.fault_catalog import FaultCatalog
 
     specs, rejected = read_specs(WorkingFolder(root.absolute()))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from assay.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from assay.lifecycle.sync.sync_report import SyncReport
+    from assay.decide.drift.sync_report import SyncReport
 
 
 def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -> SyncReport:
     """Return how these nodes (None: all) compare with the repository. Creates no ledger. Raises AssayError."""
-    from assay.controller.sync_reading import read_sync
+    from assay.act.loop.sync_reading import read_sync
 
     states = {state.node: state for state in workspace.read_node_states()}
     ledger = workspace.ledger_for_reading if workspace.has_ledger else None

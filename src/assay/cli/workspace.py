@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.context_line import CHOSEN, print_context
-from assay.fleet.home import Home, find_home
+from assay.declare.home import Home, find_home
 from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
 from assay.ledger.errors import LedgerReadWarning, make_other_context_error
 from assay.ledger.location import locate_existing_ledger, locate_ledger
 from assay.model.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from assay.controller.context import ControllerContext
-    from assay.controller.fleet_reload import FleetReloader
+    from assay.act.loop.context import ControllerContext
+    from assay.act.loop.fleet_reload import FleetReloader
+    from assay.decide.state.node_state import NodeState
     from assay.ledger.store import Ledger
-    from assay.lifecycle.node_state import NodeState
     from assay.model.fleet import Fleet
     from assay.model.ledger_entry import LedgerEntry
 
@@ -75,10 +75,10 @@ class Workspace:
     def fleet(self) -> Fleet:
         """The declared fleet, fetched from the cache where assay keeps data of this repository."""
         if not self.data_dir.is_dir():
-            from assay.fleet.fleet_loader import load_fleet
+            from assay.declare.fleet_loader import load_fleet
 
             return load_fleet(self.root, self.overlays)
-        from assay.fleet.cache.fleet_cache import load_cached_fleet
+        from assay.declare.fleet_cache import load_cached_fleet
 
         return load_cached_fleet(self.root, self.overlays)
 
@@ -124,7 +124,7 @@ class Workspace:
 
         If it `reads_only`, the ledger must exist, and nothing is written to it.
         """
-        from assay.controller.context import ControllerContext
+        from assay.act.loop.context import ControllerContext
         from assay.observe.evidence_store import EvidenceStore
 
         evidence = EvidenceStore(self.evidence_dir)
@@ -135,8 +135,8 @@ class Workspace:
 
     def fleet_reloader(self, report: Callable[[str], None]) -> FleetReloader:
         """Return the reloader, which reads this fleet again after changes; `report` shows errors in them."""
-        from assay.controller.fleet_reload import FleetReloader
-        from assay.fleet.fleet_loader import load_fleet
+        from assay.act.loop.fleet_reload import FleetReloader
+        from assay.declare.fleet_loader import load_fleet
 
         return FleetReloader(
             self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays or ()
@@ -158,7 +158,7 @@ class Workspace:
 
     def read_node_states(self) -> list[NodeState]:
         """Return the state of every enrolled node, by pool and name. Raises AssayError as `read_entries` does."""
-        from assay.lifecycle.node_state_projection import project_node_states
+        from assay.decide.state.node_state_projection import project_node_states
 
         states = project_node_states(self.read_entries())
         return sorted(states.values(), key=lambda state: (state.pool, state.node))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId
 
 ModuleValue = str | float | tuple[float, ...]
 

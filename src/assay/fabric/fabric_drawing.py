@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.fabric_picture import Bundle, FabricPicture, Vertex
-from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
 MAX_WORDS = 6

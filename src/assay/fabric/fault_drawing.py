@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-from assay.fabric.comparison.discrepancy import CablingDiscrepancy
-from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
+from assay.fabric.compare.discrepancy import CablingDiscrepancy
+from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd, PortId
 
 LineKind = Literal["designed", "seen", "right"]
 LINE_WORDS: dict[LineKind, str] = {"designed": "design", "seen": "is", "right": "right"}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from assay.model.fabric.ports_and_cables import LANE_GBPS
+from assay.model.specs.fabric.ports_and_cables import LANE_GBPS
 
 SPEEDS = tuple(LANE_GBPS)
 """Lane speeds, slowest first (InfiniBand Architecture Specification, link speeds)."""

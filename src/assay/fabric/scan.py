@@ -14,22 +14,22 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
-from assay.fabric.comparison.compare import FabricComparison, compare_cabling
+from assay.fabric.compare.compare import FabricComparison, compare_cabling
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.health.stored_scan import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.fabric.readers.truncated_output import find_stderr_problems
-from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
 from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceDocument
-from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.reading import absent, failed, unsupported, value
-from assay.model.texts.packed_text import UnpackingError, read_text
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.text.packed_text import UnpackingError, read_text
 
 DISCOVER_COMMAND = ("ibnetdiscover",)
 LINKS_COMMAND = "links"

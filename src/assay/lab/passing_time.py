@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from assay.lab.marked_processes import list_marked_processes
 from assay.lab.world import LabWorld
-from assay.probe.burnin.journal import LOCK, BurnInFolder
-from assay.probe.node_access import NodeRoot
+from assay.node.burnin.journal import LOCK, BurnInFolder
+from assay.node.probe.node_access import NodeRoot
 
 POLL_S = 0.2
 

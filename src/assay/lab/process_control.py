@@ -10,8 +10,8 @@ import sys
 import time
 from datetime import datetime
 
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.home import Home, find_lab_pid
+from assay.declare.home import Home, find_lab_pid
+from assay.fabric.design.design_compiler import compile_topology
 from assay.lab.fabric.cabling import lay_cables
 from assay.lab.faults.injection import inject_fault
 from assay.lab.marked_processes import kill_marked_processes, make_mark

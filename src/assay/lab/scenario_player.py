@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from assay.fleet.home import CONTEXT_VARIABLE, Home
+from assay.declare.home import CONTEXT_VARIABLE, Home
 from assay.lab.fabric.cabling import swap_cables
 from assay.lab.faults.injection import inject_fault
 from assay.lab.passing_time import let_time_pass

@@ -16,10 +16,10 @@ from urllib.parse import quote
 from urllib.request import Request as Call
 from urllib.request import urlopen
 
+from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, CustomerJob, SchedulerNodeStatus, SpareRunResult
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
-from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, CustomerJob, SchedulerNodeStatus, SpareRunResult
 
 ANSWER_WITHIN_S = 5.0
 

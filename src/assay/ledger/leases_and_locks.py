@@ -29,7 +29,7 @@ from assay.ledger.connection import translate_errors
 from assay.ledger.file_locks import hold_file_lock, hold_node_lock
 from assay.ledger.tables import insert_or_update
 from assay.model.errors import AssayError
-from assay.model.texts.secret_redaction import redact
+from assay.model.text.secret_redaction import redact
 
 SECTION_POLL_S, LEASE_POLL_S = 0.005, 0.5
 OTHER_CONTROLLER_FIX = "a controller that keeps running acts by itself; else wait for it, or end it: nothing is lost"

@@ -17,7 +17,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from assay.ledger import tables
 from assay.ledger.errors import SCHEMA_VERSION
 from assay.ledger.hash_chain import HASHED_OUTCOME_FIELDS
-from assay.ledger.interned_texts import NO_TEXT
+from assay.ledger.newest.interned_texts import NO_TEXT
 
 ADDED_COLUMNS: dict[str, int | str] = {"basis": NO_TEXT, "judged_by": NO_TEXT, "numbers": ""}
 """The columns of `outcome` that schema 4 did not have, and what they hold in its outcomes."""

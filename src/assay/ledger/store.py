@@ -12,8 +12,7 @@ from threading import Lock
 
 from sqlalchemy import Engine, Table, func, insert, select, text
 
-from assay.ledger import chain_verification, leases_and_locks, outcome_pruning, outcome_queries, outcomes, tables
-from assay.ledger.check_standings import read_check_standings
+from assay.ledger import chain_verification, leases_and_locks, tables
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
     give_back_space,
@@ -30,11 +29,13 @@ from assay.ledger.copies.archived_bodies import is_in_ledger
 from assay.ledger.entry_insertion import find_known_ids, insert_entries
 from assay.ledger.errors import LedgerError, make_other_context_error
 from assay.ledger.hash_chain import ChainName, HashChain
-from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
-from assay.ledger.outcome_counts import OutcomeCounts, count_outcomes, read_oldest_passes
-from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
+from assay.ledger.newest import outcome_pruning, outcome_queries, outcomes
+from assay.ledger.newest.check_standings import read_check_standings
+from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
+from assay.ledger.newest.outcome_counts import OutcomeCounts, count_outcomes, read_oldest_passes
+from assay.ledger.newest.outcome_dates import CheckAge, OutcomeDates, read_check_ages
 from assay.model.ledger_entry import IN_LAB, Context, LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds

@@ -74,11 +74,11 @@ class PluginGroup:
 
 _SCHEDULER_METHODS = ("list_jobs", "read_cordon_reason", "cordon", "uncordon", "drain", "read_statuses", "cordon_many")
 SCHEDULERS = PluginGroup("assay.schedulers", "scheduler", ("places_jobs", *_SCHEDULER_METHODS, "run_spare"))
-"""Each is a class that implements SchedulerAdapter (schedulers/scheduler_adapter.py)."""
+"""Each is a class that implements SchedulerAdapter (adapters/scheduler_adapter.py)."""
 CHECK_RULES = PluginGroup("assay.check_rules", "module of check rules")
-"""Each is a module of functions with `@rule` (fleet/repository_check.py)."""
+"""Each is a module of functions with `@rule` (declare/repository_check.py)."""
 TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
-"""Each is a class that implements TicketSink (tickets/sink_protocol.py); `notify` alone tells people instead."""
+"""Each is a class that implements TicketSink (adapters/tickets/sink_protocol.py); `notify` alone tells people instead."""
 TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))
 """Each is a class that implements ProbeTransport (observe/transports/transport_protocol.py)."""
 LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "rate", "read"))

@@ -13,21 +13,21 @@ from datetime import datetime
 from itertools import chain, zip_longest
 from typing import TypedDict, Unpack
 
+from assay.adapters.bmc.quirks import BmcQuirkSet
+from assay.adapters.bmc.request_time import LONGEST_READ
+from assay.adapters.bmc.session_pool import BmcSessionPool
 from assay.model.clock import Clock
-from assay.model.configuration.host_settings import make_probe_arguments
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.reading import ReadingTree, failed, parse_reading, value
+from assay.model.specs.node.host_settings import make_probe_arguments
+from assay.observe.bmc_evidence import read_bmc_channel
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.query_pool import WORKERS, NodeQuery, run_queries
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
-from assay.redfish.bmc_evidence import read_bmc_channel
-from assay.redfish.connection.request_time import LONGEST_READ
-from assay.redfish.quirks import BmcQuirkSet
-from assay.redfish.session_pool import BmcSessionPool
 
 DEADLINE_S = 10.0
 ACTIVE_DEADLINE_S = 600.0
@@ -172,7 +172,7 @@ class _CollectionPass:
 
     def _find_load_limit_s(self, node: Node) -> float:
         """Return how long the load of a node may take: longer with parts that take hours by themselves."""
-        from assay.probe.load_tools.registry import find_long_parts_s  # few passes load a node
+        from assay.node.load_tools.registry import find_long_parts_s  # few passes load a node
 
         return self.active_deadline_s + find_long_parts_s(self.active[node.name])
 

@@ -12,18 +12,18 @@ import pytest
 from quiet_site import FLEET, NODES, Site
 from trends.planted_history import PlantedReading, keep_planted
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.cache.node_state_and_outcome_cache import read_node_states
-from assay.controller.ingest.trend_evaluation import TrendEvaluation, evaluate_trends
-from assay.controller.reconcile_pass import record_decisions
-from assay.controller.schedules.idle_order import order_idle_nodes
-from assay.lifecycle.assets.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.lifecycle.assets.node_setup import NodeSetup, make_setup_entry
+from assay.act.ingest.trend_evaluation import TrendEvaluation, evaluate_trends
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.schedules.idle_order import order_idle_nodes
+from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
+from assay.decide.state.node_setup import NodeSetup, make_setup_entry
+from assay.decide.trends.day_cache import KEPT_FILE
+from assay.ledger.history.parquet_files import history_folder
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
-from assay.results.history.parquet_files import history_folder
-from assay.trends.days.day_cache import KEPT_FILE
 
 BEGIN, DAYS = datetime(2026, 6, 1, 6, tzinfo=UTC), 150
 WARM, ONSET = NODES[7], 85

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules.due_slots import SLOT_BEGUN, SlotTask
-from assay.lifecycle import decision_and_fault_entries
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.due_slots import SLOT_BEGUN, SlotTask
+from assay.decide.state import decision_and_fault_entries
 from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).parents[3]

@@ -13,8 +13,8 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "action
 from by_hand import ROOT, Hands
 from lab_room import Room, lab_room
 
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.observe.evidence_store import EvidenceStore

@@ -6,11 +6,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules import slot_runner
-from assay.controller.schedules.due_slots import SlotTask
-from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules import slot_runner
+from assay.act.schedules.due_slots import SlotTask
+from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore

@@ -18,7 +18,7 @@ from slurm_cluster import until
 sys.path.append(str(Path(__file__).parents[2] / "ledger"))
 from real_postgres import Postgres, found, new_database
 
-from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
+from assay.act.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 
 NODE, OTHER = "n0003", "n0004"
 FOREVER_S = 10_000_000

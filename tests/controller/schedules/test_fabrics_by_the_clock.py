@@ -8,10 +8,10 @@ import pytest
 from by_hand import in_production
 from lab_room import Room
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules.due_slots import SLOT_RAN
-from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
-from assay.controller.schedules.slot_runner import list_due_tasks, run_slot_task
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.due_slots import SLOT_RAN
+from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
+from assay.act.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore
 

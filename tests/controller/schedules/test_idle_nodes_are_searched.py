@@ -10,24 +10,24 @@ from typing import ClassVar
 import pytest
 from by_hand import in_production
 
-from assay.collectives.judging import SpeedRule
-from assay.collectives.runner import cpu_workload
-from assay.collectives.runner.result_file import ResultFile, SearchHeader
-from assay.collectives.staged_search import StageSettings
-from assay.controller.collective_link_tickets import find_links, make_link_tickets
-from assay.controller.context import ControllerContext
-from assay.controller.schedules import collectives_search
-from assay.controller.schedules.collectives_search import CustomerWatch, search_collectives
-from assay.controller.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
-from assay.controller.schedules.slot_runner import SlotResult
-from assay.controller.ticket_updates import update_tickets
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules import collectives_search
+from assay.act.schedules.collectives_search import CustomerWatch, search_collectives
+from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
+from assay.act.schedules.slot_runner import SlotResult
+from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
+from assay.act.tickets.ticket_diff import TICKET_KINDS
+from assay.act.tickets.ticket_updates import update_tickets
+from assay.adapters.no_scheduler import NoScheduler
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.load.collective_workload import CollectiveWorkload
+from assay.model.specs.collective_workload import CollectiveWorkload
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
-from assay.schedulers.no_scheduler import NoScheduler
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
-from assay.tickets.ticket_diff import TICKET_KINDS
+from assay.validate.collectives import cpu_workload
+from assay.validate.collectives.judging import SpeedRule
+from assay.validate.collectives.result_file import ResultFile, SearchHeader
+from assay.validate.collectives.staged_search import StageSettings
 
 NODES = [f"n{at:04}" for at in range(1, 9)]
 JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")

@@ -15,19 +15,19 @@ import pytest
 from by_hand import in_production
 from lab_room import Room
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules import idle_verification
-from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
-from assay.controller.schedules.idle_judging import judge_cut
-from assay.controller.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
-from assay.controller.schedules.idle_verification import VERIFICATION_MISSED, verify_idle
-from assay.controller.schedules.slot_runner import SlotResult
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules import idle_verification
+from assay.act.schedules.due_slots import ScheduleLine, SlotTask
+from assay.act.schedules.idle_judging import judge_cut
+from assay.act.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
+from assay.act.schedules.idle_verification import VERIFICATION_MISSED, verify_idle
+from assay.act.schedules.slot_runner import SlotResult
+from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
 NODE, OTHER = "n0003", "n0004"
 FOREVER_S = 10_000_000

@@ -18,17 +18,17 @@ from kube_rights import MANIFEST, Rights, rights_of
 from kube_server import KubeFake
 from kube_store import Thing
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
-from assay.controller.schedules.idle_verification import verify_idle
-from assay.controller.schedules.slot_runner import SlotResult
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.due_slots import ScheduleLine, SlotTask
+from assay.act.schedules.idle_verification import verify_idle
+from assay.act.schedules.slot_runner import SlotResult
+from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, load_scheduler_adapter
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.node import Node
 from assay.model.specs.node_settings import KubernetesClusterSettings
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, load_scheduler_adapter
 
 pytestmark = pytest.mark.slow
 NODE, OTHER = "n0003", "n0004"
@@ -65,7 +65,7 @@ def on_kubernetes(room: Room, node: Node, kubeconfig: Path) -> Node:
     shell = [sys.executable, "-m", "assay.lab.node.shell", str(room.world.home), node.name]
     cluster = KubernetesClusterSettings(kubeconfig=str(kubeconfig))
     told = {"workloads": "kubernetes", "kubernetes": cluster, "transport": "local", "reach": []}
-    command = [*shell, "python3", "-m", "assay.probe"]
+    command = [*shell, "python3", "-m", "assay.node.probe"]
     return replace(node, settings=node.settings.model_copy(update={**told, "probe_command": command}))
 
 

@@ -16,16 +16,16 @@ from slurm_cluster import cluster, needs_slurm, said, until
 sys.path.append(str(Path(__file__).parents[2] / "schedulers/slurm"))
 from slurm_room import SETTINGS, by_hand, job, state, submitted
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
-from assay.controller.schedules.idle_verification import verify_idle
-from assay.controller.schedules.slot_runner import SlotResult
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.due_slots import ScheduleLine, SlotTask
+from assay.act.schedules.idle_verification import verify_idle
+from assay.act.schedules.slot_runner import SlotResult
+from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.node import Node
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
 pytestmark = [needs_slurm, pytest.mark.slow]
 NODE, OTHER = "n0003", "n0004"
@@ -61,7 +61,7 @@ def in_slurm(room: Room, node: Node) -> Node:
         node.name,
         "python3",
         "-m",
-        "assay.probe",
+        "assay.node.probe",
     ]
     told = {"workloads": "slurm", "slurm_spare_partition": "assay", "probe_command": there, "transport": "local"}
     return replace(node, settings=node.settings.model_copy(update={**told, "reach": []}))

@@ -11,8 +11,8 @@ import pytest
 from by_hand import ROOT
 from typer.testing import CliRunner
 
+from assay.act.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 from assay.cli.app import app
-from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 from assay.ledger.store import Ledger
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError

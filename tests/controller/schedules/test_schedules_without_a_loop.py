@@ -8,13 +8,13 @@ import pytest
 from by_hand import Hands, begun_slot
 from typer.testing import CliRunner, Result
 
+from assay.act.loop.reconcile_pass import PassReport
+from assay.act.schedules import scheduled_jobs, slot_runner
+from assay.act.schedules.due_slots import SLOT_RAN, SlotTask
+from assay.act.schedules.slot_runner import SlotResult
 from assay.cli.app import app
-from assay.cli.verbs.operate import reconcile
+from assay.cli.verbs import reconcile
 from assay.cli.workspace import Workspace
-from assay.controller.reconcile_pass import PassReport
-from assay.controller.schedules import scheduled_jobs, slot_runner
-from assay.controller.schedules.due_slots import SLOT_RAN, SlotTask
-from assay.controller.schedules.slot_runner import SlotResult
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 

@@ -11,13 +11,13 @@ import time
 
 from by_hand import begun_slot
 
-from assay.controller.context import ControllerContext
-from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN, SlotTask, list_schedule_lines
-from assay.controller.schedules.slot_runner import SlotResult, list_due_tasks, read_schedule_history, run_slot_task
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.due_slots import SLOT_BEGUN, SLOT_RAN, SlotTask, list_schedule_lines
+from assay.act.schedules.slot_runner import SlotResult, list_due_tasks, read_schedule_history, run_slot_task
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.load.load_parts import LOAD_PARTS
-from assay.probe.load_tools.registry import LOAD_TOOLS
+from assay.model.specs.load_parts import LOAD_PARTS
+from assay.node.load_tools.registry import LOAD_TOOLS
 
 DYING = """
 import json, os, signal, sys

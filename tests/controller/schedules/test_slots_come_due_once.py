@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.controller.schedules.due_slots import (
+from assay.act.schedules.due_slots import (
     SLOT_BEGUN,
     SLOT_RAN,
     ScheduleHistory,

@@ -11,8 +11,8 @@ import pytest
 from by_hand import ROOT
 from typer.testing import CliRunner, Result
 
+from assay.act.schedules.due_slots import SLOT_RAN
 from assay.cli.app import app
-from assay.controller.schedules.due_slots import SLOT_RAN
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 

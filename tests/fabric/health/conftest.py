@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.model.fabric.fabric_design import FabricDesign
+from assay.declare.fleet_loader import load_fleet
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 
 @pytest.fixture(scope="session")

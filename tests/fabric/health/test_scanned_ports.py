@@ -18,9 +18,9 @@ from assay.fabric.health.stored_scan import make_earlier_channel, read_scan
 from assay.fabric.health.switch_facts import SwitchFacts, find_odd_firmware
 from assay.fabric.scan import find_facts_commands, run_fabric_scan
 from assay.model.evidence import EvidenceDocument
-from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
 from assay.model.reading import failed, unsupported, value
+from assay.model.specs.fabric.ports_and_cables import PortId
 from assay.model.specs.node_settings import make_node_settings
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -18,7 +18,7 @@ from assay.fabric.health.counter_growth import (
     measure_port_growth,
 )
 from assay.fabric.health.link_flaps import count_link_downs, count_most_in_window, drop_bursts, has_booted_between
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 PORT = PortId("0x000000000000a000", 1)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -9,13 +9,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.drafts.design_draft import DraftCable, draft_from_discovery
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.learn.design_draft import DraftCable, draft_from_discovery
 from assay.fabric.readers.format_detection import read_topology
-from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
-from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.fabric_design import FabricDesign
 
 RECORDINGS = Path(__file__).parent / "recordings"
 FILES = (

@@ -10,7 +10,7 @@ from assay.fabric.discovery import PortFacts, merge_port_facts
 from assay.fabric.health import bit_error_rate
 from assay.fabric.readers import ibdiagnet_db_csv, smpquery
 from assay.fabric.readers.format_detection import read_tool_output
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SMPQUERY = (RECORDINGS / "smpquery.txt").read_text()

@@ -21,9 +21,10 @@ from assay.fabric.readers import (
     mlxlink,
     perfquery,
     smpquery,
+    ufm_events,
+    ufm_resources,
 )
-from assay.fabric.readers.ufm import ufm_events, ufm_resources
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"
 LEAF, OTHER, SPINE = "0xb83f000000001000", "0xb83f000000001010", "0xb83f000000002000"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.design.adapters import map_adapter_rails
+from assay.fabric.design.design_compiler import CompiledTopology, compile_topology
 from assay.fabric.health.stored_scan import make_earlier_channel
-from assay.fabric.topology.adapters import map_adapter_rails
-from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
-from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric import port_telemetry
 from assay.lab.fabric.cabling import lay_cables
 from assay.lab.world import LabWorld

@@ -20,7 +20,7 @@ from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
 from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
-from assay.model.fabric.ports_and_cables import CableEnd
+from assay.model.specs.fabric.ports_and_cables import CableEnd
 
 END = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -11,8 +11,8 @@ from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_wee
 from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
 from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
-from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.model.reading import failed, value
+from assay.validate.must_fail_recordings import read_check_recording
 
 WHOLE = read_check_recording(Path(__file__).parents[3] / "suites" / "recordings", "fabric-compute")
 TEXT = WHOLE["channels"]["discovery"]["text"]["value"]

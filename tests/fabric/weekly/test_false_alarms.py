@@ -11,7 +11,7 @@ from assay.fabric.weekly.findings import find_outliers
 from assay.fabric.weekly.peer_comparison import METRICS, compare_with_peers
 from assay.fabric.weekly.repeated_events import find_repeated_events
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
-from assay.model.fabric.ports_and_cables import CableEnd
+from assay.model.specs.fabric.ports_and_cables import CableEnd
 from assay.model.specs.node.node_spec import MetricLimit
 
 LIGHT = next(metric for metric in METRICS if metric.key == "light")

@@ -15,7 +15,7 @@ from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
 from assay.fabric.weekly.week_evidence import format_week_subject, make_week_evidence, read_week_evidence
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 json_values = st.recursive(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from assay.fabric.discovery import FabricEvent
 from assay.fabric.weekly.week_aggregation import find_link_downs
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 HERE, THERE = PortId("0x0000000000005000", 3), PortId("0x000000000000a000", 1)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

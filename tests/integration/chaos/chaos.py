@@ -22,11 +22,11 @@ from chaos_settling import HANDS, Bench, Look, Patience, stacks_of, unsettled
 from chaos_world import World
 from real_postgres import Postgres
 
-from assay.controller.effects.effect_journal import parse_effects
+from assay.act.effects.effect_journal import parse_effects
+from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
+from assay.decide.state.node_state_projection import NodeStateProjection, project_node_states
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.ledger.store import Ledger
-from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_of_service
-from assay.lifecycle.node_state_projection import NodeStateProjection, project_node_states
-from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.policy_sections import count_allowed_out

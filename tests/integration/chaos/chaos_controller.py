@@ -29,18 +29,18 @@ from typing import Any
 from chaos_settling import STACKS, STACKS_PLEASE
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
-from assay.controller import reconcile_pass  # durable: so that a child has DBOS loaded
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.effects import dbos_workflows  # durable: so that a child has DBOS loaded
-from assay.controller.effects.pending_effect_runner import list_pending_effects
-from assay.controller.fleet_reload import FleetReloader
-from assay.controller.ingest import node_and_fabric_collection, suite_runs
-from assay.controller.rack_leases import hold_rack_assignment
-from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.effects import dbos_workflows  # durable: so that a child has DBOS loaded
+from assay.act.effects.pending_effect_runner import list_pending_effects
+from assay.act.ingest import node_and_fabric_collection, suite_runs
+from assay.act.loop import reconcile_pass  # durable: so that a child has DBOS loaded
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_reload import FleetReloader
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.rack_leases import hold_rack_assignment
+from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
+from assay.decide.state.node_state_projection import project_node_states
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -116,10 +116,10 @@ class Controller:
         self.root, self.where, self.fleet, self.clock = root, ledger, fleet, clock
         self.chance, self.world = random.Random(seed), World(root)
         for what in ("reboot", "powercycle", "zap"):
-            sys.modules[f"assay.actions.{what}"] = Deed(self.world, what, self.chance, refused)  # type: ignore[assignment]
+            sys.modules[f"assay.act.actions.{what}"] = Deed(self.world, what, self.chance, refused)  # type: ignore[assignment]
         for what in ("wipe", "dossier"):
-            sys.modules[f"assay.actions.{what}"] = Nothing()  # type: ignore[assignment]
-        sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
+            sys.modules[f"assay.act.actions.{what}"] = Nothing()  # type: ignore[assignment]
+        sys.modules["assay.act.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own
         node_and_fabric_collection.stream_evidence = self._collect  # type: ignore[assignment]
         suite_runs.run_validation = self._validate  # type: ignore[assignment]

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
-from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult
 
 TABLES = """
 PRAGMA journal_mode = WAL;

@@ -15,16 +15,16 @@ from typing import Any
 from chaos_controller import Controller, serve
 from rolling_world import Flash, LoggingScheduler, RollingWorld
 
-from assay.fabric.topology.node_cables import digest_node_cables
-from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.spec_values_read_by_checks import JudgingHashes
-from assay.harness.selection.declared_outcomes import list_declared_outcomes
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.spec_values_read_by_checks import JudgingHashes
+from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.store import Ledger
-from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
 from assay.model.clock import ScaledClock
 from assay.model.evidence import EvidenceBasis
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
+from assay.validate.runs.declared_outcomes import list_declared_outcomes
 
 
 class RollingController(Controller):
@@ -36,7 +36,7 @@ class RollingController(Controller):
     def __init__(self, root: Path, ledger: str, clock: ScaledClock, seed: int) -> None:
         super().__init__(root, ledger, load_fleet(root), clock, seed, refused=0)
         self.world = RollingWorld(root)
-        sys.modules["assay.actions.zap"] = Flash(self.world)  # type: ignore[assignment]
+        sys.modules["assay.act.actions.zap"] = Flash(self.world)  # type: ignore[assignment]
 
     def read_fleet(self) -> Fleet:
         return load_fleet(self.root)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from chaos_world import Scheduler, World
 
-from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 

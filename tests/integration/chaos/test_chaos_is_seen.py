@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from chaos import Chaos
 
-from assay.actions.action import EffectIntent, EffectVerification
-from assay.controller.effects import effect_journal
+from assay.act.actions.action import EffectIntent, EffectVerification
+from assay.act.effects import effect_journal
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 

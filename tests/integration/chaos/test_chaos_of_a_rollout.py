@@ -11,8 +11,8 @@ from chaos import go_through
 from real_postgres import new_database
 from rolling_chaos import RollingChaos
 
+from assay.decide.rollouts.rollout_history import project_rollouts
 from assay.ledger.store import Ledger
-from assay.lifecycle.rollouts.rollout_history import project_rollouts
 
 SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or 14
 

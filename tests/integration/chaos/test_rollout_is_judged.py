@@ -11,9 +11,9 @@ from rolling_repository import FIRST, RollingRepository
 from rolling_world import Event, encode
 from rollout_judge import RolloutStory, find_wrongs
 
-from assay.actions.action import EffectIntent, EffectVerification
-from assay.controller.effects.effect_journal import make_end_entry, make_intent_entry
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions.action import EffectIntent, EffectVerification
+from assay.act.effects.effect_journal import make_end_entry, make_intent_entry
+from assay.declare.fleet_loader import load_fleet
 from assay.model.entries import rollout_entries as content
 from assay.model.entries.operator_entries import MoveEntry
 from assay.model.fleet import Fleet

@@ -14,7 +14,7 @@ import pytest
 import redfish
 import requests
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.tls_server import VirtualBmcs
 from assay.lab.node.virtual_node import make_initial_state

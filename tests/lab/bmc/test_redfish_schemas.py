@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from assay.lab.bmc.resources import chassis
+from assay.lab.bmc import chassis
 from assay.lab.faults.injection import inject_fault
 from assay.lab.node.healthy_host import make_healthy_chassis
 

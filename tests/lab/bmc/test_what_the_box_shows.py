@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.lab.bmc import health_rollup, power_transitions
+from assay.lab.bmc import bios, health_rollup, power_transitions
 from assay.lab.bmc.odata_responses import ODataFilter
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse
-from assay.lab.bmc.resources import bios
 from assay.lab.faults.injection import inject_fault
 from assay.lab.node.healthy_host import make_healthy_chassis
 from assay.model.errors import AssayError

@@ -11,10 +11,10 @@ import pytest
 from fat_trees import fat_tree
 from recorded_fabric import COMPUTE
 
-from assay.fabric.comparison.compare import compare_cabling
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.design.design_compiler import CompiledTopology, compile_topology
 from assay.fabric.readers.ibnetdiscover import parse
-from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
-from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.cabling import (
     find_links,
     lay_cables,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.health.stored_scan import FabricScan, read_scan
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric import port_telemetry
 from assay.lab.fabric.cabling import lay_cables, load_cabling, unplug_cable
 from assay.lab.world import LabWorld

@@ -16,7 +16,7 @@ from assay.fabric.readers.format_detection import read_tool_output, read_topolog
 from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.lab.fabric.ibnetdiscover import format_net_file
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.design.design_compiler import compile_topology
 from assay.fabric.scan import judge_scan, run_fabric_scan
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.cabling import lay_cables, swap_cables, unplug_cable
 from assay.lab.world import LabWorld
 from assay.model.specs.node_settings import make_node_settings

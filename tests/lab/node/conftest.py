@@ -89,7 +89,7 @@ class VirtualNode:
         )
 
     def document(self, *arguments: str) -> dict[str, Any]:
-        done = self.run("python3", "-m", "assay.probe", *arguments)
+        done = self.run("python3", "-m", "assay.node.probe", *arguments)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

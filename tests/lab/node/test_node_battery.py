@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from assay.correctness.golden import learn_golden
-from assay.correctness.golden_runs import read_golden_run
-from assay.correctness.run_verdict import RunVerdict, judge_run
-from assay.correctness.training_run import read_training_run
-from assay.correctness.training_verdict import compare_training
-from assay.correctness.unit_results import read_load_run
 from assay.lab.faults.injection import inject_fault
 from assay.model.evidence import EvidenceDocument
+from assay.validate.active.golden import learn_golden
+from assay.validate.active.golden_runs import read_golden_run
+from assay.validate.active.run_verdict import RunVerdict, judge_run
+from assay.validate.active.training_run import read_training_run
+from assay.validate.active.training_verdict import compare_training
+from assay.validate.active.unit_results import read_load_run
 
 
 def verdict_of(node: Any, part: str = "battery") -> RunVerdict:

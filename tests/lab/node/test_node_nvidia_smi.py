@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from assay.lab.nvml.replayed_readings import replay_nvml_readings
+from assay.lab.node.replayed_readings import replay_nvml_readings
 from assay.lab.tools.nvidia_smi import format_smi_xml
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.reading import parse_reading
-from assay.probe.gpu.nvidia_smi import parse_nvidia_smi
+from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
 
 Healthy = Callable[[str], VirtualNodeState]
 
@@ -63,7 +63,9 @@ def test_a_lost_gpu_and_a_corrupted_inforom_are_said_beside_the_xml(healthy: Hea
 
 def test_where_nvml_cannot_be_loaded_the_probe_reads_nvidia_smi(node: Any) -> None:
     node.change(lambda state: state["gpus"][2].update(temperature_c=91))
-    hidden = "import os, runpy, sys; sys.modules['pynvml'] = None; runpy.run_module('assay.probe', run_name='__main__')"
+    hidden = (
+        "import os, runpy, sys; sys.modules['pynvml'] = None; runpy.run_module('assay.node.probe', run_name='__main__')"
+    )
     gpu = json.loads(node.run("python3", "-c", hidden).stdout)["probe"]["gpu"]
     assert (gpu["source"], gpu["count"]) == ({"value": "nvidia-smi"}, {"value": 8})
     assert gpu["devices"]["0000:52:00.0"]["temperature"]["gpu_c"] == {"value": 91}

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from assay.lab.nvml import stub_build as builder
-from assay.lab.nvml.replayed_readings import replay_nvml_readings
-from assay.lab.nvml.stub_answers import stub_answers
-from assay.lab.nvml.stub_build import SONAME, SOURCE, build_stub
+from assay.lab.node import stub_build as builder
+from assay.lab.node.replayed_readings import replay_nvml_readings
+from assay.lab.node.stub_answers import stub_answers
+from assay.lab.node.stub_build import SONAME, SOURCE, build_stub
 from assay.lab.virtual_node_state import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]
@@ -33,9 +33,9 @@ LACKING = (  # what drivers before 535 do not know
 )
 READ = """
 import json
-from assay.probe.node_access import NodeRoot
-from assay.probe.gpu.gpu_list import read_gpus
-from assay.probe.node_access import resolve_lazy
+from assay.node.probe.node_access import NodeRoot
+from assay.node.probe.gpu.gpu_list import read_gpus
+from assay.node.probe.node_access import resolve_lazy
 print(json.dumps(resolve_lazy(read_gpus(NodeRoot()))))
 """
 

@@ -62,7 +62,7 @@ def put(path: Path, content: str) -> None:
 
 def test_a_large_node_is_read_in_sixty_megabytes(large: Path, tmp_path: Path) -> None:
     path = f"{install_tools(tmp_path / 'tools')}{os.pathsep}{os.environ['PATH']}"
-    command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "assay.probe", "--root", str(large)]
+    command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "assay.node.probe", "--root", str(large)]
     environment = {**os.environ, "PATH": path, "ASSAY_ROOT": str(large)}
     run = subprocess.run(command, capture_output=True, check=True, env=environment)
     probe = json.loads(run.stdout)["probe"]

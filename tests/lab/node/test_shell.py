@@ -16,7 +16,7 @@ from assay.lab.virtual_node_state import VirtualNodeState
 
 def test_a_node_that_is_off_cannot_be_reached(node: Any) -> None:
     node.change(lambda state: state["power"].update(state="Off"))
-    done = node.run("python3", "-m", "assay.probe")
+    done = node.run("python3", "-m", "assay.node.probe")
     assert done.returncode == 255
     assert done.stderr == f"ssh: connect to host {node.name} port 22: No route to host\n"
     assert done.stdout == ""
@@ -46,7 +46,7 @@ def test_without_a_command_it_says_how_it_is_used(node: Any) -> None:
 def test_a_probe_that_hangs_never_answers_and_leaves_nothing_when_killed(node: Any) -> None:
     node.change(lambda state: state["fails"].update(probe_hangs=True))
     with pytest.raises(subprocess.TimeoutExpired):
-        node.run("python3", "-m", "assay.probe", timeout_s=1)
+        node.run("python3", "-m", "assay.node.probe", timeout_s=1)
 
 
 def test_the_command_is_run_as_it_is_and_its_exit_code_comes_back(node: Any) -> None:
@@ -81,7 +81,7 @@ def test_without_a_compiler_the_readings_are_replayed_and_it_is_said(node: Any) 
     library.rename(elsewhere)
     try:
         node.environment = {"PATH": "/nonexistent"}
-        done = node.run("python3", "-m", "assay.probe")
+        done = node.run("python3", "-m", "assay.node.probe")
     finally:
         elsewhere.rename(library)
     assert "NVML: replayed, no C compiler found" in done.stderr

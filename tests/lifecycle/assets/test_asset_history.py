@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.assets.asset_history import (
+from assay.decide.state.asset_history import (
     AssetReading,
     InstalledPart,
     find_sent_back_parts,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.lifecycle.assets.asset_history import (
+from assay.decide.state.asset_history import (
     AssetReading,
     InstalledPart,
     make_asset_entries,
@@ -16,8 +16,8 @@ from assay.lifecycle.assets.asset_history import (
     map_part_holders,
     project_node_assets,
 )
-from assay.lifecycle.assets.node_setup import NodeSetup, make_setup_entry, project_node_setup
-from assay.lifecycle.assets.part_holders import PartHolder, list_part_holders
+from assay.decide.state.node_setup import NodeSetup, make_setup_entry, project_node_setup
+from assay.decide.state.part_holders import PartHolder, list_part_holders
 from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.model.specs.fault_catalog import FaultCatalog
 
 ROOT = Path(__file__).resolve().parents[3]

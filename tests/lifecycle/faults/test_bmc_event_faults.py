@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.faults.bmc_event_faults import drop_told_by_host, find_event_fault, find_sel_sightings
-from assay.lifecycle.faults.sightings import MAX_DETAIL_LENGTH, FaultSighting
+from assay.declare.fleet_loader import load_fleet
 from assay.model.evidence import EvidenceDocument
+from assay.model.faults.bmc_event_faults import drop_told_by_host, find_event_fault, find_sel_sightings
+from assay.model.faults.sightings import MAX_DETAIL_LENGTH, FaultSighting
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import SelPattern, merge_catalogs
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.faults.bmc_part_names import lacks_host_serials, map_bmc_gpus, name_own_parts
-from assay.lifecycle.faults.sightings import FaultSighting
 from assay.model.evidence import EvidenceDocument
+from assay.model.faults.bmc_part_names import lacks_host_serials, map_bmc_gpus, name_own_parts
+from assay.model.faults.sightings import FaultSighting
 from assay.model.reading import failed, unsupported, value
 
 PARTS = {"0000:1b:00.0": "gpu0", "0000:43:00.0": "gpu1", "0000:52:00.0": "gpu2", "0000:18:00.0": "mlx5_0"}

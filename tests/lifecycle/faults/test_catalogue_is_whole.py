@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.cli.verbs.evidence.faults import classify_log
-from assay.fleet.repository_check import list_problems
-from assay.model.specs.messages.nvlink_codes import decode_nvlink_xid
+from assay.cli.verbs.faults import classify_log
+from assay.declare.repository_check import list_problems
+from assay.model.specs.nvlink_codes import decode_nvlink_xid
 
 ROOT = Path(__file__).resolve().parents[3]
 LINES = yaml.safe_load((Path(__file__).parent / "one_line_each.yaml").read_text())

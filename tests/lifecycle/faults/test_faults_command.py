@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.evidence.faults import faults_app
+from assay.cli.verbs.faults import faults_app
 from assay.model.errors import AssayError
 
 HERE = Path(__file__).parent / "recordings"

@@ -11,7 +11,7 @@ from log_spellings.envelopes import ENVELOPES
 from log_spellings.events import LINES, TOLD, WRITTEN, expected
 from log_spellings.joins import JOINS
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.observe.logs.message_search import MessageSearch
 
 JOINED = ("dmesg", "dmesg-x", "dmesg-T", "journal-short", "rfc3164-printk", "journal-iso-precise", "pdsh", "dmesg-t")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.lifecycle.decision_and_fault_entries import make_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
+from assay.decide.faults.detection import detect_faults
+from assay.decide.state.decision_and_fault_entries import make_fault_entries
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 

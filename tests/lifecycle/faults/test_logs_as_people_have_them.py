@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 
 HERE = Path(__file__).parent / "recordings"

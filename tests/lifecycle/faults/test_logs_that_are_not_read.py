@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.observe.recordings.recording_reader import read_recordings
 

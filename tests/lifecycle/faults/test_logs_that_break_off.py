@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
-from assay.model.specs.messages.message_beginnings import compile_beginning
+from assay.model.specs.message_beginnings import compile_beginning
 from assay.observe.logs.message_search import MessageSearch
 from assay.observe.recordings.recording_reader import read_recordings
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.observe.logs import json_form, kernel_log_search
 from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES

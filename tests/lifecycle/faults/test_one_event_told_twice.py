@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.faults.detection import detect_faults
+from assay.decide.faults.detection import detect_faults
+from assay.decide.state import decision_and_fault_entries
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import failed, value
 

@@ -14,7 +14,7 @@ import pytest
 from log_spellings.carriers import COMPRESSIONS
 from typer.testing import CliRunner
 
-from assay.cli.verbs.evidence.faults import faults_app
+from assay.cli.verbs.faults import faults_app
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.observe.recordings.recording_reader import read_recordings

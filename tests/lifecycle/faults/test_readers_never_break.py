@@ -14,8 +14,8 @@ from log_spellings.events import LINES
 from log_spellings.json_envelopes import JSON_ENVELOPES
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
-from assay.cli.verbs.evidence.faults import collect_log_faults
-from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+from assay.cli.verbs.faults import collect_log_faults
+from assay.decide.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally
 from assay.observe.logs import kernel_log_search

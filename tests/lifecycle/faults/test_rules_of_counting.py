@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
-from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+from assay.decide.faults.log_file_faults import LogFaultCollector
+from assay.model.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.model.log_message import LogMessage
 
 XID = "[{:>12.6f}] NVRM: Xid (PCI:0000:{}:00): {}, pid=1, name=python3, something"

@@ -15,7 +15,7 @@ from log_spellings.envelopes import ENVELOPES, Envelope
 from log_spellings.events import BOOT, LINES, TOLD, WRITTEN, expected
 from log_spellings.json_envelopes import JSON_ENVELOPES
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.observe.recordings.recording_reader import read_recordings

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.faults import classify_log
 
 XID = "NVRM: Xid (PCI:0000:3d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 LINE = f"Mar 11 08:29:23 n1 kernel: {XID}"

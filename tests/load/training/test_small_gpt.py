@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.load.battery.sizes import SMALL
-from assay.load.battery.training_step import make_shape
-from assay.load.lane import Lane
-from assay.load.numpy_arithmetic import NumpyArithmetic
-from assay.load.training.gpt_step import find_gradients, make_batch, make_state, stay, update
+from assay.node.load.gpt_step import find_gradients, make_batch, make_state, stay, update
+from assay.node.load.lane import Lane
+from assay.node.load.numpy_arithmetic import NumpyArithmetic
+from assay.node.load.sizes import SMALL
+from assay.node.load.training_step import make_shape
 
 SHAPE = make_shape(SMALL)
 

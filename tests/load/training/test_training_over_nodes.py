@@ -12,18 +12,18 @@ import pytest
 from load.jax_needed import needs_jax, run_load
 from reserved_ports import reserve_ports
 
-from assay.correctness.golden import learn_golden
-from assay.correctness.golden_runs import read_golden_run
-from assay.correctness.site_training_run import read_site_training
-from assay.correctness.training_verdict import compare_training
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import ReadingTree, value
 from assay.model.specs.node.load_tool_settings import LoadToolSettings
 from assay.model.timestamps import parse_time
-from assay.probe.load_tools.site_settings import SiteSettings
-from assay.probe.load_tools.site_training import run_site_training
-from assay.probe.load_tools.tool_call import LoadOrder
-from assay.probe.node_access import NodeRoot
+from assay.node.load_tools.site_settings import SiteSettings
+from assay.node.load_tools.site_training import run_site_training
+from assay.node.load_tools.tool_call import LoadOrder
+from assay.node.probe.node_access import NodeRoot
+from assay.validate.active.golden import learn_golden
+from assay.validate.active.golden_runs import read_golden_run
+from assay.validate.active.site_training_run import read_site_training
+from assay.validate.active.training_verdict import compare_training
 
 pytestmark = [pytest.mark.slow, needs_jax]
 
@@ -55,7 +55,16 @@ def train(tmp_path: Path, cache: Path, nodes: str = "n1,n2", on_n2: str = "", de
     (tmp_path / "srun").chmod(0o755)
     (port,) = reserve_ports(1)
     words = ["train", "data-parallel", "--engine", "jax", "--devices", "2", "--steps", str(STEPS)]
-    program = [sys.executable, "-m", "assay.load", *words, "--hosts", "n1,n2", "--coordinator", f"127.0.0.1:{port}"]
+    program = [
+        sys.executable,
+        "-m",
+        "assay.node.load",
+        *words,
+        "--hosts",
+        "n1,n2",
+        "--coordinator",
+        f"127.0.0.1:{port}",
+    ]
     declared: Any = {
         "command": [str(tmp_path / "srun"), nodes, *program], "deadline_s": deadline_s, "least_steps": 2 * STEPS,
         **FIELDS,

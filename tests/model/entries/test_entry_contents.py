@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.lifecycle.entry_messages import EntryFormatter
+from assay.decide.state.entry_messages import EntryFormatter
 from assay.model.entries.entry_content import VERSION_KEY, EntryContent, Upcaster, stored_as, stored_list
 from assay.model.entries.registry import CONTENT_CLASSES, UnknownEntry, decode_entry
 from assay.model.errors import AssayError

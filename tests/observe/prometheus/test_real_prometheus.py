@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from assay.model.reading import parse_reading
-from assay.probe.delivery.container_commands import LoadCommand
-from assay.probe.delivery.load_tool import find_load_tool
-from assay.probe.node_access import NodeRoot
+from assay.node.load_tools.container_commands import LoadCommand
+from assay.node.load_tools.load_tool import find_load_tool
+from assay.node.probe.node_access import NodeRoot
 
 pytestmark = [
     pytest.mark.slow,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.model.ledger_entry import LedgerEntry
-from assay.provisioning.identity.join_tokens import (
+from assay.act.boot.join_tokens import (
     JoinRequest,
     find_refusal,
     hash_token,
@@ -18,6 +17,7 @@ from assay.provisioning.identity.join_tokens import (
     make_used_entry,
     read_tokens,
 )
+from assay.model.ledger_entry import LedgerEntry
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 END = NOW + timedelta(minutes=15)

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from provisioning.identity.real_tpm import RealTpm, run_tpm
 
-from assay.provisioning.identity.tpm_quote import REQUIRED, TpmQuote, find_key_name, verify_quote
-from assay.provisioning.identity.tpm_structures import (
+from assay.act.boot.tpm_quote import REQUIRED, TpmQuote, find_key_name, verify_quote
+from assay.act.boot.tpm_structures import (
     CURVES,
     DECRYPT,
     ECDSA,

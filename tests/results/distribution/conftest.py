@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 import pytest
 
+from assay.ledger.history.append import append_run
+from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Measurement, Outcome, SuiteRun
-from assay.results.history.append import append_run
-from assay.results.history.parquet_files import history_folder
-from assay.results.store.writer import OutcomeWriter
 
 ROOT = Path(__file__).parents[3]
 BURN = "suites/test/test_gpu.py::test_gpu_burn"

@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
+from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+from assay.ledger.history.parquet_files import history_folder
 from assay.model.errors import AssayError
-from assay.results.distribution.measured_values import query_distributions
-from assay.results.distribution.node_kinds import NodeKind, list_node_kinds
-from assay.results.history.outcome_and_pool_queries import OutcomeHistory
-from assay.results.history.parquet_files import history_folder
-from assay.results.report.measured_peers import read_distributions
-from assay.results.report.report_builder import AllureTools, build_reports
+from assay.tell.report.measured_peers import read_distributions
+from assay.tell.report.report_builder import AllureTools, build_reports
+from assay.validate.results.measured_values import query_distributions
+from assay.validate.results.node_kinds import NodeKind, list_node_kinds
 
 ROOT = Path(__file__).parents[3]
 BURN = "suites/test/test_gpu.py::test_gpu_burn"
@@ -113,7 +113,7 @@ def test_the_pages_show_the_distribution_and_the_outlier(measured, monkeypatch):
 def test_a_report_of_too_many_values_reads_fewer_days_and_says_when_none_fits(measured, monkeypatch):
     def read(most: int) -> tuple[list[int], list[str]]:
         unread: list[str] = []
-        monkeypatch.setattr("assay.results.report.measured_peers.MAX_VALUES", most)
+        monkeypatch.setattr("assay.tell.report.measured_peers.MAX_VALUES", most)
         now = datetime.now(UTC).timestamp()
         found = read_distributions(load_fleet(measured), measured / "reports", now, unread)
         return [len(each.course) for each in found], unread

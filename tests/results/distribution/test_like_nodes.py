@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.results.distribution.distribution_lines import draw_bars
-from assay.results.distribution.node_kinds import NodeKind
-from assay.results.distribution.peer_distribution import PartValue, ValueLimit, describe_values
+from assay.validate.results.distribution_lines import draw_bars
+from assay.validate.results.node_kinds import NodeKind
+from assay.validate.results.peer_distribution import PartValue, ValueLimit, describe_values
 
 KIND = NodeKind("hgx-h100", "hgx-h100-2026-10", "570.172.08")
 LOW_IS_BAD, HIGH_IS_BAD, NO_LIMIT = (

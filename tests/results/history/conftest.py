@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.ledger.history.append import append_run
+from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Measurement, Outcome, SuiteRun
-from assay.results.history.append import append_run
-from assay.results.history.outcome_and_pool_queries import OutcomeHistory
-from assay.results.history.parquet_files import history_folder
-from assay.results.store.writer import OutcomeWriter
 
 NOW = datetime(2026, 11, 21, 20, tzinfo=UTC)
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"

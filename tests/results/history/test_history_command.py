@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
+from assay.validate.must_fail_recordings import read_check_recording
 
 ROOT = Path(__file__).resolve().parents[3]
 NIC = "suites/production/test_nic.py::test_link"

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.ledger.history import parquet_files
+from assay.ledger.history.append import append_missing_runs, append_run
+from assay.ledger.history.compaction import compact_days
+from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory, query_outcomes
+from assay.ledger.history.parquet_files import HISTORY_TABLES, OUTCOMES_TABLE
+from assay.ledger.runs.reader import StoredRun
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, RecordedOutcome
-from assay.results.history import parquet_files
-from assay.results.history.append import append_missing_runs, append_run
-from assay.results.history.compaction import compact_days
-from assay.results.history.outcome_and_pool_queries import OutcomeHistory, query_outcomes
-from assay.results.history.parquet_files import HISTORY_TABLES, OUTCOMES_TABLE
-from assay.results.store.reader import StoredRun
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
     ["\x00", "'", '"', "a\nb", "NULL", "\\N", "°"]
@@ -54,7 +54,7 @@ OUTCOMES_OF_ALL_KINDS = st.builds(
 MANY = st.lists(OUTCOMES_OF_ALL_KINDS, max_size=8, unique_by=lambda one: (one.check, one.subject))
 DYING = """
 import os, signal
-from assay.results.history import append as module
+from assay.ledger.history import append as module
 steps = []
 def dying(does):
     def done(*given):
@@ -143,7 +143,7 @@ def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(reports, said) -> 
 
 
 def test_runs_that_cannot_be_read_stand_in_no_other_runs_way(reports, said, monkeypatch) -> None:
-    monkeypatch.setattr("assay.results.history.append.MAX_RUNS_AT_ONCE", 2)
+    monkeypatch.setattr("assay.ledger.history.append.MAX_RUNS_AT_ONCE", 2)
     files = [reports.stored([said()], timedelta(days=days)) for days in range(5)]
     for bad in files[:2]:
         bad.write_bytes(b"no run")
@@ -197,10 +197,10 @@ def test_what_a_killed_one_left_is_swept_away(reports, said) -> None:
 
 
 def test_a_run_for_which_little_memory_does_not_do_gets_more(reports, said, monkeypatch) -> None:
-    monkeypatch.setattr("assay.results.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB", "1GB"))
+    monkeypatch.setattr("assay.ledger.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB", "1GB"))
     reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)])
     assert len(everything(reports)) == 5000
-    monkeypatch.setattr("assay.results.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB",))
+    monkeypatch.setattr("assay.ledger.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB",))
     with pytest.raises(AssayError, match="Out of Memory"):
         reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)], timedelta(days=1))
 
@@ -288,7 +288,7 @@ def test_files_that_another_holds_as_well_are_not_read_twice(reports, busy_week,
     """As a kill leaves them: the new file is in its place, the old ones are not deleted yet."""
     before = everything(reports)
     with monkeypatch.context() as patched:
-        patched.setattr("assay.results.history.compaction._delete", lambda paths: None)
+        patched.setattr("assay.ledger.history.compaction._delete", lambda paths: None)
         compact_days(reports.home)
     assert everything(reports) == before
     compact_days(reports.home)
@@ -312,7 +312,7 @@ def test_a_reader_whose_files_became_one_looks_again(reports, busy_week, monkeyp
 
 
 def test_what_is_great_already_is_left_alone(reports, busy_week, monkeypatch) -> None:
-    monkeypatch.setattr("assay.results.history.compaction.MAX_FILE_ROWS", 2)
+    monkeypatch.setattr("assay.ledger.history.compaction.MAX_FILE_ROWS", 2)
     compact_days(reports.home)
     assert [
         len(list(day.glob("*.parquet"))) for day in parquet_files.list_day_folders(reports.home, OUTCOMES_TABLE)
@@ -320,7 +320,7 @@ def test_what_is_great_already_is_left_alone(reports, busy_week, monkeypatch) ->
 
 
 def test_no_more_is_taken_together_than_takes_a_moment(reports, busy_week, monkeypatch) -> None:
-    monkeypatch.setattr("assay.results.history.compaction.MAX_ROWS_AT_ONCE", 5)
+    monkeypatch.setattr("assay.ledger.history.compaction.MAX_ROWS_AT_ONCE", 5)
     before = everything(reports)
     left = []
     for _ in range(8):
@@ -339,5 +339,5 @@ def held(reports) -> set[str]:
 def started(line: str) -> subprocess.Popen[bytes]:
     """Run a line in a process of its own."""
     imports = "import sys\nfrom pathlib import Path\n"
-    imports += "from assay.results.history.append import append_missing_runs, append_run\n"
+    imports += "from assay.ledger.history.append import append_missing_runs, append_run\n"
     return subprocess.Popen([sys.executable, "-c", imports + line])

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from assay.ledger.history.strain_queries import query_course, query_strain
 from assay.model.outcome import Measurement, Outcome
-from assay.results.history.strain_queries import query_course, query_strain
 
 VOLTS = "suites/production/test_bmc.py::test_voltage"
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, explain_failures
+from assay.tell.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, explain_failures
 
 Fleet = dict[str, tuple[tuple[str, str], ...]]
 

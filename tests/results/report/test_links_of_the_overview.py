@@ -11,9 +11,9 @@ import pytest
 from browser import needs_browser, open_browser
 
 from assay.model.outcome import Measurement
-from assay.results.report.allure_links import AllureLinks
-from assay.results.report.overview_page import render_overview
-from assay.results.report.report_builder import AllureTools, build_reports
+from assay.tell.report.allure_links import AllureLinks
+from assay.tell.report.overview_page import render_overview
+from assay.tell.report.report_builder import AllureTools, build_reports
 
 NODES = [f"n{number:04}" for number in range(1, 17)]
 
@@ -93,5 +93,5 @@ def test_the_map_names_its_racks_at_every_size(runs, monkeypatch):
     runs.run(0, *(runs.outcome(node) for node in NODES))
     one = runs.overview()
     for limit in ("MAX_ROOMY_NODES", "MIN_DENSE_NODES"):
-        monkeypatch.setattr(f"assay.results.report.overview_page.{limit}", 1)
+        monkeypatch.setattr(f"assay.tell.report.overview_page.{limit}", 1)
         assert "<span>r02</span>" in render_overview(one)

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import find_run, list_runs
+from assay.ledger.runs.schema import RUN_FILE_VERSION, TWICE_REASON
+from assay.ledger.runs.writer import BATCH_OUTCOMES, OutcomeWriter, merge_run_files
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import find_run, list_runs
-from assay.results.store.schema import RUN_FILE_VERSION, TWICE_REASON
-from assay.results.store.writer import BATCH_OUTCOMES, OutcomeWriter, merge_run_files
 
 RUN = SuiteRun(
     "20261121T205104.123-ab12cd", "2026-11-21T20:51:04+00:00", ("production",), ("n0001",), "c0ffee", True, "5", "me"
@@ -160,7 +160,7 @@ def test_a_killed_process_loses_at_most_its_last_batch(tmp_path: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from assay.results.store.writer import OutcomeWriter
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
 writer = OutcomeWriter(Path(sys.argv[1]), SuiteRun("r", "2026-11-21T20:51:04+00:00"))
 for number in range({BATCH_OUTCOMES * 3 + 7}):

@@ -13,9 +13,9 @@ from kube_make import node
 from kube_rights import MANIFEST, Rights, documents_of, rights_of
 from kube_server import KubeFake
 
+from assay.adapters.kubernetes import kubernetes_spare_run
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers import kubernetes_spare_run
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from real_cluster import PROGRAMS, RealCluster, now_in_cluster
 
-from assay.controller.joins.kubernetes_bootstrap import make_bootstrap_token
+from assay.act.boot.join_tokens import JoinRequest
+from assay.act.boot.kubernetes_bootstrap import make_bootstrap_token
 from assay.model.errors import AssayError
-from assay.model.provisioning.provisioning_spec import KubernetesJoin
-from assay.model.texts.secret_redaction import redact
-from assay.provisioning.identity.join_tokens import JoinRequest
+from assay.model.specs.provisioning_spec import KubernetesJoin
+from assay.model.text.secret_redaction import redact
 
 pytestmark = [
     pytest.mark.slow(minutes=1),

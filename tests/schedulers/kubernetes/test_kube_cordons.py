@@ -7,8 +7,8 @@ from kube_make import node
 from kube_server import KubeFake
 from kube_store import Thing, wrote
 
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.model.errors import AssayError
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 TAINT = "assay.dev/cordon"
 REASON = "gpu.xid.79: off the bus"

@@ -11,19 +11,19 @@ from kube_make import node, pod
 from kube_server import KubeFake
 from kube_store import Thing, written
 
-from assay.actions import drain_now
-from assay.actions.action import EffectIntent
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions import drain_now
+from assay.act.actions.action import EffectIntent
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.entry_messages import format_entries
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.entry_messages import format_entries
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 NODE = "n0003"
 

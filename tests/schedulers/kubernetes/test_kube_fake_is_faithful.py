@@ -11,15 +11,15 @@ from kube_make import node, pod
 from kube_models import Unfaithful, judged
 from kube_server import KubeFake
 
-from assay.model.errors import AssayError
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.schedulers.kubernetes_client import (
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.kubernetes_client import (
     STRATEGIC_MERGE_PATCH,
     ApiRefusal,
     ApiRequest,
     KubernetesApi,
     connect_cluster,
 )
+from assay.model.errors import AssayError
 
 MERGE, JSON = "application/merge-patch+json", "application/json-patch+json"
 PATCH = ApiRequest("patch", "nodes", "n1")

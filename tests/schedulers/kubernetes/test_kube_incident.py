@@ -13,8 +13,9 @@ from kube_make import budget, node, pod
 from kube_server import KubeFake
 from kube_store import Thing
 
-from assay.actions import cordon, drain, drain_now, uncordon
-from assay.actions.action import ActionContext, EffectIntent
+from assay.act.actions import cordon, drain, drain_now, uncordon
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
@@ -22,7 +23,6 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 DEADLOCK = "host.kernel.deadlock: BUG: soft lockup - CPU#63 stuck for 25s! [kswapd0:428]"
 TENANTS = ("cert-manager", "cert-manager-cainjector", "cert-manager-webhook", "kueue-controller", "traefik")

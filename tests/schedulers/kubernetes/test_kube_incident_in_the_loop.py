@@ -15,16 +15,16 @@ import yaml
 from kube_make import budget, node, pod
 from kube_server import KubeFake
 
-from assay.controller.context import ControllerContext
-from assay.controller.reconcile_pass import PassReport, reconcile_once, repeat_until_unchanged
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.reconcile_pass import PassReport, reconcile_once, repeat_until_unchanged
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
+from assay.declare.fleet_loader import load_fleet
 from assay.lab.faults.injection import inject_fault
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.schedulers.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
 
 sys.path.append(str(Path(__file__).parents[2] / "actions"))
 from lab_room import REPOSITORY, Room, lab_room

@@ -8,10 +8,10 @@ import pytest
 from kube_server import KubeFake
 from kube_store import Thing
 
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.kubernetes_labels import IN_SERVICE_CONDITION
+from assay.adapters.node_notice import NodeNotice, ShowsNotices
 from assay.model.errors import AssayError
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.schedulers.kubernetes_labels import IN_SERVICE_CONDITION
-from assay.schedulers.notices.node_notice import NodeNotice, ShowsNotices
 
 LEFT = NodeNotice(in_service=False, text="It left service. Back: not known yet.", move="a1")
 BACK = NodeNotice(in_service=True, text="It is in service again.", move="a2")

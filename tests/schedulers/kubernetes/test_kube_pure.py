@@ -19,14 +19,14 @@ from kube_patch import patched
 from kube_rights import MANIFEST, rights_of
 from kube_store import wrote
 
+from assay.adapters.kubernetes import kubernetes_cordon as nodes
+from assay.adapters.kubernetes import kubernetes_labels as keys_of_ours
+from assay.adapters.kubernetes.kubernetes_eviction import matches_selector
+from assay.adapters.kubernetes.kubernetes_pods import find_waiting_pods
+from assay.adapters.kubernetes.kubernetes_spare_pod import RUN_SCRIPT, build_spare_pod, is_preemptible
+from assay.adapters.kubernetes.kubernetes_spare_run import find_missing_image
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.specs.node.load_delivery import LoadDelivery
-from assay.schedulers import kubernetes_cordon as nodes
-from assay.schedulers import kubernetes_labels as keys_of_ours
-from assay.schedulers.kubernetes_eviction import matches_selector
-from assay.schedulers.kubernetes_pods import find_waiting_pods
-from assay.schedulers.kubernetes_spare_pod import RUN_SCRIPT, build_spare_pod, is_preemptible
-from assay.schedulers.kubernetes_spare_run import find_missing_image
 
 STRATEGIC = "application/strategic-merge-patch+json"
 words = st.text(max_size=90)

@@ -20,13 +20,13 @@ from kube_rights import MANIFEST, rights_of
 from real_cluster import MERGE, PROGRAMS, RealCluster, now_in_cluster
 from real_kubelets import OUTPUT, RealKubelets
 
+from assay.adapters.kubernetes import kubernetes_client, kubernetes_eviction, kubernetes_spare_run
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.kubernetes_version import OLDEST_VERSION
+from assay.adapters.node_notice import NodeNotice
+from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers import kubernetes_client, kubernetes_eviction, kubernetes_spare_run
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.schedulers.kubernetes_version import OLDEST_VERSION
-from assay.schedulers.notices.node_notice import NodeNotice
-from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
 pytestmark = [
     pytest.mark.slow(minutes=2),

@@ -18,14 +18,14 @@ from kube_make import node, pod
 from kube_server import KubeFake
 from kube_store import Thing, written
 
+from assay.adapters.kubernetes import kubernetes_spare_run
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.kubernetes_client import connect_cluster
+from assay.adapters.kubernetes.kubernetes_labels import format_kubernetes_now
+from assay.adapters.kubernetes.kubernetes_spare_pod import build_spare_pod
+from assay.adapters.scheduler_adapter import SpareRunResult
 from assay.model.errors import AssayError
 from assay.observe.transports.command_transport import build_probe_script
-from assay.schedulers import kubernetes_spare_run
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.schedulers.kubernetes_client import connect_cluster
-from assay.schedulers.kubernetes_labels import format_kubernetes_now
-from assay.schedulers.kubernetes_spare_pod import build_spare_pod
-from assay.schedulers.scheduler_adapter import SpareRunResult
 
 OURS = "assay-spare-n1"
 SLEEPS = ["sleep", "60"]
@@ -257,7 +257,7 @@ def test_an_api_server_that_is_lost_while_it_runs_is_trouble_and_no_result(
 KILLED = """
 import sys
 from assay.model.specs.node_settings import make_node_settings
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
 settings = make_node_settings({"kubernetes": {"kubeconfig": sys.argv[1]}})
 KubernetesScheduler(settings).run_spare("n1", ["sleep", "60"], b"x", 60.0)
 """

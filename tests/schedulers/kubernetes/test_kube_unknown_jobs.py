@@ -14,11 +14,11 @@ from kube_make import pod
 from kube_server import Asked, KubeFake, Refusal
 from starlette.responses import Response
 
+from assay.adapters.kubernetes import kubernetes_client, kubernetes_eviction
+from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.kubernetes_version import OLDEST_VERSION, parse_server_version
+from assay.adapters.status_readings import SchedulerGroups
 from assay.model.errors import AssayError
-from assay.schedulers import kubernetes_client, kubernetes_eviction
-from assay.schedulers.kubernetes_adapter import KubernetesScheduler
-from assay.schedulers.kubernetes_version import OLDEST_VERSION, parse_server_version
-from assay.schedulers.status_readings import SchedulerGroups
 
 LIST = "list pods"
 

@@ -11,15 +11,15 @@ from typing import Any
 
 from slurm_cluster import said, until
 
-from assay.actions.action import ActionContext, EffectIntent
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.adapters.scheduler_adapter import load_scheduler_adapter
+from assay.adapters.slurm.slurm_adapter import SlurmScheduler
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import load_scheduler_adapter
-from assay.schedulers.slurm_adapter import SlurmScheduler
 
 SETTINGS = """
 MessageTimeout=2

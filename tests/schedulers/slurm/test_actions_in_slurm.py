@@ -8,8 +8,8 @@ import pytest
 from slurm_cluster import needs_slurm, said, until
 from slurm_room import by_hand, context, job, reason, state, wish
 
-from assay.actions import cordon, drain, drain_now, uncordon
-from assay.actions.action import ActionContext
+from assay.act.actions import cordon, drain, drain_now, uncordon
+from assay.act.actions.action import ActionContext
 
 pytestmark = needs_slurm
 

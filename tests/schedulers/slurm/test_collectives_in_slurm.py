@@ -11,18 +11,18 @@ import pytest
 from slurm_cluster import cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, node, submitted
 
-from assay.actions.action import ActionContext
-from assay.collectives.matchings import PairRound
-from assay.collectives.pair_results import PairResult
-from assay.collectives.runner.tasks import PairTask, list_tasks
-from assay.collectives.runner.workload_runners import RunLimits, make_runners
-from assay.controller.context import ControllerContext
-from assay.controller.schedules.collectives_search import CustomerWatch
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.actions.action import ActionContext
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.collectives_search import CustomerWatch
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.load.collective_workload import CollectiveWorkload
+from assay.model.specs.collective_workload import CollectiveWorkload
 from assay.observe.evidence_store import EvidenceStore
+from assay.validate.collectives.matchings import PairRound
+from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.tasks import PairTask, list_tasks
+from assay.validate.collectives.workload_runners import RunLimits, make_runners
 
 pytestmark = [needs_slurm, pytest.mark.slow]
 A, B = "n0001", "n0002"

@@ -10,21 +10,21 @@ import pytest
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, job, reason, state
 
-from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.context import ControllerContext
-from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.adapters.scheduler_adapter import load_scheduler_adapter
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.entry_messages import format_entries
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.entry_messages import format_entries
-from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.node_settings import make_node_settings
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
 pytestmark = [needs_slurm, pytest.mark.slow]
 REPOSITORY = Path(__file__).resolve().parents[3]

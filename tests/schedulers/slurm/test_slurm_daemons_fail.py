@@ -9,10 +9,10 @@ import pytest
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, context, job, reason, state, wish
 
-from assay.actions import drain
-from assay.controller.effects.effect_attempt_and_verification import verify_safely
+from assay.act.actions import drain
+from assay.act.effects.effect_attempt_and_verification import verify_safely
+from assay.adapters.scheduler_adapter import CustomerJob
 from assay.model.errors import AssayError
-from assay.schedulers.scheduler_adapter import CustomerJob
 
 pytestmark = [needs_slurm, pytest.mark.slow]
 

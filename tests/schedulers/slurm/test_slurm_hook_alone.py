@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from assay.agent.pack import SLURM_HOOK
-from assay.agent.slurm_hook_checks import UNKNOWN_FAULT, find_hardware_faults
-from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
-from assay.fleet.fleet_loader import load_fleet
-from assay.probe.node_access import NodeRoot
-from assay.probe.pack import build_pack
+from assay.cli.verbs.slurm_hooks import build_hook_config
+from assay.declare.fleet_loader import load_fleet
+from assay.node.agent.pack import SLURM_HOOK
+from assay.node.agent.slurm_hook_checks import UNKNOWN_FAULT, find_hardware_faults
+from assay.node.probe.node_access import NodeRoot
+from assay.node.probe.pack import build_pack
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ORDERS: dict[str, Any] = {"gpus": {"gpu0": "0000:1b:00.0"}, "hcas": ["mlx5_0"], "drains": ["gpu.missing"], "log": ""}
@@ -38,7 +38,7 @@ def node(tmp_path: Path) -> Path:
 
 
 def hook(node: Path, name: str = "health", **env: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "assay.agent.slurm_hook", name, str(node / "orders.json")]
+    words = [sys.executable, "-m", "assay.node.agent.slurm_hook", name, str(node / "orders.json")]
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **env})
 
 

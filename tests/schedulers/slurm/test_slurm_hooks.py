@@ -11,11 +11,11 @@ import pytest
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, reason, state, submitted
 
-from assay.agent.pack import SLURM_HOOK
-from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
-from assay.fleet.fleet_loader import load_fleet
+from assay.cli.verbs.slurm_hooks import build_hook_config
+from assay.declare.fleet_loader import load_fleet
 from assay.model.fleet import Fleet
-from assay.probe.pack import build_pack
+from assay.node.agent.pack import SLURM_HOOK
+from assay.node.probe.pack import build_pack
 
 pytestmark = needs_slurm
 REPOSITORY = Path(__file__).resolve().parents[3]

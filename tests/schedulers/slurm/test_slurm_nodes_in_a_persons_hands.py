@@ -10,8 +10,8 @@ from schedulers.slurm.test_a_node_of_slurm_goes_round_the_loop import NODE, Hall
 from slurm_cluster import needs_slurm, said
 from slurm_room import by_hand, job, state
 
+from assay.act.loop.reconcile_pass import reconcile_once
 from assay.cli.workspace import Workspace
-from assay.controller.reconcile_pass import reconcile_once
 from assay.ledger.store import Ledger
 
 pytestmark = [needs_slurm, pytest.mark.slow(minutes=2)]

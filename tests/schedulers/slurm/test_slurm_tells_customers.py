@@ -10,8 +10,8 @@ import pytest
 from slurm_cluster import needs_slurm, said
 from slurm_room import adapter, by_hand
 
+from assay.adapters.node_notice import NodeNotice, ShowsNotices
 from assay.model.errors import AssayError
-from assay.schedulers.notices.node_notice import NodeNotice, ShowsNotices
 
 pytestmark = needs_slurm
 LEFT = NodeNotice(in_service=False, text='The node left service: a "GPU" no longer answers.\nBack: not known yet.')

@@ -69,7 +69,7 @@ def test_what_a_load_found_before_a_customer_came_is_kept(node: str, tmp_path: P
     # What srun has passed on, and no more, is sure to be kept: a node with much to do sends its lines late.
     make_program(tmp_path / "srun", f'#!/bin/sh\n{shutil.which("srun")} "$@" | tee {arrived}\n')
     place = [f"PATH={tool.parent}:{os.environ['PATH']}", f"PYTHONPATH={Path(assay.__file__).parents[1]}"]
-    command = ["env", *place, sys.executable, "-m", "assay.probe", "--active", "battery", "--relay"]
+    command = ["env", *place, sys.executable, "-m", "assay.node.probe", "--active", "battery", "--relay"]
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with ThreadPoolExecutor(1) as pool:
         going = pool.submit(adapter().run_spare, node, command, b"", 300)

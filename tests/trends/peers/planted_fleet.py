@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 from typer.testing import CliRunner
 
-from assay.cli.verbs.evidence.trends import trends_app
+from assay.cli.verbs.trends import trends_app
 
 START = datetime(2026, 1, 1, 6, tzinfo=UTC)
 DAYS, NODES = 120, 40

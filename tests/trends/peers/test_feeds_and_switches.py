@@ -10,16 +10,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from assay.fabric.topology.node_leaves import find_node_leaves
-from assay.fleet.fleet_loader import load_fleet
+from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
+from assay.decide.state.node_setup import NodeSetup, make_setup_entry
+from assay.decide.trends.feeds_and_switches import name_feeds_and_switches
+from assay.decide.trends.fleet_tables import open_fleet_tables
+from assay.decide.trends.trend_answer import TrendAnswer, find_trends
+from assay.declare.fleet_loader import load_fleet
+from assay.fabric.design.node_leaves import find_node_leaves
 from assay.ledger.store import Ledger
-from assay.lifecycle.assets.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.lifecycle.assets.node_setup import NodeSetup, make_setup_entry
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings
-from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
-from assay.trends.peers.fleet_tables import open_fleet_tables
-from assay.trends.peers.trend_answer import TrendAnswer, find_trends
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 START, DAYS, NODES, WARMING = datetime(2026, 3, 1, 6, tzinfo=UTC), 75, 32, range(0, 32, 5)

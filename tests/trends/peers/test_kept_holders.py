@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.decide.state.part_holders import list_part_holders
+from assay.decide.trends import fleet_holders
+from assay.decide.trends.fleet_holders import fill_holders
+from assay.ledger.history.duckdb_memory import connect_duckdb
 from assay.ledger.store import Ledger
-from assay.lifecycle.assets.part_holders import list_part_holders
 from assay.model.entries.asset_entries import PartsSeenEntry, SeenPart, SetupSeenEntry
 from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
-from assay.results.history.duckdb_memory import connect_duckdb
-from assay.trends.peers import fleet_holders
-from assay.trends.peers.fleet_holders import fill_holders
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 NOW = START + timedelta(days=30)

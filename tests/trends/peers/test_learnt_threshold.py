@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import duckdb
 import pytest
 
+from assay.decide.trends.change_scores import ChangeScores, SeriesCount
+from assay.decide.trends.change_warnings import find_change_warnings
+from assay.decide.trends.series_values import ChangeScore
 from assay.model.specs.trend_rules import ChangeDetector
-from assay.trends.peers.change_scores import ChangeScores, SeriesCount
-from assay.trends.peers.change_warnings import find_change_warnings
-from assay.trends.peers.series_values import ChangeScore
 
 _TABLES = """
 CREATE TABLE kept_past (node VARCHAR, subject VARCHAR, name VARCHAR, worse DOUBLE, worse_before DOUBLE,

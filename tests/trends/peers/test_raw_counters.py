@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trends.peers.planted_fleet import PlantedFleet, name_nodes, node_name
 
+from assay.decide.trends.day_queries import define_macros
+from assay.decide.trends.measurement_tables import TrendFiles, open_tables
+from assay.decide.trends.part_intervals import make_intervals
+from assay.decide.trends.raw_counters import is_counter, judge_counters
+from assay.decide.trends.trend_answer import find_trends
 from assay.model.specs.trend_rules import ChangeDetector
-from assay.trends.days.day_queries import define_macros
-from assay.trends.peers.measurement_tables import TrendFiles, open_tables
-from assay.trends.peers.part_intervals import make_intervals
-from assay.trends.peers.raw_counters import is_counter, judge_counters
-from assay.trends.peers.trend_answer import find_trends
 
 DAYS, NODES = 100, 30
 RATES = {"busy": 5_000.0, "rare": 0.15}

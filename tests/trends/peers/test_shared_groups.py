@@ -6,11 +6,11 @@ from math import comb
 
 import pytest
 
-from assay.trends.peers.change_scores import GroupSize
-from assay.trends.peers.change_warnings import ChangeWarning
-from assay.trends.peers.part_intervals import SHARED_TRAITS
-from assay.trends.peers.series_values import ChangeScore
-from assay.trends.peers.shared_groups import name_shared_groups
+from assay.decide.trends.change_scores import GroupSize
+from assay.decide.trends.change_warnings import ChangeWarning
+from assay.decide.trends.part_intervals import SHARED_TRAITS
+from assay.decide.trends.series_values import ChangeScore
+from assay.decide.trends.shared_groups import name_shared_groups
 
 
 def traits_of(rack: str) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs.evidence.trends import trends_app
+from assay.cli.verbs.trends import trends_app
+from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
+from assay.decide.state.node_setup import NodeSetup, make_setup_entry
 from assay.ledger.store import Ledger
-from assay.lifecycle.assets.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.lifecycle.assets.node_setup import NodeSetup, make_setup_entry
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.timestamps import format_time
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trends.peers.past_warnings import PastWarning, close_warnings, count_failures, learn_past_factors
-from assay.trends.peers.past_weeks import find_crossing
-from assay.trends.peers.series_values import ChangeScore
-from assay.trends.peers.warning_record import ClosedWarning, FailuresSeen, judge_record, learn_factors
+from assay.decide.trends.past_warnings import PastWarning, close_warnings, count_failures, learn_past_factors
+from assay.decide.trends.past_weeks import find_crossing
+from assay.decide.trends.series_values import ChangeScore
+from assay.decide.trends.warning_record import ClosedWarning, FailuresSeen, judge_record, learn_factors
 
 
 def end(outcome: str, forecast: float | None = 20.0, actual: float | None = None) -> ClosedWarning:

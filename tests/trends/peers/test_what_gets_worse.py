@@ -13,7 +13,7 @@ import pytest
 from trends.peers.planted_fleet import DAYS, NODES, START, PlantedFleet, ask_files, name_nodes, node_name
 from typer.testing import CliRunner
 
-from assay.cli.verbs.evidence.trends import trends_app
+from assay.cli.verbs.trends import trends_app
 from assay.model.errors import AssayError
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.decide.replay.assumed_durations import AssumedDuration, ReplayDurations
+from assay.decide.replay.fault_history import FaultHistory, read_history
+from assay.decide.replay.policy_costs import CostModel
+from assay.decide.replay.replay_nodes import ReplayRules, collect_replay_nodes
+from assay.decide.replay.replay_result import ReplayResult, format_replay_result
+from assay.decide.replay.simulator import run_replay
+from assay.declare.fleet_loader import load_fleet
+from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.node import Node
 from assay.model.specs.cost_assumptions import CostAssumptions
-from assay.starter.shipped_specs import find_cost_assumptions
-from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
-from assay.trends.replay.fault_history import FaultHistory, read_history
-from assay.trends.replay.policy_costs import CostModel
-from assay.trends.replay.replay_nodes import ReplayRules, collect_replay_nodes
-from assay.trends.replay.replay_result import ReplayResult, format_replay_result
-from assay.trends.replay.simulator import run_replay
 
 sys.path.append(str(Path(__file__).parent))
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from replay_world import HOUR, pool
 
-from assay.lifecycle.decisions import decide as deciding
+from assay.decide.moves import decide as deciding
+from assay.decide.replay import simulator as playing
+from assay.decide.replay.simulated_fleet import SimulatedFleet
 from assay.model.timestamps import parse_time
-from assay.trends.replay import simulator as playing
-from assay.trends.replay.simulated_fleet import SimulatedFleet
 
 QUICK = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 FAULTS = ["gpu.xid.79", "gpu.xid.13", "gpu.thermal", "gpu.missing", "psu.failed", "ib.link.flap", "telemetry.lost"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from replay_world import HOUR, clear, fault, moves, pool
 
+from assay.decide.replay.policy_costs import compare_costs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.trends.replay.policy_costs import compare_costs
 
 TICK = {"time": 48 * HOUR, "node": "n9", "event": "fault", "fault": "gpu.xid.13"}
 """A harmless event that lets the replay go on until then."""

@@ -6,23 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from assay.decide.trends.change_warnings import ChangeWarning, Forecast
+from assay.decide.trends.fleet_tables import PartFailure
+from assay.decide.trends.payoff import find_chance, weigh_acts
+from assay.decide.trends.rule_record import RuleRecord, describe_unearned_stage, find_revision, make_rule_records
+from assay.decide.trends.series_values import ChangeScore
+from assay.decide.trends.share_interval import find_share_interval
+from assay.decide.trends.warning_advice import advise
+from assay.decide.trends.warning_history import TrendWarning, WarningHistory
+from assay.decide.trends.warning_opening import OpenedWarnings, open_warnings
+from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.specs.trend_rules import TrendRules
-from assay.starter.shipped_specs import find_trend_rules
-from assay.trends.peers.change_warnings import ChangeWarning, Forecast
-from assay.trends.peers.fleet_tables import PartFailure
-from assay.trends.peers.series_values import ChangeScore
-from assay.trends.share_interval import find_share_interval
-from assay.trends.warnings.payoff import find_chance, weigh_acts
-from assay.trends.warnings.rule_record import (
-    RuleRecord,
-    describe_unearned_stage,
-    find_revision,
-    make_rule_records,
-)
-from assay.trends.warnings.warning_advice import advise
-from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
-from assay.trends.warnings.warning_opening import OpenedWarnings, open_warnings
 
 AT = datetime(2026, 3, 1, 4, tzinfo=UTC)
 RULES = find_trend_rules(None)

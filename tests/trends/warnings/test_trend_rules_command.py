@@ -11,13 +11,13 @@ import pytest
 from trends.peers.planted_fleet import PlantedFleet
 from typer.testing import CliRunner
 
-from assay.cli.verbs.evidence.trends import trends_app
+from assay.cli.verbs.trends import trends_app
 from assay.cli.workspace import Workspace
+from assay.decide.trends.rule_record import find_revision
+from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.ledger.store import Ledger
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
-from assay.starter.shipped_specs import find_trend_rules
-from assay.trends.warnings.rule_record import find_revision
 
 ROOT = Path(__file__).parents[3]
 AT = datetime(2026, 3, 1, 4, tzinfo=UTC)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.lifecycle.assets.part_holders import PartHolder
+from assay.decide.state.part_holders import PartHolder
+from assay.decide.trends.fleet_tables import PartFailure
+from assay.decide.trends.warning_closing import PartFates, ServiceAbsenceSpan, close_warning
+from assay.decide.trends.warning_history import TrendWarning
 from assay.model.entries.trend_entries import TrendWarnedEntry
 from assay.model.specs.trend_rules import TrendRule
 from assay.model.timestamps import format_time
-from assay.trends.peers.fleet_tables import PartFailure
-from assay.trends.warnings.warning_closing import PartFates, ServiceAbsenceSpan, close_warning
-from assay.trends.warnings.warning_history import TrendWarning
 
 AT = datetime(2026, 3, 1, 4, tzinfo=UTC)
 RULE = TrendRule(measurements=["*temperature"], fault="trend.heat", failures=["gpu.*"], source="a test")

@@ -11,17 +11,17 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
-from assay.controller.context import ControllerContext
-from assay.controller.fleet_reload import CurrentContext
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_reload import CurrentContext
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet
 from assay.model.specs.access_rules import AccessRules
 from assay.observe.evidence_store import EvidenceStore
-from assay.web.app_state import AppState
-from assay.web.batch_writer import BatchWriter
-from assay.web.refusal_log import RefusalLog
-from assay.web.tokens_and_rate_limits import AgentTokens
+from assay.tell.server.app_state import AppState
+from assay.tell.server.batch_writer import BatchWriter
+from assay.tell.server.refusal_log import RefusalLog
+from assay.tell.server.tokens_and_rate_limits import AgentTokens
 
 LOOPBACK, ELSEWHERE = "127.0.0.1", "198.51.100.9"
 

@@ -23,14 +23,14 @@ from starlette.routing import Route
 sys.path.append(str(Path(__file__).parent))
 from asgi_calls import ELSEWHERE, Caller, let_in, make_state
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.declare.fleet_loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.specs.access_rules import AccessRules
-from assay.web.access import login_routes
-from assay.web.access.gate import AccessGate
-from assay.web.access.visitor import Visitor
-from assay.web.pages.static_files import list_urls
-from assay.web.request_bodies_and_refusals import reply_refusal
+from assay.tell.pages.static_files import list_urls
+from assay.tell.server import login_routes
+from assay.tell.server.gate import AccessGate
+from assay.tell.server.request_bodies_and_refusals import reply_refusal
+from assay.tell.server.visitor import Visitor
 
 ROOT = Path(__file__).resolve().parents[3]
 PROXY = "10.7.0.5"

@@ -12,8 +12,8 @@ import pytest
 from asgi_calls import Caller
 from typer.testing import CliRunner, Result
 
-from assay.cli.verbs.operate.explain import explain_app
-from assay.cli.verbs.operate.status import status_app
+from assay.cli.verbs.explain import explain_app
+from assay.cli.verbs.status import status_app
 from assay.model.errors import AssayError
 
 

@@ -11,7 +11,7 @@ from asgi_calls import Caller, Reply
 from assay.model.decision import Decision, DecisionCause
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.specs.trust_rules import TrustRules
-from assay.web.app_state import AppState
+from assay.tell.server.app_state import AppState
 
 NODES, ROLLOUTS = "/api/v1/nodes", "/api/v1/rollouts"
 

@@ -14,10 +14,10 @@ from openapi_spec_validator import validate
 from web.pages.fleet_with_history import HOSTILE
 
 from assay.model.fleet import Fleet
-from assay.web.access.visitor import Visitor
-from assay.web.api.change_stream import ChangeStream
-from assay.web.api.endpoints import ENDPOINTS
-from assay.web.app_state import AppState
+from assay.tell.api.change_stream import ChangeStream
+from assay.tell.api.endpoints import ENDPOINTS
+from assay.tell.server.app_state import AppState
+from assay.tell.server.visitor import Visitor
 
 API = "/api/v1"
 FOR_STAFF = ("/rollouts", "/tickets")

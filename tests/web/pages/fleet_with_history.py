@@ -9,14 +9,14 @@ from pathlib import Path
 from lifecycle.conftest import Paper
 from serving_fleet import start_history
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.act.tickets.ticket_diff import diff_tickets
+from assay.declare.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.model.ticket import Ticket, TicketPlace
-from assay.tickets.ticket_diff import diff_tickets
 
 ROOT = Path(__file__).resolve().parents[3]
 ROLLOUT = "0123456789abcdef"

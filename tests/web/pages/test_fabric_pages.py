@@ -14,10 +14,10 @@ from starlette.applications import Starlette
 from web.pages.fleet_with_history import make_fleet_with_history
 from web.pages.scanned_fabric import EXCHANGED, MISSING, MOVED, store_faulty_scan
 
-from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.fault_drawing import draw_discrepancy
-from assay.model.fabric.ports_and_cables import Cable, CableEnd
-from assay.web.pages import page_routes
+from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.tell.pages import page_routes
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEAF = "leaf-su01-r3"

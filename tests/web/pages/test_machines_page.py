@@ -23,8 +23,8 @@ from web.pages.seen_machines import DELIVERED, HEARD, record_machines
 from assay.model.entries.machine_entries import BmcTakeoverEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
-from assay.web.api import api_routes
-from assay.web.pages import page_routes
+from assay.tell.api import api_routes
+from assay.tell.pages import page_routes
 
 STRANGERS = 500
 WIDTHS = (390, 820, 1100)

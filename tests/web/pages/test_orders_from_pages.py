@@ -16,9 +16,9 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from web.pages.fleet_with_history import ROLLOUT, make_fleet_with_history
 
-from assay.web.api import order_routes
-from assay.web.pages import page_routes
-from assay.web.request_bodies_and_refusals import reply_refusal
+from assay.tell.api import order_routes
+from assay.tell.pages import page_routes
+from assay.tell.server.request_bodies_and_refusals import reply_refusal
 
 ROLES = {"ann": "operator", "tom": "technician", "vic": "viewer"}
 FORM = "application/x-www-form-urlencoded"

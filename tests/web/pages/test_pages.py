@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from web.pages.fleet_with_history import HOSTILE, ROLLOUT, make_fleet_with_history, make_ticket
 
 from assay.model.fleet import Fleet
-from assay.web.app_state import AppState
-from assay.web.pages import page_routes
-from assay.web.request_bodies_and_refusals import reply_refusal
+from assay.tell.pages import page_routes
+from assay.tell.server.app_state import AppState
+from assay.tell.server.request_bodies_and_refusals import reply_refusal
 
 TICKET = f"/tickets/{make_ticket().id}"
 PAGES = {

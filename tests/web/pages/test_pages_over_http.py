@@ -78,7 +78,7 @@ def test_htmx_comes_with_its_extension_in_one_script(site: Site) -> None:
 
 @pytest.mark.parametrize("name", VENDORED)
 def test_scripts_are_the_published_ones(name: str) -> None:
-    path = Path(__file__).parents[3] / "src/assay/web/pages/static" / name
+    path = Path(__file__).parents[3] / "src/assay/tell/pages/static" / name
     assert hashlib.sha256(path.read_bytes()).hexdigest() == VENDORED[name]
 
 

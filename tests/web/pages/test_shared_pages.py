@@ -15,9 +15,9 @@ from web.access.asgi_calls import Caller, let_in, make_state
 from web.pages.fleet_with_history import make_fleet_with_history
 from web.pages.test_pages import serve_pages
 
-from assay.controller.enrollment import enroll_nodes
-from assay.fleet.fleet_loader import load_fleet
-from assay.web.pages.shared_pages import SharedPage, SharedPages, accepts_gzip
+from assay.act.loop.enrollment import enroll_nodes
+from assay.declare.fleet_loader import load_fleet
+from assay.tell.pages.shared_pages import SharedPage, SharedPages, accepts_gzip
 
 ROLES = {"ann": "viewer", "bob": "viewer", "tom": "operator", "acme": "customer", "byo": "customer"}
 POOLS = {"acme": ["byo-b"], "byo": ["h100-a"]}

@@ -17,11 +17,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from web.pages.fleet_with_history import make_fleet_with_history, make_ticket
 
-from assay.controller.orders import ticket_photos
-from assay.web.api import order_routes, photo_routes
-from assay.web.app_state import AppState
-from assay.web.pages import page_routes
-from assay.web.request_bodies_and_refusals import reply_refusal
+from assay.act.orders import ticket_photos
+from assay.tell.api import order_routes, photo_routes
+from assay.tell.pages import page_routes
+from assay.tell.server.app_state import AppState
+from assay.tell.server.request_bodies_and_refusals import reply_refusal
 
 ROLES = {"ann": "operator", "tom": "technician", "vic": "viewer"}
 TICKET = make_ticket()

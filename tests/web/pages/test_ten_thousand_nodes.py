@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.node_state_projection import project_node_states
-from assay.lifecycle.rollouts.rollout_history import RolloutHistory
+from assay.decide.rollouts.rollout_history import RolloutHistory
+from assay.decide.state.node_state_projection import project_node_states
+from assay.declare.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.entries.node_entries import NodeEnrolledEntry
-from assay.web.pages.fleet_page import render_fleet_page
-from assay.web.pages.page_frame import PageRequest
+from assay.tell.pages.fleet_page import render_fleet_page
+from assay.tell.pages.page_frame import PageRequest
 
 NODES, PER_RACK = 10_000, 8
 AT = "2026-11-22T12:00:00+00:00"

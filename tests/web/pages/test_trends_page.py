@@ -16,13 +16,13 @@ from pages.test_worsening import make_answer, make_warning
 from starlette.applications import Starlette
 from web.pages.fleet_with_history import make_fleet_with_history
 
+from assay.ledger.history.append import append_run
+from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Measurement, Outcome, SuiteRun
-from assay.results.history.append import append_run
-from assay.results.history.parquet_files import history_folder
-from assay.results.store.writer import OutcomeWriter
-from assay.views.fleet_trends import Direction, FleetTrends, build_trend_table, find_direction
-from assay.views.node.node_measurements import LimitedSeries
-from assay.web.pages import page_routes
+from assay.tell.pages import page_routes
+from assay.tell.views.fleet_trends import Direction, FleetTrends, build_trend_table, find_direction
+from assay.tell.views.node_measurements import LimitedSeries
 
 CHECK = "suites/production/test_gpu.py::test_temperature"
 

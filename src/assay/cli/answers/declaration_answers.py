@@ -7,8 +7,8 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from assay.cli.machine_needs import Need
-from assay.starter.upgrade_plan import Status as UpgradeStatus
+from assay.cli.verbs.machine_needs import Need
+from assay.declare.starter.upgrade_plan import Status as UpgradeStatus
 
 
 class EffectiveSpecValue(TypedDict):

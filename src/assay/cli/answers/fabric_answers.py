@@ -6,8 +6,8 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from assay.fabric.comparison.discrepancy import DiscrepancyKind
-from assay.fabric.comparison.repair_cost import Severity
+from assay.fabric.compare.discrepancy import DiscrepancyKind
+from assay.fabric.compare.repair_cost import Severity
 from assay.fabric.weekly.cable_groups import GroupedBy
 from assay.fabric.weekly.findings import FindingKind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from assay.lifecycle.faults.log_file_faults import FaultOwner
+from assay.decide.faults.log_file_faults import FaultOwner
 from assay.model.specs.fault_catalog import FaultSeverity, Remedy
 
 FaultInLog = TypedDict(

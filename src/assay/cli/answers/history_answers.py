@@ -6,8 +6,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from assay.results.history.flaky_and_noise_queries import FlakyCheck
-from assay.results.history.outcome_and_pool_queries import VerdictTurn
+from assay.ledger.history.flaky_and_noise_queries import FlakyCheck
+from assay.ledger.history.outcome_and_pool_queries import VerdictTurn
 
 
 class HistoryEntry(TypedDict):

@@ -6,7 +6,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from assay.views.open_breakers import BreakerStatus
+from assay.tell.views.open_breakers import BreakerStatus
 
 
 class OrderInAnswer(TypedDict):

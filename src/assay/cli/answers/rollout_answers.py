@@ -6,8 +6,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from assay.lifecycle.rollouts.node_progress import ProgressKind
-from assay.views.listings.rollouts import RolloutSummary
+from assay.decide.rollouts.node_progress import ProgressKind
+from assay.tell.views.rollouts import RolloutSummary
 
 
 class RolloutProgress(RolloutSummary):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from assay.harness.check_catalogue import CheckDescription
-from assay.results.formats.outcome_answers import ComparisonAnswer
+from assay.tell.report.outcome_answers import ComparisonAnswer
+from assay.validate.check_catalogue import CheckDescription
 
 
 class RejudgeHead(TypedDict):

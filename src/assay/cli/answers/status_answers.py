@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from assay.cli.answers.rollout_answers import UncomparedCommit
-from assay.views.listings.nodes import NodeSummary
-from assay.views.listings.rollouts import RolloutSummary
-from assay.views.node.node_status import NodeStatus
-from assay.views.open_breakers import BreakerStatus
-from assay.views.trust_view import FleetTrust
+from assay.tell.views.node_status import NodeStatus
+from assay.tell.views.nodes import NodeSummary
+from assay.tell.views.open_breakers import BreakerStatus
+from assay.tell.views.rollouts import RolloutSummary
+from assay.tell.views.trust_view import FleetTrust
 
 
 class RolloutStatusPart(TypedDict):

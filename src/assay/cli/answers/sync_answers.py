@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from assay.views.node.node_sync import NodeSyncStatus
+from assay.tell.views.node_sync import NodeSyncStatus
 
 
 class PoolSyncCounts(TypedDict):

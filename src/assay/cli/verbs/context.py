@@ -9,7 +9,7 @@ import typer
 
 from assay.cli.context_line import describe_context
 from assay.cli.options import FleetDir
-from assay.fleet.home import CONTEXT_VARIABLE, choose_context, find_home
+from assay.declare.home import CONTEXT_VARIABLE, choose_context, find_home
 
 context_app = typer.Typer(add_completion=False)
 

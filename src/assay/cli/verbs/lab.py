@@ -12,7 +12,7 @@ from assay.cli.completion import complete_nodes
 from assay.cli.context_line import describe_context, format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.fleet.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid
+from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid
 from assay.model.errors import AssayError, require_extra
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
 
     The lab has a home of its own, `.assay-lab`. What a former lab left there is deleted, and named.
     """
-    from assay.fleet.fleet_loader import load_fleet
+    from assay.declare.fleet_loader import load_fleet
     from assay.lab import process_control
     from assay.lab.optional_parts import list_parts
     from assay.lab.process_control import DEFAULT_CLOCK_RATE
@@ -169,7 +169,7 @@ def tour(
 
     Exit codes: 0 everything ended as expected; 1 something did not; 2 the scenario could not be played.
     """
-    from assay.cli.render.lab_tour import play_scenario
+    from assay.cli.verbs.lab_tour import play_scenario
 
     require_extra("lab")
     raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve(), "lab"), scenario) else 1)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
+from assay.model.specs.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
 
 
 def describe_pkey_differences(designed: Iterable[int], found: Iterable[int]) -> list[str]:

@@ -11,7 +11,7 @@ from assay.fabric.health.bit_error_rate import BitErrorRate, find_bit_error_rate
 from assay.fabric.health.counter_growth import PortGrowth
 from assay.fabric.health.link_flaps import LinkDowns, count_link_downs
 from assay.fabric.health.stored_scan import FabricScan
-from assay.model.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
 
 IDENTITY = ("vendor", "part", "serial", "firmware", "technology")
 

@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError
 
 from assay.fabric.discovery import ModuleValue, PortFacts
 from assay.fabric.health.switch_facts import SwitchFacts
-from assay.model.fabric.design_cables_and_partitions import DeviceGuid
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.design_cables_and_partitions import DeviceGuid
+from assay.model.specs.fabric.ports_and_cables import PortId
 from assay.model.specs.spec_document import StrictModel
 
 SCHEMA = "assay.fabric-facts/1"

@@ -20,8 +20,8 @@ from assay.fabric.health.switch_facts import SwitchFacts
 from assay.fabric.readers import format_detection
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fabric.ports_and_cables import PortId
 from assay.model.reading import absent, parse_reading, value
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 TRAFFIC = frozenset({"PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts"})
 """Counters that grow with every packet. They show nothing of health, and would make each document larger."""

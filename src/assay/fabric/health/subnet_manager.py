@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.model.fabric.ports_and_cables import normalize_guid
+from assay.model.specs.fabric.ports_and_cables import normalize_guid
 
 SMINFO = re.compile(
     r"sminfo: sm lid (\d+) sm guid (0x[0-9a-fA-F]{1,16}), activity count (\d+) priority (\d+) state (\d) (\w+)"

@@ -48,7 +48,7 @@ FORMATS = (
     ToolFormat("OpenSM .lst", "assay.fabric.readers.opensm_lst:parse", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
     ToolFormat("ibdiagnet2.db_csv", "assay.fabric.readers.ibdiagnet_db_csv:parse", _lines(r"START_[A-Z]\w*\r?$")),
     ToolFormat("ibdiagnet2.net_dump", "assay.fabric.readers.ibdiagnet_net_dump:parse", _lines(_DUMP)),
-    ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm.ufm_resources:parse", re.compile(_UFM)),
+    ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm_resources:parse", re.compile(_UFM)),
     ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
     ToolFormat(
         "ibqueryerrors",
@@ -60,7 +60,7 @@ FORMATS = (
     ToolFormat("smpquery", "assay.fabric.readers.smpquery:parse", _lines(_NODES), "single nodes and ports"),
     ToolFormat("mlxlink (JSON)", "assay.fabric.readers.mlxlink:parse", re.compile(_MLXLINK), "one port"),
     ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_cables:parse", _lines(_MODULES), "modules"),
-    ToolFormat("UFM events", "assay.fabric.readers.ufm.ufm_events:parse", _lines(_EVENTS), "events"),
+    ToolFormat("UFM events", "assay.fabric.readers.ufm_events:parse", _lines(_EVENTS), "events"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from assay.fabric.discovery import FabricDiscovery, ModuleValue, PortFacts
 from assay.fabric.readers.link_end_matching import format_port
 from assay.fabric.readers.truncated_output import find_stderr_problems, number_lines
-from assay.model.fabric.ports_and_cables import PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import PortId, normalize_guid
 
 PORT = re.compile(r"Port=([0-9]{1,5}) +Lid=\S+ +GUID=(?:0x)?([0-9a-fA-F]{1,16})\b")
 FIELD = re.compile(r"([A-Za-z][\w ,/()#.-]*?)\s*:\s*(.*)")

@@ -53,8 +53,8 @@ from assay.fabric.readers.ibdiagnet_sections import (
 from assay.fabric.readers.link_end_matching import check_has_cables, format_port
 from assay.fabric.readers.truncated_output import find_stderr_problems
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.specs.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId
 
 WIDE_ONLY = ("PortUnicastXmitPkts", "PortUnicastRcvPkts", "PortMulticastXmitPkts", "PortMulticastRcvPkts")
 COUNTERS = {name: name for name in (*CLASSIC_COUNTER_MAX, *WIDE_ONLY)} | {

@@ -33,7 +33,7 @@ from assay.fabric.readers.truncated_output import (
     number_lines,
 )
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.ports_and_cables import PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import PortId, normalize_guid
 
 SWITCH = re.compile(r'"(.*)",[^,]*,\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+[0-9]+')
 FIELDS = 13

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.ports_and_cables import PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import PortId, normalize_guid
 
 Row = Mapping[str, str]
 Found = TypeVar("Found")

@@ -44,7 +44,7 @@ from assay.fabric.readers.truncated_output import (
     number_lines,
 )
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(

@@ -34,8 +34,8 @@ from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
 from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 from assay.model.gc_pause import pause_gc
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 DEVICE = re.compile(r'(Switch|Ca|Rt)\s*([0-9]{1,5})\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
 PORT = re.compile(

@@ -21,7 +21,7 @@ from assay.fabric.discovery import FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.readers.link_end_matching import PortListing
 from assay.fabric.readers.truncated_output import find_port_gaps, number_lines
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 _END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
 LINE = re.compile(rf"{_END}\s+(\S+)\s+(\S+)(?: - {_END} \( '(.*)' - '(.*)' \)| {{8,}}(\S.*))")

@@ -36,7 +36,7 @@ from assay.fabric.discovery import (
 )
 from assay.fabric.readers.perfquery import DATA
 from assay.fabric.readers.truncated_output import find_stderr_problems, number_lines
-from assay.model.fabric.ports_and_cables import PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import PortId, normalize_guid
 
 NODE = re.compile(r'(Errors|Data Counters) for 0x([0-9a-fA-F]{1,16}) "(.*)"')
 PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,5}):((?: ?\[[^\[\]]*\])*)")

@@ -13,7 +13,7 @@ from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDisc
 from assay.fabric.link_rates_and_states import find_slowest_rate
 from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId
 
 PortEnds = dict[PortId, tuple[PortId, str]]
 """Each port with the port that it is cabled to, and the rate."""

@@ -24,7 +24,7 @@ from assay.fabric.health.bit_error_rate import zero_if_no_errors
 from assay.fabric.link_rates_and_states import SPEEDS, parse_port_state, parse_rate, rate_from_lanes
 from assay.fabric.readers.tolerant_json import find_object, load_json, read_lanes, read_leading_number
 from assay.fabric.readers.truncated_output import find_stderr_problems
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 UNKNOWN_PORT = PortId("unknown port", 0)
 SECTIONS = ("Operational Info", "Physical Counters and BER Info", "Module Info")

@@ -31,8 +31,8 @@ from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, j
 from assay.fabric.readers.tolerant_json import load_json
 from assay.fabric.readers.truncated_output import find_stderr_problems
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.nvlink_domain import NvlinkKind, NvlinkPlace, find_nvlink_place
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.nvlink_domain import NvlinkKind, NvlinkPlace, find_nvlink_place
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 DEVICES: dict[str, NvlinkKind] = {"gpu_topo_info": "gpu", "switch_topo_info": "asic"}
 RATES = {400_000: "2xXDR", 200_000: "1xXDR"}

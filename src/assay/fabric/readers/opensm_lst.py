@@ -20,7 +20,7 @@ from assay.fabric.lazy_discovery import read_system
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
 from assay.fabric.readers.link_end_matching import PortListing
 from assay.fabric.readers.truncated_output import number_lines
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 _HEX = "[0-9a-fA-F]{1,16}"
 _END = (

@@ -32,7 +32,7 @@ from assay.fabric.discovery import (
     merge_port_facts,
 )
 from assay.fabric.readers.truncated_output import find_stderr_problems, find_truncation, number_lines
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 HEADER = re.compile(
     r"#\s*(\w[\w ]*?) counters: Lid ([0-9]{1,5}) port ([0-9]{1,5})"

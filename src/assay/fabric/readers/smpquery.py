@@ -26,7 +26,7 @@ from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts,
 from assay.fabric.health.partition_keys import PkeyTable
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
 from assay.fabric.readers.truncated_output import find_stderr_problems, find_truncation, number_lines
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 HEADER = re.compile(
     r"# (Node|Port) info:\s+(Lid ([0-9]{1,5})|DR path [^A-Za-z]*(?:slid|dlid|[0-9;, ])*)(?: port ([0-9]{1,5}))?"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
 from assay.fabric.weekly.false_alarms import DRIFT_BUDGET, find_student_bound
 from assay.fabric.weekly.week import DAYS, PortWeek, ReadingTrend
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 HOURS_A_WEEK = DAYS * 24
 READING_OF_KEY = {reading.key: reading for reading in READINGS}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, log10
 
 from assay.fabric.weekly.week import PortWeek
-from assay.model.text_lists import sort_naturally
+from assay.model.text.text_lists import sort_naturally
 
 MAX_SWITCHES_BY_PORT = 4
 """With up to this many switches a rail, a row is a switch or node and a cell a port. With more, a row is a rail."""

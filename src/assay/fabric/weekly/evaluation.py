@@ -23,7 +23,7 @@ from assay.fabric.weekly.repeated_events import CHANCE_LIMIT, find_repeated_even
 from assay.fabric.weekly.transceiver_batches import TransceiverBatch, compute_hypergeometric_tail, group_by_batch
 from assay.fabric.weekly.unjudged import CABLING, UnjudgedPart, find_unjudged_parts
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
-from assay.model.fabric.ports_and_cables import Cable, PortId
+from assay.model.specs.fabric.ports_and_cables import Cable, PortId
 
 WORST_PORTS = 10
 JUDGED_LIMITS = (

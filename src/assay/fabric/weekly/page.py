@@ -17,8 +17,8 @@ from assay.fabric.weekly.text_report import SHOWN_CHANGES, describe_ports_to_che
 from assay.fabric.weekly.unjudged import describe_stuck_port, list_stuck_ports
 from assay.fabric.weekly.week import PortWeek
 from assay.fabric.weekly.week_changes import WeekChanges
-from assay.pages.drawing import draw_polyline
-from assay.pages.rendering import render_page
+from assay.model.drawing import draw_polyline
+from assay.model.rendering import render_page
 
 HISTOGRAM_BARS = 14
 TREND_SIZE = (160, 28)

@@ -9,7 +9,7 @@ from math import exp, lgamma
 from statistics import median
 
 from assay.fabric.weekly.week import PortWeek
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 
 @dataclass(frozen=True, slots=True)

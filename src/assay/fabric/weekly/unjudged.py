@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.fabric.weekly.compared_readings import READINGS
 from assay.fabric.weekly.week import COUNTERS, FabricWeek, PortWeek
-from assay.model.text_lists import format_count
+from assay.model.text.text_lists import format_count
 
 COUNTED = "link downs and errors"
 """What is judged by counters."""

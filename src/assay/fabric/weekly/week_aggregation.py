@@ -26,8 +26,8 @@ from assay.fabric.weekly.stuck_counters import ERRORS, StuckCounters
 from assay.fabric.weekly.week import COUNTERS, DAYS, FabricWeek, PortWeekSummary, ReadingTrend
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fabric.ports_and_cables import Cable, PortId
 from assay.model.gc_pause import pause_gc
+from assay.model.specs.fabric.ports_and_cables import Cable, PortId
 
 DAY = timedelta(days=1)
 UFM_LINK_DOWN = 329

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 
 @dataclass(frozen=True)

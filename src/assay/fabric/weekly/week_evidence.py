@@ -25,8 +25,8 @@ from assay.fabric.weekly.stored_weeks import StoredWeek
 from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.fabric.ports_and_cables import PortId
 from assay.model.reading import value
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 WEEK_KEYS = {
     "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",

@@ -7,19 +7,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from assay.lab.bmc.account_service import ACCOUNTS
 from assay.lab.bmc.authentication import ROLES, BmcAccount, digest_password
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
-from assay.lab.bmc.redfish_errors import (
-    RedfishErrorResponse,
-    not_found,
-    not_in_list,
-    not_writable,
-    state_conflict,
-)
+from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found, not_in_list, not_writable, state_conflict
 from assay.lab.bmc.reset_and_account_requests import require_privilege
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.account_service import ACCOUNTS
-from assay.lab.bmc.resources.service_root import RESOURCE_TREE
+from assay.lab.bmc.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
 

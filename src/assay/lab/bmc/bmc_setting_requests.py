@@ -8,10 +8,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from assay.lab.bmc.manager_log_services import NETWORK_PROTOCOL, NTP_PLACES, network_protocol
 from assay.lab.bmc.odata_responses import resource_answer
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, not_writable
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.manager_log_services import NETWORK_PROTOCOL, NTP_PLACES, network_protocol
 from assay.lab.bmc.virtual_bmc import BmcRequest
 from assay.lab.virtual_node_state import VirtualNodeState
 

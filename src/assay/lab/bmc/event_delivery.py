@@ -14,12 +14,12 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from assay.lab.bmc import outbound_http
+from assay.lab.bmc.event_service import SUBSCRIPTIONS, SYSLOG_PROTOCOLS, event_payload
 from assay.lab.bmc.odata_responses import COMMON_HEADERS, no_content_answer, resource_answer
 from assay.lab.bmc.power_transitions import has_pending_changes
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found, not_in_list, state_conflict
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.event_service import SUBSCRIPTIONS, SYSLOG_PROTOCOLS, event_payload
-from assay.lab.bmc.resources.service_root import RESOURCE_TREE
+from assay.lab.bmc.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, VirtualBmc, require_string
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 

@@ -13,15 +13,14 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from assay.lab.bmc import firmware_flash
+from assay.lab.bmc import firmware_flash, update_task_services
 from assay.lab.bmc.firmware_flash import is_task_running
 from assay.lab.bmc.odata_responses import json_answer, resource_answer
 from assay.lab.bmc.outbound_http import OutboundCallFailed, fetch_image
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, missing_property, not_in_list
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView
-from assay.lab.bmc.resources import update_task_services
-from assay.lab.bmc.resources.service_root import RESOURCE_TREE
-from assay.lab.bmc.resources.update_task_services import INVENTORY
+from assay.lab.bmc.service_root import RESOURCE_TREE
+from assay.lab.bmc.update_task_services import INVENTORY
 from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit, parse_json_object, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
 

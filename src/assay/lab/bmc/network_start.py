@@ -19,10 +19,10 @@ from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
+from assay.act.boot.boot_script import BOOT_PATH
 from assay.lab.bmc.virtual_bmc import VirtualBmc
-from assay.lab.real_start.qemu_machine import MachineIdentity, find_command_line, run_machine
+from assay.lab.qemu_machine import MachineIdentity, find_command_line, run_machine
 from assay.lab.virtual_node_state import VirtualNodeState
-from assay.provisioning.boot_script import BOOT_PATH
 
 PAUSE_S = 30.0
 """How long a machine waits before it asks again, in lab seconds, where the script names no time."""

@@ -11,10 +11,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assay.lab.bmc import (
     account_requests,
+    account_service,
+    bios,
     bmc_setting_requests,
+    computer_system,
     event_delivery,
+    event_service,
     image_upload_and_task_monitor,
+    manager_log_services,
     reset_and_account_requests,
+    service_root,
+    update_task_services,
 )
 from assay.lab.bmc.authentication import BmcAccount
 from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
@@ -22,17 +29,8 @@ from assay.lab.bmc.power_transitions import is_bmc_ready
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found, password_change_required
 from assay.lab.bmc.reset_and_account_requests import account_path
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView, compile_path_template
-from assay.lab.bmc.resources import (
-    account_service,
-    bios,
-    computer_system,
-    event_service,
-    manager_log_services,
-    service_root,
-    update_task_services,
-)
-from assay.lab.bmc.resources.service_root import RESOURCE_TREE
-from assay.lab.bmc.resources.update_task_services import MONITORS
+from assay.lab.bmc.service_root import RESOURCE_TREE
+from assay.lab.bmc.update_task_services import MONITORS
 from assay.lab.bmc.virtual_bmc import BmcRequest, BmcRequestHandler, VirtualBmc
 
 LOGIN = f"{REDFISH_ROOT}{account_service.SESSIONS}"

@@ -11,7 +11,9 @@ from starlette.responses import Response
 
 from assay.lab import virtual_node_state
 from assay.lab.bmc import power_transitions
+from assay.lab.bmc.account_service import ACCOUNTS, SESSIONS
 from assay.lab.bmc.authentication import ROLES, BmcAccount
+from assay.lab.bmc.computer_system import BOOT_ENABLED, BOOT_TARGETS, POWER_RESTORE_POLICIES
 from assay.lab.bmc.network_start import start_from_network
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.redfish_errors import (
@@ -24,9 +26,7 @@ from assay.lab.bmc.redfish_errors import (
     state_conflict,
 )
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
-from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS, POWER_RESTORE_POLICIES
-from assay.lab.bmc.resources.service_root import RESOURCE_TREE
+from assay.lab.bmc.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
 

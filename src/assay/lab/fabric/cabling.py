@@ -19,10 +19,10 @@ from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.ledger.file_locks import hold_file_lock
 from assay.model.errors import AssayError
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 if TYPE_CHECKING:
-    from assay.fabric.topology.compiled_topology import CompiledTopology
+    from assay.fabric.design.compiled_topology import CompiledTopology
 
 SLOWER = {200: "4xHDR", 100: "4xEDR", 50: "1xHDR"}
 """Gb/s of an adapter → rate of its link, for rates below the designed one."""

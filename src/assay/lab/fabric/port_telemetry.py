@@ -18,7 +18,7 @@ from assay.fabric.discovery import DiscoveredCable
 from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
-from assay.model.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.ports_and_cables import PortId
 
 MASTER = "sminfo: sm lid 1 sm guid 0x{guid}, activity count 4711 priority 14 state 3 SMINFO_MASTER\n"
 TRANSCEIVER_MODELS = (

@@ -9,8 +9,8 @@ from typing import Any
 
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line
 from assay.model.errors import AssayError
-from assay.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
-from assay.probe.gpu.gpu_device import RECOVERY_ACTIONS
+from assay.node.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
+from assay.node.probe.gpu.gpu_device import RECOVERY_ACTIONS
 
 HW_THERMAL_SLOWDOWN = 0x40  # nvmlClocksThrottleReasonHwThermalSlowdown, nvml.h
 IN_PROGRESS = 2  # NVML_GPU_FABRIC_STATE_IN_PROGRESS

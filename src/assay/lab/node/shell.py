@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from assay.lab.node.host_files import kernel_start_time
+from assay.lab.node.stub_build import REPLAYED_NOTICE, build_stub
 from assay.lab.node.written_values import absorb_written_values
-from assay.lab.nvml.stub_build import REPLAYED_NOTICE, build_stub
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
@@ -184,8 +184,8 @@ def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[
 
 
 def _is_probe(command: Sequence[str]) -> bool:
-    """Return whether the command is the probe: installed (`-m assay.probe`), or sent through standard input."""
-    return list(command[1:3]) == ["-m", "assay.probe"] or list(command[1:4]) == ["-I", "-S", "-"]
+    """Return whether the command is the probe: installed (`-m assay.node.probe`), or sent through standard input."""
+    return list(command[1:3]) == ["-m", "assay.node.probe"] or list(command[1:4]) == ["-I", "-S", "-"]
 
 
 def _exec_command(command: list[str], environment: Mapping[str, str]) -> NoReturn:
@@ -222,7 +222,7 @@ def _run_probe_with_replayed_nvml(
     command: list[str], environment: Mapping[str, str], state: VirtualNodeState
 ) -> NoReturn:
     """Run the probe and replace its GPU readings, since it finds no driver, by replayed ones."""
-    from assay.lab.nvml.replayed_readings import replay_nvml_readings
+    from assay.lab.node.replayed_readings import replay_nvml_readings
 
     sys.stderr.write(f"{REPLAYED_NOTICE}\n")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)

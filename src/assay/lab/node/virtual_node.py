@@ -48,11 +48,11 @@ from assay.lab.node.healthy_host import (
 from assay.lab.node.healthy_load import make_healthy_load
 from assay.lab.node.host_files import host_files
 from assay.lab.node.pci_files import pci_files
-from assay.lab.nvml.stub_answers import stub_answers
+from assay.lab.node.stub_answers import stub_answers
 from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.node import Node
-from assay.model.provisioning.kernel_arguments import IMAGE
 from assay.model.specs.firmware_bundle import FirmwareBundle
+from assay.model.specs.kernel_arguments import IMAGE
 from assay.model.specs.node.node_spec import NodeSpec
 
 INITIAL_UPTIME = timedelta(days=14)

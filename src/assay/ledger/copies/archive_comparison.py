@@ -14,7 +14,7 @@ from assay.ledger.connection import open_reading_engine, open_snapshot, parse_le
 from assay.ledger.copies.archived_bodies import ARCHIVE_MARK, is_in_ledger, list_archives
 from assay.ledger.copies.entry_archive import FIELDS, LINES_AT_ONCE, hash_archive, hash_before, read_archive, read_rows
 from assay.ledger.hash_chain import hash_line
-from assay.ledger.interned_texts import split_batches
+from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.operator_entries import EntriesArchivedEntry
 from assay.model.errors import AssayError
 

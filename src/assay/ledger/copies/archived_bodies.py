@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, select
 
 from assay.ledger import tables
-from assay.ledger.interned_texts import split_batches
+from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.operator_entries import EntriesArchivedEntry
 from assay.model.errors import AssayError
 

@@ -30,7 +30,7 @@ from assay.ledger.copies.row_copy import copy_rows
 from assay.ledger.errors import BrokenLedgerError, LedgerError
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import Context
-from assay.model.text_lists import format_count
+from assay.model.text.text_lists import format_count
 
 ChainEnds = dict[str, tuple[int, str]]
 

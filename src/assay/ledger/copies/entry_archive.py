@@ -35,7 +35,7 @@ from assay.ledger.copies.new_file import new_file
 from assay.ledger.entry_insertion import insert_entries
 from assay.ledger.errors import BrokenLedgerError
 from assay.ledger.hash_chain import HASHED_FIELDS, HashChain
-from assay.ledger.interned_texts import split_batches
+from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.operator_entries import EntriesArchivedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay.model.entries.entry_content import EntryContent, stored_as
-from assay.model.provisioning.seen_machine import SeenMachine
+from assay.model.specs.seen_machine import SeenMachine
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.load.load_parts import LoadPart
+from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 Phase = SpecName

@@ -9,8 +9,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
-from assay.model.load.load_parts import LoadPart
-from assay.model.specs.customers.customer_words import FaultCustomerWords
+from assay.model.specs.customer_words import FaultCustomerWords
 from assay.model.specs.kernel_log_and_xid_patterns import (
     UNKNOWN_XID,
     KernelLogMatcher,
@@ -18,7 +17,8 @@ from assay.model.specs.kernel_log_and_xid_patterns import (
     RecoveryAction,
     RegexText,
 )
-from assay.model.specs.messages.nvlink_codes import NvlinkUnit
+from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FaultSeverity = Literal["catastrophic", "degraded", "informational"]

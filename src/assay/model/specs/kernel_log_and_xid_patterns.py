@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
-from assay.model.specs.messages.message_beginnings import compile_beginning
+from assay.model.specs.message_beginnings import compile_beginning
 from assay.model.specs.spec_document import StrictModel
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.configuration.correction_rules import CorrectionRules
 from assay.model.decision import (
     CONFIGURE,
     FLAPPING_RULE,
@@ -22,10 +21,11 @@ from assay.model.decision import (
 )
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.access_rules import AccessRules
-from assay.model.specs.customers.notice_rules import NoticeRules
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits, RetentionRules, SilenceLimits
 from assay.model.specs.known_issues import ExcuseLimits
+from assay.model.specs.node.correction_rules import CorrectionRules
+from assay.model.specs.notice_rules import NoticeRules
 from assay.model.specs.policy_sections import (
     AutomationLimits,
     CommitTrust,
@@ -38,16 +38,11 @@ from assay.model.specs.policy_sections import (
     PendingReminder,
     RackRule,
 )
-from assay.model.specs.repeated_faults import (
-    FlappingLimits,
-    LemonLimits,
-    RemedyLadder,
-    find_repetition_conflicts,
-)
+from assay.model.specs.repeated_faults import FlappingLimits, LemonLimits, RemedyLadder, find_repetition_conflicts
 from assay.model.specs.schedules import RolloutRules
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.specs.trust_rules import TrustRules
-from assay.model.text_lists import suggest_nearest
+from assay.model.text.text_lists import suggest_nearest
 
 RACK_RULE_PREFIX = "racks."
 """The prefix of rack rules' names in decisions."""

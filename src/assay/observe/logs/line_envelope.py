@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from assay.model.log_message import LogMessage
-from assay.model.texts.node_sets import NODE_SET
+from assay.model.text.node_sets import NODE_SET
 from assay.observe.logs.time_stamps import (
     ParsedStamp,
     format_zone,

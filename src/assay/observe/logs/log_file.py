@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.model.errors import AssayError
-from assay.model.texts.packed_text import ByteSource, UnpackingError, open_text
+from assay.model.text.packed_text import ByteSource, UnpackingError, open_text
 
 
 @contextmanager

@@ -10,12 +10,11 @@ from itertools import chain
 from assay.model.errors import AssayError
 from assay.model.log_message import GPU_INTRODUCTION, LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
-from assay.model.texts.node_sets import NODE_SET, expand_names
-from assay.observe.logs.broken_lines.cut_lines import CutLines
-from assay.observe.logs.broken_lines.repeated_lines import write_repeated_lines
+from assay.model.text.node_sets import NODE_SET, expand_names
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
+from assay.observe.logs.cut_lines import CutLines
 from assay.observe.logs.dmesg_pieces import DmesgPieces
-from assay.observe.logs.event_texts.event_rows import EventRows, is_of_other_log
+from assay.observe.logs.event_rows import EventRows, is_of_other_log
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
     KernelLogForm,
@@ -35,6 +34,7 @@ from assay.observe.logs.log_form_protocol import (
     list_log_forms,
 )
 from assay.observe.logs.message_search import MessageSearch
+from assay.observe.logs.repeated_lines import write_repeated_lines
 from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
 
 SAMPLE_LINES = 200

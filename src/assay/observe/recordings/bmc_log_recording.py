@@ -9,17 +9,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from assay.adapters.bmc.event_log import EventLogCursor, parse_log_entry
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.reading import value
-from assay.observe.logs.event_texts.event_text_reader import (
-    SAMPLE_LINES,
-    find_text_form,
-    group_by_host,
-    read_event_text,
-)
+from assay.observe.logs.event_text_reader import SAMPLE_LINES, find_text_form, group_by_host, read_event_text
 from assay.observe.logs.sel_and_redfish_entries import find_log_entries, load_documents
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
-from assay.redfish.logs.event_log import EventLogCursor, parse_log_entry
 
 Event = dict[str, str]
 SAMPLED_BYTES = 64 * 1024

@@ -17,10 +17,10 @@ from assay.model.errors import AssayError
 from assay.model.log_message import LogMessage
 from assay.model.reading import absent, failed, value
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
+from assay.node.probe.kernel_log import MAX_LOG_LINES
 from assay.observe.logs.log_reader import LogReader
 from assay.observe.recordings.bmc_log_recording import build_text_branches
 from assay.observe.recordings.recording_format import Branches, BranchPath, RecordingError, RecordingFormat
-from assay.probe.kernel_log import MAX_LOG_LINES
 
 NAME = "the kernel's log"
 BOOT_MESSAGE = "Linux version "

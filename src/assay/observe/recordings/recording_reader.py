@@ -11,13 +11,13 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import PROBE_AREAS, absent, failed
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
-from assay.model.texts.packed_text import read_up_to
+from assay.model.text.packed_text import read_up_to
+from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
 from assay.observe.logs.log_file import unpack_text
 from assay.observe.recordings.bmc_log_recording import REDFISH_LOG, SEL
 from assay.observe.recordings.ibstat_recording import IBSTAT
 from assay.observe.recordings.kernel_log_recording import XIDS_ONLY, make_kernel_log_format
 from assay.observe.recordings.recording_format import Branches, BranchPath, RecordingError, RecordingFormat
-from assay.probe.gpu.nvidia_smi import parse_nvidia_smi
 
 NVIDIA_SMI_ROOT = b"<nvidia_smi_log"
 

@@ -132,7 +132,7 @@ def _fetch_probe_script(with_nvml: bool) -> bytes:
 
 
 def _build_probe_script(with_nvml: bool) -> bytes:
-    from assay.probe.pack import COMPILE_ONCE, ENTRY, OLDEST_PYTHON, build_pack
+    from assay.node.probe.pack import COMPILE_ONCE, ENTRY, OLDEST_PYTHON, build_pack
 
     major, minor = OLDEST_PYTHON
     text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()

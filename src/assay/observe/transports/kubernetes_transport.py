@@ -40,7 +40,7 @@ class KubectlExecTransport(CommandTransport):
 
     def _find_pods(self, selector: PodSelector) -> Mapping[str, str]:
         """Return node → pod."""
-        from assay.schedulers.kubernetes_client import list_running_pods
+        from assay.adapters.kubernetes.kubernetes_client import list_running_pods
 
         with self._lock:
             if selector not in self._pods:

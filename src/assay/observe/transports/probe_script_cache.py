@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.fleet.cache.cache_file_format import encode_sections, fingerprint_program, read_cache_file, write_cache_file
+from assay.declare.cache_file_format import encode_sections, fingerprint_program, read_cache_file, write_cache_file
 
 FOLDER = Path(importlib.util.cache_from_source(__file__)).parent / "probe_scripts"
 MAX_FILES = 8

@@ -28,8 +28,8 @@ class SlurmStepTransport(CommandTransport):
 
     def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
         """Return the srun command. Raises AssayError where squeue must name the running job and does not answer."""
-        from assay.schedulers.slurm_client import ONE_TASK_OPTIONS
-        from assay.schedulers.slurm_jobs import find_running_job
+        from assay.adapters.slurm.slurm_client import ONE_TASK_OPTIONS
+        from assay.adapters.slurm.slurm_jobs import find_running_job
 
         settings = node.settings.slurm_step or SlurmStepSettings()
         name = settings.node or node.name
@@ -43,7 +43,7 @@ def _time_limit(words: Sequence[str]) -> int:
     """Return the job's limit in minutes, for a job that nobody ends: a passive probe takes seconds."""
     if "--active" not in words:
         return math.ceil(SQUEUE_TIMEOUT_S / 60)
-    from assay.probe.load_tools.registry import find_long_parts_s
+    from assay.node.load_tools.registry import find_long_parts_s
 
     parts = words[words.index("--active") + 1].split(",")
     return ACTIVE_JOB_MINUTES + math.ceil(find_long_parts_s(parts) / 60)

@@ -59,7 +59,7 @@ def run_remote_probe(
 
 def run_local_probe(arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
     """Run the probe on this machine itself, also from within a lab, and return its channels."""
-    command = [sys.executable, "-m", "assay.probe", *arguments]
+    command = [sys.executable, "-m", "assay.node.probe", *arguments]
     return _split_channels(run_json_command(command, deadline_s, environment=environment_without_lab()), arguments)
 
 

@@ -50,7 +50,7 @@ class ProbeTransport(Protocol):
         """Open the transport for one pass. May raise AssayError."""
 
     def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
-        """Return what `python -m assay.probe` prints with these arguments on the node, or one `failed` leaf.
+        """Return what `python -m assay.node.probe` prints with these arguments on the node, or one `failed` leaf.
 
         Returns within `deadline_s`. Raises AssayError where the inventory's settings cannot be used.
         """

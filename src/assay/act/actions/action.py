@@ -1,0 +1,124 @@
+"""What an action is: one module of this package, named as the policy names it (`drain_now` for `drain-now`).
+
+An action may be repeated after a crash, and is proved by reading the world again. The names are ActionName's; to add an
+action, add its name there and its module here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
+
+from assay.adapters.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
+from assay.model.clock import Clock
+from assay.model.decision import ActionName
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.policy_sections import EffectRetryPolicy
+from assay.observe.evidence_store import EvidenceStore
+
+if TYPE_CHECKING:  # a playbook's task starts without the ledger's database
+    from assay.ledger.store import Ledger
+
+ACTION_NAMES: tuple[str, ...] = tuple(name for name in get_args(ActionName) if name != "ticket")
+"""The actions that have a module. `ticket` asks for a technician; tickets/ sees to that."""
+DEFAULT_EFFORT = EffectRetryPolicy()
+EffectFacts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ActionContext:
+    """One fleet, its ledger and its evidence: what actions, and through ControllerContext the controller, work with.
+
+    `evidence` is what was last collected; an action that must know reads the world itself. `progress` shows one line
+    to a person who waits. `home` is the folder of assay's own data (`.assay/`), with node locks and runner folders.
+    """
+
+    fleet: Fleet
+    ledger: Ledger
+    evidence: EvidenceStore
+    clock: Clock
+    home: Path
+    reports: Path
+    workloads: Callable[[Node], SchedulerAdapter] = load_scheduler_adapter
+    progress: Callable[[str], None] = lambda _: None
+
+    def scheduler(self, node: str) -> SchedulerAdapter:
+        """Return the adapter of the scheduler that places jobs on a node."""
+        return self.workloads(self.fleet.nodes[node])
+
+
+@dataclass(frozen=True, slots=True)
+class EffectIntent:
+    """One effect that is to happen: `action` on `node`, for the decision with the id `decision` and its `reason`.
+
+    `before` is what the action read before anything was done; the verification compares with it. `named_by` is the
+    ledger entry that gave the machine its name, "" if that is not known: another machine may have the name later.
+    """
+
+    effect: str
+    action: str
+    node: str
+    decision: str
+    reason: str
+    at: str = ""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    named_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectVerification:
+    """What reading the world again says: done, not done, or None if it cannot tell.
+
+    `is_waiting`: the effect is under way and waits for others, such as a drain for a customer's job.
+    """
+
+    done: bool | None
+    reason: str
+    facts: EffectFacts = field(default_factory=dict)
+    is_waiting: bool = False
+
+
+class UnfinishedAction(AssayError):
+    """The action was cut short, and parts of it may still happen. So the error proves nothing."""
+
+
+class ActionModule(Protocol):
+    """The contract of an action's module. Its three functions may raise AssayError."""
+
+    @property
+    def patience_s(self) -> float:
+        """How long `verify` is repeated before its answer is final, in seconds of the fleet's clock."""
+
+    @property
+    def undone_by(self) -> str:
+        """The action that undoes this one when its decision is withdrawn, "" if none does. The module says why."""
+
+    def before(self, context: ActionContext, intent: EffectIntent) -> EffectFacts:
+        """Read what `verify` will compare with. Changes nothing."""
+
+    def run(self, context: ActionContext, intent: EffectIntent) -> None:
+        """Bring the effect about from however far it has got: after a crash the same intent runs again."""
+
+    def verify(self, context: ActionContext, intent: EffectIntent) -> EffectVerification:
+        """Read the world again and say whether the effect has happened."""
+
+
+def load_action(name: str) -> ActionModule:
+    """Return the action called `name`. Raises AssayError for a name that is not in ACTION_NAMES."""
+    if name not in ACTION_NAMES:
+        raise AssayError(
+            f"there is no action {name!r}", fix=f"use one of these in the policy: {', '.join(ACTION_NAMES)}"
+        )
+    return cast(ActionModule, importlib.import_module(f"assay.act.actions.{name.replace('-', '_')}"))
+
+
+def find_action_effort(fleet: Fleet, action: str) -> EffectRetryPolicy:
+    """Return the retries and the deadline of an action: the policy's, else the defaults."""
+    policy = next(iter(fleet.policies.values()), None)
+    return policy.effects.get(cast(ActionName, action), DEFAULT_EFFORT) if policy else DEFAULT_EFFORT

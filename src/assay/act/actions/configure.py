@@ -1,0 +1,68 @@
+"""The action `configure`: gives a node in service the settings of its decision, with the roles of one playbook.
+
+It restarts nothing. The probe's readings, and the BMC's for settings of the BMC, prove it.
+"""
+
+from __future__ import annotations
+
+from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.act.remedies.ansible_playbook import run_playbook
+from assay.act.remedies.configuration import find_mismatches_at
+from assay.adapters.scheduler_adapter import read_node_status
+from assay.model.errors import AssayError
+from assay.model.specs.node.correction_rules import find_setting, needs_idle_node
+from assay.model.specs.node.declared_settings import SETTING_ROLES
+from assay.model.specs.node.host_settings import is_unknown
+from assay.model.specs.node.setting_mismatch import SettingMismatch, format_setting_mismatches
+from assay.model.text.text_lists import format_list
+
+patience_s = 120.0
+undone_by = ""
+"""The spec says what is right. To go back, declare the older value."""
+
+
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
+    """Read the settings that differ."""
+    return {"settings": {one.name: one.seen for one in _find_mismatches(context, intent)}}
+
+
+def run(context: ActionContext, intent: EffectIntent) -> None:
+    """Run the roles of the settings that differ. Raises AssayError if that could disturb a job."""
+    mismatches = _find_mismatches(context, intent)
+    roles = sorted({SETTING_ROLES[find_setting(one.name)].role for one in mismatches})
+    if intent.params.get("idle"):
+        _require_idle(context, intent.node)
+    _require_harmless(context, intent, roles)
+    if roles:
+        run_playbook(context, intent, "configure.yml", {"configure_restarts": False}, tags=roles)
+
+
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if the settings read as declared. It cannot tell if some cannot be read and no other one differs."""
+    mismatches = _find_mismatches(context, intent)
+    if not mismatches:
+        return EffectVerification(True, f"as declared: {', '.join(intent.params['settings'])}")
+    facts: EffectFacts = {"settings": {one.name: one.seen for one in mismatches}}
+    done = None if all(map(is_unknown, mismatches)) else False
+    return EffectVerification(done, format_setting_mismatches(mismatches), facts)
+
+
+def _find_mismatches(context: ActionContext, intent: EffectIntent) -> list[SettingMismatch]:
+    return find_mismatches_at(context.fleet, intent.node, intent.params["settings"])
+
+
+def _require_idle(context: ActionContext, node: str) -> None:
+    """Raise AssayError if a job runs on the node, or if its scheduler does not answer."""
+    if jobs := read_node_status(context.scheduler(node), node).jobs:
+        raise AssayError(f"{format_list(list(map(str, jobs)), 3)} has begun on the node", where=node)
+
+
+def _require_harmless(context: ActionContext, intent: EffectIntent, roles: list[str]) -> None:
+    """Raise AssayError if a role would also bring a setting that differs and may not be brought now."""
+    settings = [path for path, setting in SETTING_ROLES.items() if setting.role in roles]
+    for one in find_mismatches_at(context.fleet, intent.node, settings):
+        setting = find_setting(one.name)
+        if SETTING_ROLES[setting].applied == "zap":
+            raise AssayError(f"{one.name} differs too, and only zap brings it", where=intent.node)
+        if not intent.params.get("idle") and needs_idle_node(setting, one.name):
+            raise AssayError(f"{one.name} differs too, and needs an idle node", where=intent.node)

@@ -1,0 +1,154 @@
+"""The files of images on this server's disk, each under its SHA-256. Only files with the right digest are given out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+import requests
+
+from assay.model.errors import AssayError
+from assay.model.specs.image_spec import Image, ImageArtifact
+
+CHUNK = 1 << 20
+CONNECT_S, READ_S = 10.0, 60.0
+IMAGES_FOLDER, SIGNATURE = "images", ".sig"
+MOST_SIGNATURE_BYTES = 1 << 16
+
+Stamp = tuple[int, int, int]
+"""Size, time of the last change, and number of a file: another stamp means another content."""
+
+
+@dataclass(slots=True)
+class ImageStore:
+    """The folder `folder`. A file's digest is computed when it comes, and by each process that gives it out."""
+
+    folder: Path
+    _verified: dict[Path, Stamp] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find_verified(self, artifact: ImageArtifact) -> Path | None:
+        """Return the file of an artifact if this process has computed its digest already, else None. Takes no time."""
+        path = self.folder / artifact.sha256
+        try:
+            return path if self._verified.get(path) == _read_stamp(path) else None
+        except FileNotFoundError:
+            return None
+
+    def find(self, artifact: ImageArtifact) -> Path | None:
+        """Return the file of an artifact, None if it is not there.
+
+        Raises AssayError for a file that was changed on the disk, and puts it aside, so that it is fetched anew.
+        """
+        path = self.folder / artifact.sha256
+        try:
+            stamp = _read_stamp(path)
+        except FileNotFoundError:
+            return None
+        with self._lock:
+            if self._verified.get(path) == stamp:
+                return path
+            if (digest := compute_digest(path)) != artifact.sha256:
+                path.replace(path.with_suffix(".damaged"))
+                fix = "fetch it anew: assay images --fetch"
+                raise AssayError(f"the file has the digest {digest}: it was changed", where=str(path), fix=fix)
+            self._verified[path] = stamp
+        return path
+
+    def find_signature(self, artifact: ImageArtifact) -> Path | None:
+        """Return the file of an artifact's signature, which the machine itself verifies; None if it is not there."""
+        path = self.folder / f"{artifact.sha256}{SIGNATURE}"
+        return path if path.is_file() else None
+
+    def fetch(self, image: Image, name: str, report: Callable[[int], None] = lambda _: None) -> Path:
+        """Return a file of an image, fetched from its URL if it is not there. `report` gets the bytes so far.
+
+        Raises AssayError where it cannot be fetched, or has another digest; then nothing of it stays.
+        """
+        artifact = image.artifacts[name]
+        if artifact.signature_url and not self.find_signature(artifact):
+            self._store(f"{artifact.sha256}{SIGNATURE}", _read_source(artifact.signature_url), "", image.name)
+        return self.fetch_file(artifact, f"Image {image.name} {name}", report)
+
+    def fetch_file(self, artifact: ImageArtifact, where: str, report: Callable[[int], None] = lambda _: None) -> Path:
+        """Return a file, fetched from its URL if it is not there. Messages name `where`. Raises as `fetch`."""
+        if found := self.find(artifact):
+            return found
+        pieces = _count_bytes(_read_source(artifact.url), report)
+        return self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
+
+    def _store(self, name: str, pieces: Iterator[bytes], digest: str, where: str) -> Path:
+        """Write a file under its name once it is whole, and has `digest` ("": a signature, of any digest)."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor, coming = tempfile.mkstemp(dir=self.folder, prefix=".coming-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                found = _copy(pieces, file, MOST_SIGNATURE_BYTES if not digest else None)
+            if digest and found != digest:
+                fix = "correct the declared sha256 if the file was meant to change; otherwise find out who changed it"
+                raise AssayError(f"its digest is {found}, and not {digest}", where=where, fix=fix)
+            Path(coming).chmod(0o644)
+            return Path(coming).replace(self.folder / name)
+        except (OSError, requests.RequestException) as error:
+            fix = "see that this server reaches it: `assay images` shows what is missing"
+            raise AssayError(f"cannot be fetched: {error}", where=where, fix=fix) from None
+        finally:
+            Path(coming).unlink(missing_ok=True)
+
+
+def _copy(pieces: Iterator[bytes], file: BinaryIO, most: int | None) -> str:
+    """Write pieces to a file and to the disk, and return their digest. Raises OSError for more than `most` bytes."""
+    found, size = hashlib.sha256(), 0
+    for piece in pieces:
+        found.update(piece)
+        size += len(piece)
+        if most is not None and size > most:
+            raise OSError(f"more than {most} bytes")
+        file.write(piece)
+    file.flush()
+    os.fsync(file.fileno())
+    return found.hexdigest()
+
+
+def _read_source(url: str) -> Iterator[bytes]:
+    """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are not used."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        with Path(unquote(parts.path)).open("rb") as file:
+            yield from iter(lambda: file.read(CHUNK), b"")
+        return
+    with requests.Session() as session:
+        session.auth = _no_credentials
+        with session.get(url, stream=True, timeout=(CONNECT_S, READ_S)) as answer:
+            answer.raise_for_status()
+            yield from answer.iter_content(CHUNK)
+
+
+def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _count_bytes(pieces: Iterator[bytes], report: Callable[[int], None]) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        report(total)
+        yield piece
+
+
+def compute_digest(path: Path) -> str:
+    """Return the SHA-256 of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_stamp(path: Path) -> Stamp:
+    about = path.stat()
+    return about.st_size, about.st_mtime_ns, about.st_ino

@@ -1,0 +1,215 @@
+"""The second half of a pass: brings about what was decided, on many nodes at once, and on each node in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from assay.act.actions.action import EffectIntent, load_action
+from assay.act.effects import effect_attempt_and_verification as steps
+from assay.act.effects import effect_journal
+from assay.act.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
+from assay.act.effects.foreign_cordon_gate import begins_attempt, select_undisturbing
+from assay.act.effects.trust_gate import hold_outlived_orders, list_same_machines, must_wait_for_trust
+from assay.act.effects.workflow_queues import find_engine_stack, list_queue_limits
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.pass_log import records_pass
+from assay.act.loop.tracing import trace_batch
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+
+MAX_VERIFICATIONS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEffect:
+    """An effect that can run now, and what the ledger has of it. One that is superseded is only verified."""
+
+    intent: EffectIntent
+    recorded: effect_journal.JournaledEffect | None
+    is_superseded: bool = False
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether it runs in a batch with others, without a workflow of its own."""
+        return self.intent.action in STATUS_VERIFIERS and not self.is_superseded
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a reading of the world has ended it."""
+        return bool(self.recorded and self.recorded.has_ended)
+
+    @property
+    def due_at(self) -> str:
+        """When its next attempt may start (ISO 8601), "" for any time."""
+        return self.recorded.retry_at if self.recorded and self.recorded.status == "tried" else ""
+
+    @property
+    def needs_verification(self) -> bool:
+        """Whether the world must be read first: the last attempt may have worked."""
+        if self.recorded is None or self.has_ended:
+            return False
+        return self.is_superseded or self.recorded.status in ("done", "unknown")
+
+
+def list_pending_effects(context: ControllerContext, node_state: NodeState) -> Iterator[PendingEffect]:
+    """Yield what can run on a node, due or not: what an earlier decision left open, and the next outstanding effect."""
+    recorded: Mapping[str, effect_journal.JournaledEffect] = {}
+    if node_state.unsettled_effects:
+        recorded = effect_journal.parse_effects(context.ledger.entries(node_state.node, effect_journal.EFFECT_KINDS))
+    outstanding = list_outstanding_effects(context.policy, node_state)
+    awaited = {effect_journal.derive_effect_id(one.decision, one.action) for one in outstanding}
+    for effect in recorded.values():
+        if not effect.has_ended and effect.intent.effect not in awaited:
+            yield PendingEffect(effect.intent, effect, is_superseded=True)
+    if outstanding:
+        first = outstanding[0]
+        ident = effect_journal.derive_effect_id(first.decision, first.action)
+        known = recorded.get(ident)
+        name, named_by = node_state.node, node_state.named_by
+        intent = EffectIntent(
+            ident, first.action, name, first.decision, first.reason, params=first.params, named_by=named_by
+        )
+        yield PendingEffect(known.intent if known else intent, known)
+
+
+@records_pass("act")
+def run_effects(
+    context: ControllerContext,
+    names: Collection[str] | None = None,
+    node_states: Mapping[str, NodeState] | None = None,
+    *,
+    wait: bool = True,
+) -> str:
+    """Bring about the outstanding effects of the nodes `names` (None: all), and end what was left open.
+
+    On a ledger of our own, also finishes what a killed process left on other nodes; on a shared one, every node has
+    its controller. Reads `node_states` from the ledger where they are not given. Waits until every effect has ended,
+    or waits for something else. Without `wait`, inside `keep_engine_running`, workflows go on in the background, and
+    the ledger's entry for an end is the time to call again.
+
+    Returns when the next attempt of a failed effect is due (ISO 8601), "" where there is none.
+    """
+    states = read_node_states(context.ledger) if node_states is None else node_states
+    if hold_outlived_orders(context, states):
+        fresh = read_node_states(context.ledger)
+        states = {node: fresh.get(node, state) for node, state in states.items()}
+    ours = {
+        node: state
+        for node, state in states.items()
+        if node in context.fleet.nodes and _has_open_effects(context, state, names)
+    }
+    return _EffectRun(context, ours).run(wait=wait or find_engine_stack() is None) if ours else ""
+
+
+def _has_open_effects(context: ControllerContext, node_state: NodeState, names: Collection[str] | None) -> bool:
+    if names is None or node_state.node in names:
+        return bool(node_state.unsettled_effects) or bool(list_outstanding_effects(context.policy, node_state))
+    return bool(node_state.unsettled_effects) and not context.ledger.is_shared
+
+
+class _EffectRun:
+    """One call of `run_effects`, in which each effect runs once."""
+
+    def __init__(self, context: ControllerContext, node_states: Mapping[str, NodeState]) -> None:
+        self._context = context
+        self._node_states = dict(node_states)
+        self._same_machines = list_same_machines(context)
+        self._handled: set[str] = set()
+        self._retry_times: set[str] = set()
+        self._running: dict[str, str] = {}
+
+    def run(self, *, wait: bool) -> str:
+        """Run until nothing is left to do now; return when something is due again."""
+        changed: Collection[str] = list(self._node_states)
+        with ExitStack() as stack:
+            while changed or (wait and self._running):
+                pending = [
+                    effect
+                    for node in changed
+                    for effect in list_pending_effects(self._context, self._node_states[node])
+                    if self._is_due(effect) and not self._lacks_trust(effect)
+                ]
+                pending = select_undisturbing(self._context, self._node_states, pending)
+                changed = self._run_batched(pending) | self._enqueue_workflows(
+                    stack, [effect for effect in pending if not effect.is_batched]
+                )
+                if wait and self._running and not changed:
+                    changed = self._wait_for_workflow()
+                self._refresh_states(changed)
+                changed = self._node_states.keys() & set(changed)
+        return min(self._retry_times, default="")
+
+    def _refresh_states(self, nodes: Collection[str]) -> None:
+        """Read the states of these nodes again, and drop a name that no machine has any more."""
+        states = read_node_states(self._context.ledger)
+        self._node_states |= {node: states[node] for node in nodes if node in states}
+        for node in set(nodes) - states.keys():
+            self._node_states.pop(node, None)
+
+    def _is_due(self, effect: PendingEffect) -> bool:
+        """Whether an effect runs now; note the time where it is due later."""
+        if effect.due_at > self._context.now:
+            self._retry_times.add(effect.due_at)
+            return False
+        is_new = effect.intent.effect not in self._handled
+        self._handled.add(effect.intent.effect)
+        return is_new
+
+    def _lacks_trust(self, effect: PendingEffect) -> bool:
+        """Whether an attempt that would begin now must wait for a person. What was begun is proved."""
+        return begins_attempt(effect) and must_wait_for_trust(self._context, effect.intent, self._same_machines)
+
+    def _run_batched(self, pending: Sequence[PendingEffect]) -> set[str]:
+        """Run what is done to many nodes together; return these nodes."""
+        batch = [(effect.intent, effect.recorded) for effect in pending if effect.is_batched]
+        if batch:
+            with trace_batch([intent for intent, _ in batch]):
+                run_cordon_batch(self._context, batch)
+        return {intent.node for intent, _ in batch}
+
+    def _enqueue_workflows(self, stack: ExitStack, pending: Sequence[PendingEffect]) -> set[str]:
+        """Enqueue what needs a workflow of its own; return the nodes of effects that a reading has ended."""
+        if not pending:
+            return set()
+        from assay.act.effects import dbos_workflows
+
+        limits = list_queue_limits(self._context.fleet, self._context.policy)
+        stack.enter_context(dbos_workflows.hold_engine(self._context, limits))
+        nodes = {effect.intent.effect: effect.intent.node for effect in pending}
+        workflows = dbos_workflows.find_running_workflows(nodes)
+        idle = [self._refresh(effect) for effect in pending if effect.intent.effect not in workflows]
+        statuses = self._reverify_all([effect for effect in idle if effect.needs_verification])
+        for effect in idle:
+            ident = effect.intent.effect
+            if not effect.has_ended and not effect.is_superseded and statuses.get(ident, "tried") == "tried":
+                workflows[ident] = dbos_workflows.enqueue_effect(self._context, effect.intent)
+        self._running |= {workflow: nodes[ident] for ident, workflow in workflows.items()}
+        ended = {effect.intent.effect for effect in idle if effect.has_ended}
+        ended |= {ident for ident, status in statuses.items() if status in ("verified", "failed")}
+        return {nodes[ident] for ident in ended}
+
+    def _refresh(self, effect: PendingEffect) -> PendingEffect:
+        """Return an effect with what the ledger has by now: its workflow may have ended since the state was read."""
+        recorded = effect_journal.find_journaled_effect(self._context, effect.intent)
+        return replace(effect, intent=recorded.intent, recorded=recorded) if recorded else effect
+
+    def _reverify_all(self, pending: Sequence[PendingEffect]) -> dict[str, str]:
+        """Read the world about effects that were begun; return the status of each by its id."""
+
+        def reverify(effect: PendingEffect) -> str:
+            assert effect.recorded  # only what was begun needs a verification
+            return steps.reverify_effect(self._context, load_action(effect.intent.action), effect.recorded)
+
+        with ThreadPoolExecutor(MAX_VERIFICATIONS_AT_ONCE) as threads:
+            return dict(zip([effect.intent.effect for effect in pending], threads.map(reverify, pending), strict=True))
+
+    def _wait_for_workflow(self) -> set[str]:
+        """Wait for the next workflow to end; return the nodes of all that have."""
+        from assay.act.effects import dbos_workflows
+
+        ended = dbos_workflows.wait_for_any_workflow(self._context, self._running)
+        return {self._running.pop(workflow) for workflow in ended}

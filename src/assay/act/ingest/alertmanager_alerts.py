@@ -1,0 +1,107 @@
+"""Turns Alertmanager's alerts into faults in the ledger, and records those that are resolved or of no known node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from assay.act.ingest.fault_recording import record_agent_faults
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.adapters.prometheus.alert_mapping import MappedAlert
+from assay.decide.faults.recovery import find_alert_clearances
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.node_state import NodeState
+from assay.model.entries.fault_entries import AlertElsewhereEntry, AlertNoteEntry, AlertResolvedEntry
+from assay.model.evidence import EvidenceDocument
+from assay.model.faults.sightings import map_parts_by_pci
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.reading import value
+from assay.model.timestamps import format_time
+
+
+class AlertCounts(NamedTuple):
+    """How many alerts were recorded, and of these how many have no rule for their fault, or no node of this fleet."""
+
+    total: int
+    unmapped: int
+    unplaced: int
+
+
+def record_alerts(
+    context: ControllerContext, alerts: Sequence[MappedAlert], report: Callable[[str], None] = lambda _: None
+) -> AlertCounts:
+    """Append what these alerts say; the same alerts again append nothing.
+
+    `report` gets a line for each kind of alert without a rule or a node. Raises AssayError when the ledger cannot be
+    written: then Alertmanager must send all of them again.
+    """
+    placed = sorted((alert for alert in alerts if alert.node), key=lambda one: (one.node, one.alert.started_at))
+    unplaced = [alert for alert in alerts if not alert.node]
+    firing = [alert for alert in placed if alert.alert.status == "firing"]
+    record_agent_faults(context, [_make_evidence(context, *group) for group in groupby(firing, lambda one: one.node)])
+    with context.hold_fault_lock():
+        states = read_node_states(context.ledger)
+        resolved = [alert for alert in placed if alert.alert.status == "resolved"]
+        entries = [entry for alert in resolved for entry in _make_resolved_entries(context, states, alert)]
+        entries += [_make_note_entry(context, AlertElsewhereEntry, alert) for alert in unplaced]
+        context.ledger.append(*entries)
+    unmapped = [alert for alert in alerts if not alert.matched_rule]
+    for alert in {(one.fault, one.node): one for one in (*unmapped, *unplaced)}.values():
+        report(_format_unknown_alert(alert))
+    return AlertCounts(len(alerts), len(unmapped), len(unplaced))
+
+
+def _make_evidence(context: ControllerContext, node: str, alerts: Iterable[MappedAlert]) -> EvidenceDocument:
+    firing = [
+        {
+            "fault": one.fault,
+            "part": one.part,
+            "at": one.alert.started_at.isoformat(),
+            "detail": _format_detail(one),
+            "fingerprint": one.alert.fingerprint,
+        }
+        for one in alerts
+    ]
+    return EvidenceDocument(node, context.clock.now(), {"alerts": {"firing": value(firing)}})
+
+
+def _make_resolved_entries(
+    context: ControllerContext, node_states: Mapping[str, NodeState], mapped: MappedAlert
+) -> list[LedgerEntry]:
+    """Return the entry for a resolved alert, and where its rule says so the end of its fault."""
+    resolved = _make_note_entry(context, AlertResolvedEntry, mapped)
+    node_state = node_states.get(mapped.node)
+    if node_state is None or not mapped.over:
+        return [resolved]
+    node, parts = context.fleet.nodes[mapped.node], map_parts_by_pci(context.fleet.spec_of(mapped.node))
+    subject = f"{node.subject}/{parts.get(mapped.part.lower(), mapped.part)}".rstrip("/")
+    ended = find_alert_clearances(node_state, mapped.fault, subject, f"the alert {mapped.alert.name} is resolved")
+    now = context.clock.now()
+    return [resolved, *(decision_and_fault_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
+
+
+def _make_note_entry(context: ControllerContext, note: type[AlertNoteEntry], mapped: MappedAlert) -> LedgerEntry:
+    began = format_time(mapped.alert.started_at)
+    content = note(
+        alert=mapped.alert.name,
+        fault=mapped.fault,
+        part=mapped.part,
+        began=began,
+        detail=_format_detail(mapped),
+        fingerprint=mapped.alert.fingerprint,
+    )
+    return content.make_entry(derive_id(note.kind, mapped.alert.fingerprint, began), context.now, mapped.node)
+
+
+def _format_detail(mapped: MappedAlert) -> str:
+    text = mapped.alert.annotations.get("summary") or mapped.alert.annotations.get("description") or ""
+    return f"alert {mapped.alert.name}{': ' if text else ''}{' '.join(text.split())}"[:300]
+
+
+def _format_unknown_alert(mapped: MappedAlert) -> str:
+    labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(mapped.alert.labels.items())[:4])
+    where = f"on {mapped.node}" if mapped.node else f"of no node of ours ({labels})"
+    why = "" if mapped.matched_rule else "no rule says what it is; "
+    return f"alert {mapped.alert.name} {where}: {why}noted as {mapped.fault}"

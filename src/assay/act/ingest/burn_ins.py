@@ -1,0 +1,273 @@
+"""Follows the burn-ins of nodes: reads what they wrote, stores windows, judges them, lets them go on, and ends them.
+
+What has been read is in the ledger, and nowhere else: a controller that is killed reads the same lines again. The ids
+of entries follow from what they say, so a second one adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from assay.act.ingest.burn_in_verdicts import OUTVOTED_FAULT, find_outvoted_gpu
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.decide.state.burn_in_record import BurnInRecord
+from assay.decide.state.node_state import EffectRecord, NodeState
+from assay.model.decision import LOAD
+from assay.model.entries.burn_in_entries import (
+    BurnInEndedEntry,
+    BurnInHeldEntry,
+    BurnInOutcome,
+    BurnInStartedEntry,
+    BurnInWindowEntry,
+)
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import derive_id
+from assay.model.specs.burn_in_spec import BurnIn
+from assay.model.timestamps import parse_time
+from assay.observe.transports.burn_in_query import BurnInAnswer, ask_burn_in
+from assay.observe.transports.transport_choice import TransportRegistry
+from assay.observe.transports.transport_protocol import TransportContext
+from assay.validate.active.drift import find_drifts
+from assay.validate.active.fleet_comparison import compute_gpu_rates, list_slow_gpus
+from assay.validate.active.node_orders import find_burn_in, make_plan_for
+from assay.validate.active.node_plan import HOUR_S, list_expected_work, make_node_plan
+from assay.validate.active.verdicts import find_missing_work, find_verdict
+from assay.validate.active.windows import Line, cut_windows, has_ended
+
+ActiveTree = Mapping[str, Any]
+"""The newest result of each load part, as the channel `active` holds it."""
+MOST_READS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBurnIn:
+    """A burn-in that loads a node: since when, and the newest results. None are new if there are none."""
+
+    started_at: str
+    results: ActiveTree
+
+    def add_to(self, evidence: EvidenceDocument, before: EvidenceDocument | None) -> EvidenceDocument:
+        """Return the evidence with the results as its channel `active`, and how the node was before the load.
+
+        `before`: the document before this one.
+        """
+        if not self.results:
+            return evidence
+        channels = {**evidence.channels, "active": self.results}
+        if before and before.at < parse_time(self.started_at) and "probe" in before.channels:
+            channels["before"] = before.channels["probe"]
+        elif before and "before" in before.channels:
+            channels["before"] = before.channels["before"]
+        return replace(evidence, channels=channels)
+
+
+def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> dict[str, RunningBurnIn]:
+    """Follow the burn-ins of the nodes `names`; return those that run, by node.
+
+    A node that does not answer is left for the next time: what it does meanwhile, it writes down.
+    """
+    context, states = fleet_state.context, fleet_state.node_states()
+    transports = TransportRegistry(TransportContext(context.evidence))
+    found: dict[str, RunningBurnIn] = {}
+    for name in names:
+        node_state = states.get(name)
+        if node_state is None or name not in context.fleet.nodes:
+            continue
+        if (node_state := _begin(fleet_state, node_state)) is None:
+            continue
+        results: ActiveTree = {}
+        try:
+            results = BurnInFollower(fleet_state, node_state, transports, states).follow()
+        except AssayError as error:
+            context.progress(f"{name}: {error.what}; its burn-in is read again later")
+        found[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
+    return found
+
+
+def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
+    """Return the node with a burn-in that has not ended, None for a node without one. Note one that has just begun."""
+    context = fleet_state.context
+    effect = _find_started(node_state)
+    if effect and (node_state.burn_in is None or node_state.burn_in.id != effect.id):
+        spec = find_burn_in(context.fleet, node_state.node)
+        begun = BurnInStartedEntry(effect.id, spec.name if spec else "", spec.hours if spec else 0.0)
+        ident = derive_id(begun.kind, node_state.node, effect.id)
+        context.ledger.append(begun.make_entry(ident, context.now, node_state.node))
+        if spec is None:
+            _append_end(context, node_state.node, effect.id, "none", "no burn-in is for this node", 0.0)
+        fleet_state.catch_up()
+        node_state = fleet_state.node_states()[node_state.node]
+    return node_state if node_state.burn_in and node_state.burn_in.is_running else None
+
+
+def _find_started(node_state: NodeState) -> EffectRecord | None:
+    """Return the newest verified effect that started a burn-in in this stay."""
+    started = [one for one in node_state.effects if one.action == "burn-in" and one.standing == "verified"]
+    return started[-1] if started and started[-1].at >= node_state.since else None
+
+
+def _append_end(
+    context: ControllerContext,
+    node: str,
+    burn_in: str,
+    outcome: BurnInOutcome,
+    reason: str,
+    hours: float,
+    drifts: Sequence[str] = (),
+    rates: Mapping[str, float] | None = None,
+    fault: str = "",
+) -> None:
+    ended = BurnInEndedEntry(burn_in, outcome, reason, round(hours, 3), tuple(drifts), rates or {}, fault)
+    context.ledger.append(ended.make_entry(derive_id(ended.kind, node, burn_in), context.now, node))
+
+
+@dataclass
+class BurnInFollower:
+    """Follows one burn-in that has not ended."""
+
+    fleet_state: FleetSnapshotCache
+    node_state: NodeState
+    transports: TransportRegistry
+    states: Mapping[str, NodeState]
+
+    def __post_init__(self) -> None:
+        """Find the node and the spec. Raises AssayError if the spec is gone."""
+        self.context = self.fleet_state.context
+        self.node = self.context.fleet.nodes[self.node_state.node]
+
+    @property
+    def record(self) -> BurnInRecord:
+        """What the ledger says now."""
+        record = self.fleet_state.node_states()[self.node.name].burn_in
+        if record is None:
+            raise AssayError(f"{self.node.name} has no burn-in")
+        return record
+
+    @property
+    def spec(self) -> BurnIn:
+        """The spec. Raises AssayError if the fleet no longer has it."""
+        spec = self.context.fleet.burn_ins.get(self.record.spec)
+        if spec is None:
+            raise AssayError(f"the burn-in {self.record.spec} is no longer in specs/", where=self.node.name)
+        return spec
+
+    def follow(self) -> ActiveTree:
+        """Read what is new, judge it, and let the burn-in go on or end. Return the newest results."""
+        record = self.record
+        if record.stay_id != self.node_state.stay_id:
+            self._stop("stopped", f"the node is in {self.node_state.state}")
+            return {}
+        lines, answer = self._read_lines()
+        self._store_windows(lines, answer)
+        if outvoted := find_outvoted_gpu(lines):
+            self._stop("failed", outvoted, OUTVOTED_FAULT)
+        elif verdict := find_verdict(lines, record.known_hard_counters):
+            self._stop("failed", verdict)
+        elif has_ended(lines) and lines[-1]["end"] == "done" and not answer.running:
+            self._judge_end(answer)
+        elif not answer.running or answer.id != record.id:
+            self._go_on()
+        return self._newest_results(lines, answer)
+
+    def _read_lines(self) -> tuple[list[Line], BurnInAnswer]:
+        """Return the lines that no window in the ledger has yet, and the last answer."""
+        record, lines = self.record, list[Line]()
+        log, line = record.log, record.line
+        for _ in range(MOST_READS):
+            answer = ask_burn_in(self.node, "read", self.transports, cursor=f"{log}:{line}")
+            if answer.id != record.id:
+                return [], answer
+            lines += answer.lines
+            if not answer.more or not answer.lines:
+                break
+            log, line = answer.log, answer.lines[-1]["n"]
+        return lines, answer
+
+    def _store_windows(self, lines: Sequence[Line], answer: BurnInAnswer) -> None:
+        record, spec = self.record, self.spec
+        serials, boot = dict[str, str](), record.boot
+        for line in lines:
+            if "run" in line:
+                serials, boot = {**serials, **line["run"].get("serials", {})}, line["run"].get("boot", "")
+        new = {name: serial for name, serial in serials.items() if record.serials.get(name) != serial}
+        entries = []
+        for cut in cut_windows(lines, spec.record_minutes * 60):
+            content = BurnInWindowEntry(record.id, answer.log, cut.last_line, cut.window.as_json(), boot, new)
+            ident = derive_id(content.kind, self.node.name, record.id, answer.log, str(cut.last_line))
+            entries.append(content.make_entry(ident, self.context.now, self.node.name))
+            new = {}
+        if entries:
+            self.context.ledger.append(*entries)
+            self.fleet_state.catch_up()
+
+    def _go_on(self) -> None:
+        """Start the supervisor again: after a reboot, a kill, or on a node without the disk of the boot before."""
+        if self.context.fleet.is_watched(self.node.name, LOAD):
+            return
+        record, spec = self.record, self.spec
+        done_s, held = record.hours_done * HOUR_S, record.held_hours > 0
+        plan = make_plan_for(self.context.fleet, self.node, spec, record.id, done_s=done_s, held=held)
+        ask_burn_in(self.node, "start", self.transports, plan=plan, cursor=f"{record.log}:{record.line}")
+        self.context.progress(f"{self.node.name}: its burn-in goes on after {record.hours_done:.1f} h")
+
+    def _stop(self, outcome: BurnInOutcome, reason: str, fault: str = "") -> None:
+        """Stop the burn-in on the node, and then note its end: a kill in between stops it twice."""
+        record = self.record
+        ask_burn_in(self.node, "stop", self.transports)
+        _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, fault=fault)
+
+    def _judge_end(self, answer: BurnInAnswer) -> None:
+        """All phases are over: note what is missing, hold a node that drifts, or note a good end."""
+        record, spec = self.record, self.spec
+        held = record.held_hours > 0
+        if answer.phases < len(make_node_plan(spec, "", held=held)["phases"]):  # the node does not know yet
+            self._go_on()
+            return
+        found = find_drifts(spec, record.windows)
+        rates = compute_gpu_rates(record.windows)
+        drifts = [*(one.format() for one in found), *list_slow_gpus(spec.drift, rates, self._list_other_rates())]
+        hold = spec.drift.hold_longer_hours
+        if missing := find_missing_work(spec, list_expected_work(spec, held=held), record.work):
+            more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
+            self._end("incomplete", "; ".join(missing[:3]) + more, drifts, rates)
+        elif hold and not held and any(one.holds for one in found):
+            content = BurnInHeldEntry(record.id, hold, tuple(drifts))
+            ident = derive_id(content.kind, self.node.name, record.id)
+            self.context.ledger.append(content.make_entry(ident, self.context.now, self.node.name))
+            self.fleet_state.catch_up()
+            self._go_on()
+        else:
+            self._end("done", "; ".join(drifts), drifts, rates)
+
+    def _end(self, outcome: BurnInOutcome, reason: str, drifts: Sequence[str], rates: Mapping[str, float]) -> None:
+        record = self.record
+        _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, drifts, rates)
+
+    def _list_other_rates(self) -> list[float]:
+        """Return the Gflop/s of all GPUs of other nodes of the same spec, from their last burn-ins."""
+        fleet = self.context.fleet
+        return [
+            rate
+            for name, state in self.states.items()
+            if name != self.node.name and name in fleet.nodes and fleet.nodes[name].spec == self.node.spec
+            if state.burn_in and state.burn_in.outcome == "done"
+            for rate in state.burn_in.rates.values()
+        ]
+
+    def _newest_results(self, lines: Sequence[Line], answer: BurnInAnswer) -> ActiveTree:
+        """Return the newest result of each part in this boot, with the time at which it began."""
+        start = next((i for i in reversed(range(len(lines))) if "run" in lines[i]), 0)
+        same_boot = self.record.boot == answer.boot or any("run" in line for line in lines)
+        newest = {line["unit"]: line for line in lines[start:] if "unit" in line} if same_boot else {}
+        now, tree = self.context.clock.now(), dict[str, Any]()
+        for part, line in newest.items():
+            age_s = max(0.0, answer.m - line["m"]) + line["s"]
+            begun = {"started_at": {"value": (now - timedelta(seconds=age_s)).isoformat()}}
+            is_branch = "started_at" in line["result"]
+            tree[part] = {**line["result"], **begun} if is_branch else line["result"]
+        return tree

@@ -1,0 +1,132 @@
+"""Records serial numbers that are new in their places, replaced nodes, parts that come back, and changed setups.
+
+A node that is replaced starts with its place's history, but without the old node's hardware faults, ladder and repairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from assay.act.ingest.node_setups import SetupReader
+from assay.act.loop.context import ControllerContext
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state.asset_history import (
+    ASSET_ENTRY_KINDS,
+    INVENTORY,
+    AssetReading,
+    InstalledPart,
+    NodeAssets,
+    SentBackPart,
+    find_sent_back_parts,
+    make_asset_entries,
+    make_removed_entries,
+    make_returned_entries,
+    map_part_holders,
+    project_node_assets,
+    update_part_holders,
+)
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry
+from assay.decide.state.node_setup import make_setup_entry, project_node_setup
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.node_state_projection import project_node_states
+from assay.ledger.newest.interned_texts import split_batches
+from assay.model.entries.asset_entries import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry
+from assay.model.evidence import EvidenceDocument
+from assay.model.faults.sightings import map_parts_by_pci
+from assay.model.ledger_entry import LedgerEntry
+from assay.observe.serial_numbers import clean_serial, find_node_serials, find_part_serials
+
+NODES_PER_TRANSACTION = 200
+
+
+def record_parts(context: ControllerContext, evidence: Mapping[str, EvidenceDocument]) -> None:
+    """Append what newly collected evidence, by node, adds to the known serial numbers. Again, it appends nothing."""
+    index, setups = _PartIndex(context), SetupReader(context.fleet)
+    for names in split_batches([name for name in evidence if name in context.fleet.nodes], NODES_PER_TRANSACTION):
+        readings = [read_node_serials(context, name, evidence[name]) for name in names]
+        with context.hold_fault_lock():
+            known = context.ledger.entries_by_node(names, (*ASSET_ENTRY_KINDS, SetupSeenEntry.kind))
+            seen = [(reading, setups.read(reading.node, evidence[reading.node])) for reading in readings]
+            changed = [
+                make_setup_entry(project_node_setup(known[reading.node]), setup, reading.node, context.clock.now())
+                for reading, setup in seen
+            ]
+            parts = _make_entries(context, index, readings, known)
+            context.ledger.append(*parts, *(entry for entry in changed if entry))
+
+
+def read_node_serials(context: ControllerContext, name: str, evidence: EvidenceDocument) -> AssetReading:
+    """Return the serial numbers of a node by the inventory and by its evidence."""
+    inventory = clean_serial(context.fleet.nodes[name].serial)
+    serials = {**({INVENTORY: inventory} if inventory else {}), **find_node_serials(evidence)}
+    parts = find_part_serials(evidence, map_parts_by_pci(context.fleet.spec_of(name)))
+    return AssetReading(name, serials, {part.place: InstalledPart(part.kind, part.serial) for part in parts})
+
+
+class _PartIndex:
+    """The known parts of all nodes, read from the ledger when a first change needs them."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+
+    @cached_property
+    def sent(self) -> dict[str, SentBackPart]:
+        """The parts that were ever sent back, by serial number."""
+        return find_sent_back_parts(self._context.ledger.entries(kinds=["effect.intent"]))
+
+    @cached_property
+    def holders(self) -> dict[str, tuple[str, str]]:
+        """Where each part was last seen, by serial number."""
+        return map_part_holders(self._context.ledger.entries(kinds=["parts.seen"]))
+
+
+def _make_entries(
+    context: ControllerContext,
+    index: _PartIndex,
+    readings: Sequence[AssetReading],
+    known: dict[str, list[LedgerEntry]],
+) -> list[LedgerEntry]:
+    """Return the entries for readings; later ones count what earlier ones add. `known`: entries by node."""
+    entries: list[LedgerEntry] = []
+    for reading in readings:
+        for entry in _make_node_entries(context, index, reading, project_node_assets(known[reading.node])):
+            entries.append(entry)
+            if entry.node in known:
+                known[entry.node].append(entry)
+    return entries
+
+
+def _make_node_entries(
+    context: ControllerContext, index: _PartIndex, reading: AssetReading, assets: NodeAssets
+) -> Iterator[LedgerEntry]:
+    now = context.clock.now()
+    for entry in make_asset_entries(assets, reading, now):
+        yield entry
+        if entry.kind == "part.replaced":
+            node_state = project_node_states(context.ledger.entries(reading.node)).get(reading.node)
+            yield from _clear_hardware_faults(node_state, entry, now) if node_state else []
+            continue
+        yield from make_returned_entries(entry, index.sent, now)
+        removed = make_removed_entries(entry, index.holders, now)
+        yield from (one for one in removed if not _is_still_read(context, one))
+        update_part_holders(index.holders, entry)
+
+
+def _clear_hardware_faults(node_state: NodeState, entry: LedgerEntry, at: datetime) -> list[LedgerEntry]:
+    """Return the ends of hardware faults that left with the old node."""
+    replaced = PartReplacedEntry.read(entry)
+    because = f"gone with the node {replaced.old_serial}, which {replaced.new_serial} replaces"
+    faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == "hardware"]
+    return [make_cleared_entry(node_state.node, FaultClearance.of(fault, because), at) for fault in faults]
+
+
+def _is_still_read(context: ControllerContext, removed: LedgerEntry) -> bool:
+    """Whether the other node reads that serial number as well: then it identifies no single part."""
+    evidence = context.evidence.latest(removed.node) if removed.node in context.fleet.nodes else None
+    if evidence is None:
+        return False
+    parts = read_node_serials(context, removed.node, evidence).parts
+    gone = PartsSeenEntry.read(removed).gone
+    return any((part := parts.get(place)) and part.serial == one.serial for place, one in gone.items())

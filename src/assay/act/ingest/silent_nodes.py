@@ -1,0 +1,127 @@
+"""Records when nodes were last heard, and the faults of those whose agent, probe or BMC is silent for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from assay.act.loop.context import ControllerContext
+from assay.decide.faults.telemetry_silence import (
+    SOURCE_LABELS,
+    SilenceWave,
+    TelemetrySource,
+    judge_silence,
+    silence_deadline,
+)
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.entries.fault_entries import ObservationFailedEntry
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
+from assay.model.reading import parse_reading
+from assay.observe.last_seen import ALL_AGENTS, Contact, LastSeen
+
+
+def open_last_seen(context: ControllerContext) -> LastSeen:
+    """Return the store of when each node of this fleet was last heard, `.assay/heard.sqlite`."""
+    return LastSeen(context.home / "heard.sqlite")
+
+
+def read_last_observed(context: ControllerContext) -> dict[str, float]:
+    """Return when each node was last polled, in seconds of the fleet's clock since 1970."""
+    found: dict[str, float] = {}
+    for (node, source), contact in open_last_seen(context).contacts().items():
+        if source != "agent":
+            found[node] = max(found.get(node, 0.0), contact.polled_at.timestamp())
+    return found
+
+
+def record_answers(context: ControllerContext, collected: Iterable[EvidenceDocument]) -> None:
+    """Store which channels of these nodes were polled now, and which answered. Old pushed evidence is no answer."""
+    now, deadline = context.clock.now(), silence_deadline(context.policy.silence, "probe")
+    answered = {
+        (evidence.node, channel): not _has_failed(evidence, channel) and now - evidence.at <= deadline
+        for evidence in collected
+        for channel in list_sources(context.fleet.nodes[evidence.node])
+        if channel != "agent" and channel in evidence.channels
+    }
+    open_last_seen(context).record_polls(answered, now)
+
+
+def record_listening(context: ControllerContext) -> None:
+    """Store that agents can be heard now. The server calls it every few seconds."""
+    deadline = silence_deadline(context.policy.silence, "agent")
+    open_last_seen(context).record_listening(context.clock.now(), deadline)
+
+
+def record_silence(context: ControllerContext, snapshot: FleetSnapshot) -> None:
+    """Append the faults of nodes that are silent past their deadline, the ends of such faults, and waves of silence."""
+    contacts = open_last_seen(context).contacts()
+    context.ledger.append(*_make_no_listener_entry(context, contacts))
+    sources = list(_list_telemetry_sources(context, snapshot.nodes, contacts))
+    found = judge_silence(snapshot, context.fleet.fault_catalog, sources)
+    nodes = {fault.id: view.name for view in snapshot.nodes for fault in view.node_state.faults}
+    entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in found.faults]
+    entries += [
+        decision_and_fault_entries.make_cleared_entry(nodes[end.fault], end, snapshot.now) for end in found.clearances
+    ]
+    context.ledger.append(*entries, *(_make_wave_entry(context, wave) for wave in found.waves))
+
+
+def list_sources(node: Node) -> tuple[str, ...]:
+    """Return what a node should be heard through: its probe, and the BMC and agent that the inventory declares."""
+    declared = {"bmc": node.bmc_address, "agent": node.settings.agent_token}
+    return ("probe", *(source for source, setting in declared.items() if setting))
+
+
+def _has_failed(evidence: EvidenceDocument, channel: str) -> bool:
+    whole = parse_reading(evidence.channels[channel])
+    return whole is not None and whole.kind == "failed"
+
+
+def _list_telemetry_sources(
+    context: ControllerContext, views: Iterable[NodeSnapshot], contacts: Mapping[tuple[str, str], Contact]
+) -> Iterator[TelemetrySource]:
+    """Yield the sources that can be heard now; agents only while a server listens to them.
+
+    A polled source counts as silent for as long as polls failed. Time without polls is the controller's, not its own.
+    """
+    listening, now = contacts.get(ALL_AGENTS), context.clock.now()
+    for view in views:
+        for source in list_sources(view.node):
+            contact = contacts.get((view.name, source))
+            if source != "agent" and contact:
+                unanswered = contact.polled_at - max(contact.silent_since, contact.last_at or contact.silent_since)
+                is_silent = unanswered > silence_deadline(context.policy.silence, source)
+                since = contact.silent_since if is_silent else now
+                yield TelemetrySource(view.name, source, contact.last_at, since)
+            elif source == "agent" and listening and _is_listening(context, listening):
+                yield TelemetrySource(view.name, source, contact.last_at if contact else None, listening.silent_since)
+
+
+def _is_listening(context: ControllerContext, listening: Contact) -> bool:
+    return context.clock.now() - listening.polled_at <= silence_deadline(context.policy.silence, "agent")
+
+
+def _make_no_listener_entry(
+    context: ControllerContext, contacts: Mapping[tuple[str, str], Contact]
+) -> Iterator[LedgerEntry]:
+    """Yield one entry, once, when the server that listened to declared agents has stopped."""
+    listening = contacts.get(ALL_AGENTS)
+    has_agents = any("agent" in list_sources(node) for node in context.fleet.nodes.values())
+    if listening is None or _is_listening(context, listening) or not has_agents:
+        return
+    at = listening.polled_at.isoformat()
+    reason = f"no server has listened to them since {at[:19]}; start `assay serve`: the agents buffer what they have"
+    ident = derive_id("nobody.listens", at)
+    yield ObservationFailedEntry("agents", reason).make_entry(ident, context.now)
+
+
+def _make_wave_entry(context: ControllerContext, wave: SilenceWave) -> LedgerEntry:
+    source = SOURCE_LABELS[wave.source].removeprefix("its ").removeprefix("the ")
+    reason = (
+        f"{len(wave.nodes)} of {wave.total} fell silent together, the first at {wave.since:%Y-%m-%d %H:%M:%S} UTC: "
+        "more likely the network or this controller than the nodes, so nothing is held against them"
+    )
+    ident = derive_id("silence.wave", wave.pool, wave.source, wave.since.isoformat())
+    return ObservationFailedEntry(f"{source} of pool {wave.pool}", reason).make_entry(ident, context.now)

@@ -1,0 +1,299 @@
+"""The loop that keeps running: answers new ledger entries at once, and does what is due when it is due.
+
+One thread decides and acts. What takes long has a background worker each: observing nodes, scheduled jobs, tickets,
+and effects that wait. All of them append to the ledger, which wakes the loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Event
+
+from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.ingest.node_and_fabric_collection import scan_fabrics
+from assay.act.ingest.silent_nodes import read_last_observed, record_silence
+from assay.act.loop.background_worker import BackgroundWorker, FailureLog, IntervalThrottle
+from assay.act.loop.fleet_reload import RELOAD_INTERVAL_S, FleetReloader, describe_change
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.rack_leases import RackAssignment
+from assay.act.loop.reconcile_pass import find_busy_nodes, observe_nodes, record_decisions
+from assay.act.loop.signed_commit_gate import accept_commit, requires_signed_commits
+from assay.act.loop.telling_people import tell_people
+from assay.act.rollouts.commit_adoption import take_up_fleet
+from assay.act.schedules.due_slots import SlotTask
+from assay.act.schedules.poll_schedule import (
+    PollSchedule,
+    find_max_evidence_age_s,
+    find_unscheduled_fabrics,
+    read_poll_intervals,
+)
+from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
+from assay.act.schedules.slot_runner import list_due_tasks, run_slot_task
+from assay.act.tickets.ticket_updates import list_fabrics_to_prove
+from assay.decide.state.node_state import NodeState
+from assay.model.decision import REPAIR_ACTIONS
+from assay.model.entries.effect_entries import EffectVerifiedEntry
+from assay.model.errors import describe_error
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.text.text_lists import format_count
+from assay.model.timestamps import parse_time
+
+LEDGER_WAIT_S = 1.0
+"""How long a turn waits for new entries before it looks at the clock."""
+SCHEDULE_INTERVAL_S, DECISION_INTERVAL_S, TICKET_INTERVAL_S = 5.0, 30.0, 60.0
+"""Real seconds between two looks at the schedules, decisions by time alone, and postponed tickets."""
+DEFAULT_POLL_INTERVAL_S = 300.0
+"""The poll interval of a node without a schedule, in seconds of the fleet's clock."""
+JOB_WORKERS = 4
+STOP_GRACE_S = 10.0
+"""How long running tasks may take to end when the loop stops."""
+IGNORED_KIND_PREFIXES = ("ticket.", "notice", "schedule.", "observe.", "commit.", "rollout.", "burnin.window")
+"""Kinds of entries that change nothing for decisions."""
+REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced", "ticket.done")
+"""Kinds of entries after which a node is polled at once, as after a repair."""
+
+
+@dataclass(frozen=True)
+class LoopListener:
+    """Gets what the loop has to say: `on_entries` new ledger entries, `on_message` its text, `on_turn` that it runs."""
+
+    on_entries: Callable[[list[LedgerEntry]], None]
+    on_message: Callable[[str], None]
+    on_turn: Callable[[], None] = lambda: None
+
+
+class ReconcileLoop:
+    """Looks after the nodes that `select_nodes` picks from the fleet. `interval_s` overrides every poll interval."""
+
+    def __init__(
+        self,
+        fleet_state: FleetSnapshotCache,
+        assignment: RackAssignment,
+        reloader: FleetReloader,
+        select_nodes: Callable[[Fleet], list[str]],
+        listener: LoopListener,
+        interval_s: float | None = None,
+    ) -> None:
+        self._fleet_state, self._assignment, self._reloader = fleet_state, assignment, reloader
+        self._select_nodes, self._listener, self._interval_s = select_nodes, listener, interval_s
+        self._observer, self._ticket_worker, self._effect_worker = (
+            BackgroundWorker(name, listener.on_message) for name in ("observing", "tickets", "waiting effects")
+        )
+        self._job_workers = [BackgroundWorker("scheduled jobs", listener.on_message) for _ in range(JOB_WORKERS)]
+        self._running_tasks: dict[str, BackgroundWorker] = {}
+        self._failures, self._throttle = FailureLog(), IntervalThrottle()
+        self._nodes_in_worker, self._nodes_after_worker = frozenset[str](), set[str]()
+        self._nodes_to_decide = set[str]()
+        self._tickets_changed = True
+
+    def run(self, stop: Event) -> None:
+        """Run until `stop` is set. Raises AssayError only where the loop cannot start."""
+        self.begin()
+        while not stop.is_set():
+            self._listener.on_turn()
+            try:
+                self._run_turn()
+            except Exception as error:  # whatever it is, a later turn may succeed
+                if reason := self._failures.record_failure(describe_error(error)):
+                    self._listener.on_message(f"{reason}; tries again")
+                while not self._failures.may_retry and not stop.wait(0.2):
+                    pass
+            else:
+                if self._failures.record_success():
+                    self._listener.on_message("works again")
+        self._stop()
+
+    def begin(self) -> None:
+        """Adopt the fleet and enrol its new nodes. Entries that the ledger has already are not new."""
+        fleet_state = self._fleet_state
+        accept_commit(fleet_state.context)
+        fleet_state.take_new_entries()
+        take_up_fleet(fleet_state.context)
+        self._listener.on_entries(fleet_state.take_new_entries())
+        self._last_seq = fleet_state.last_seq
+        self._adopt_fleet(fleet_state.context.fleet, self._select_nodes(fleet_state.context.fleet))
+        count = format_count(len(self._names), "node")
+        self._listener.on_message(f"looks after {count}, and answers what is new at once; Ctrl-C or SIGTERM ends it")
+
+    def _adopt_fleet(self, fleet: Fleet, names: list[str]) -> None:
+        """Work with this version of the fleet, and these nodes of it."""
+        self._names, self._selected = names, frozenset(names)
+        self._is_signed = requires_signed_commits(self._fleet_state.context)
+        self._assignment.replace_nodes(fleet.nodes)
+        now, polled_at = self._now(), read_last_observed(self._fleet_state.context)
+        intervals = read_poll_intervals(fleet, names, self._interval_s, DEFAULT_POLL_INTERVAL_S)
+        self._poll_schedule = PollSchedule(intervals, polled_at, now)
+        active = self._fleet_state.list_active_states()
+        changed = [state.node for state in active if polled_at.get(state.node, now) < _last_changed_at(state)]
+        self._poll_schedule.mark_due(changed)
+
+    def read_fleet_again(self) -> None:
+        """Let the next turn read the fleet again."""
+        self._reloader.read_again()
+        self._throttle.reset("reload")
+
+    def run_everything_due(self) -> None:
+        """Run one turn with everything due except polls, and wait for its workers."""
+        self._throttle.reset_all()
+        self._run_turn(0)
+        for worker in self._workers():
+            worker.join(STOP_GRACE_S)
+
+    def _run_turn(self, wait_s: float = LEDGER_WAIT_S) -> None:
+        """Wait up to `wait_s` for new entries; answer them, and start what is due."""
+        self._fleet_state.context.ledger.wait(self._last_seq, wait_s)
+        if self._throttle.is_due("reload", RELOAD_INTERVAL_S):
+            self._reload_fleet()
+        if entries := self._fleet_state.take_new_entries():
+            self._last_seq, self._tickets_changed = entries[-1].seq, True
+            self._listener.on_entries(entries)
+            self._note_entries(entries)
+        if self._nodes_to_decide:
+            self._decide_on_news()
+        if self._nodes_after_worker and not self._effect_worker.is_busy:
+            nodes, self._nodes_after_worker = self._nodes_after_worker, set()
+            self._act(nodes)
+        if self._throttle.is_due("decide", DECISION_INTERVAL_S):
+            self._decide_by_time()
+        self._start_observation()
+        self._start_scheduled_tasks()
+        self._start_ticket_update()
+
+    def _note_entries(self, entries: Sequence[LedgerEntry]) -> None:
+        """Note which nodes the entries are about. A failed turn loses none of them."""
+        self._poll_schedule.mark_due({entry.node for entry in entries if _is_reason_to_observe(entry)})
+        relevant = {entry.node for entry in entries if not entry.kind.startswith(IGNORED_KIND_PREFIXES)}
+        self._nodes_to_decide |= relevant & self._selected
+
+    def _decide_on_news(self) -> None:
+        """Decide about the nodes with new entries, and act on the decisions.
+
+        Nodes that the worker for waiting effects has now are acted on after it.
+        """
+        if nodes := self._assignment.select_assigned(sorted(self._nodes_to_decide)):
+            self._decide(nodes, nodes)
+            self._nodes_after_worker |= self._nodes_in_worker & set(nodes)
+            self._act(set(nodes) - self._nodes_in_worker)
+        self._nodes_to_decide.clear()
+
+    def _decide(self, names: Collection[str], candidates: Collection[str] | None = None) -> None:
+        if self._is_signed:
+            accept_commit(self._fleet_state.context)
+        record_decisions(self._fleet_state, names, candidates, assignment=self._assignment)
+
+    def _act(self, names: Collection[str]) -> None:
+        """Bring about the outstanding effects of these nodes; long ones go on in the background."""
+        if busy := find_busy_nodes(self._fleet_state, names) & set(names):
+            states = self._fleet_state.node_states()
+            run_effects(self._fleet_state.context, sorted(busy), {name: states[name] for name in busy}, wait=False)
+
+    def _decide_by_time(self) -> None:
+        """Decide about all that time alone may change: silence, deadlines, and what waits for a job to end."""
+        assigned = self._assignment.select_assigned(self._names)
+        record_silence(self._fleet_state.context, self._fleet_state.build_states_snapshot())
+        self._decide(assigned)
+        if self._effect_worker.is_free and (busy := find_busy_nodes(self._fleet_state, assigned)):
+            self._nodes_in_worker = frozenset(busy)
+            self._effect_worker.start(partial(self._run_open_effects, busy))
+
+    def _run_open_effects(self, names: Collection[str]) -> None:
+        """Go on with effects that wait for a job, for their time, or for a reading of the world."""
+        try:
+            run_effects(self._fleet_state.context, sorted(names), wait=False)
+        finally:
+            self._nodes_in_worker = frozenset()
+
+    def _start_observation(self) -> None:
+        """Start a round over the nodes that are due to be polled."""
+        now = self._now()
+        due = self._poll_schedule.due(now) if self._observer.is_free else []
+        names = self._assignment.select_assigned(due)
+        if names and self._throttle.is_due("observe", self._poll_schedule.gap_s, now):
+            self._poll_schedule.mark_observed(names, now)
+            self._observer.start(partial(self._observe, names, self._list_due_fabrics(now)))
+
+    def _observe(self, names: list[str], fabrics: Collection[str]) -> None:
+        context = self._fleet_state.context
+        if fabrics:
+            scan_fabrics(
+                context, [node.name for node in context.fleet.nodes.values() if node.settings.fabric in fabrics]
+            )
+        observe_nodes(self._fleet_state, names, validate=self._reloader.is_usable)
+        policy_states, states, now = context.policy.states, self._fleet_state.node_states(), self._now()
+        for name in names:  # evidence must not become too old for what the node's state requires
+            if name in states and (age_s := find_max_evidence_age_s(policy_states[states[name].state])):
+                self._poll_schedule.limit_interval(name, age_s, now)
+        self._throttle.reset("decide")
+
+    def _list_due_fabrics(self, now: float) -> Collection[str]:
+        """Return the fabrics to scan with this round: those to prove, and unscheduled ones once an interval."""
+        to_prove = list_fabrics_to_prove(self._fleet_state.context)
+        if not self._throttle.is_due("scan", self._interval_s or DEFAULT_POLL_INTERVAL_S, now):
+            return to_prove
+        fleet = self._fleet_state.context.fleet
+        assigned = self._assignment.select_assigned(self._names)
+        return to_prove | find_unscheduled_fabrics(fleet, [fleet.nodes[name] for name in assigned])
+
+    def _start_scheduled_tasks(self) -> None:
+        """Start the slots that are due, one for each free worker."""
+        free = [worker for worker in self._job_workers if worker.is_free]
+        if not free or not self._throttle.is_due("schedules", SCHEDULE_INTERVAL_S):
+            return
+        self._running_tasks = {ident: worker for ident, worker in self._running_tasks.items() if worker.is_busy}
+        context = self._fleet_state.context
+        due = [task for task in list_due_tasks(context, context.clock.now()) if task.id not in self._running_tasks]
+        for worker, task in zip(free, due, strict=False):
+            self._running_tasks[task.id] = worker
+            worker.start(partial(self._run_task, task))
+
+    def _run_task(self, task: SlotTask) -> None:
+        if self._is_signed:
+            accept_commit(self._fleet_state.context)
+        run_slot_task(self._fleet_state.context, task, SCHEDULED_JOBS)
+
+    def _start_ticket_update(self) -> None:
+        if self._ticket_worker.is_free and (
+            self._throttle.is_due("tickets", TICKET_INTERVAL_S) or self._tickets_changed
+        ):
+            self._tickets_changed = False
+            self._ticket_worker.start(partial(tell_people, self._fleet_state.context, self._fleet_state, keep=True))
+
+    def _reload_fleet(self) -> None:
+        """Adopt the fleet as it is declared now, if that changed."""
+        if (fleet := self._reloader.reload_if_changed()) is None:
+            return
+        before = self._fleet_state.context.fleet
+        context, names = replace(self._fleet_state.context, fleet=fleet), self._select_nodes(fleet)
+        accept_commit(context)
+        self._fleet_state.replace_context(context)
+        take_up_fleet(context)
+        self._adopt_fleet(fleet, names)
+        self._throttle.reset("decide")
+        count = format_count(len(names), "node")
+        self._listener.on_message(f"read the fleet again ({describe_change(before, fleet)}): goes on with {count}")
+
+    def _stop(self) -> None:
+        """Give running workers a little time to end."""
+        until = time.monotonic() + STOP_GRACE_S
+        for worker in self._workers():
+            worker.join(max(0.0, until - time.monotonic()))
+        self._listener.on_entries(self._fleet_state.take_new_entries())
+
+    def _workers(self) -> Iterator[BackgroundWorker]:
+        yield from (self._observer, self._effect_worker, self._ticket_worker, *self._job_workers)
+
+    def _now(self) -> float:
+        return self._fleet_state.context.clock.now().timestamp()
+
+
+def _is_reason_to_observe(entry: LedgerEntry) -> bool:
+    is_repair = entry.kind == EffectVerifiedEntry.kind and EffectVerifiedEntry.read(entry).action in REPAIR_ACTIONS
+    return is_repair or entry.kind in REOBSERVE_KINDS
+
+
+def _last_changed_at(node_state: NodeState) -> float:
+    return max(parse_time(node_state.since), parse_time(node_state.repaired_at)).timestamp()

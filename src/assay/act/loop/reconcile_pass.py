@@ -1,0 +1,172 @@
+"""One pass of the loop: finish effects, observe, validate, decide, act, and update and deliver tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from assay.act.effects.pending_effect_runner import run_effects
+from assay.act.effects.trust_gate import hold_outlived_orders
+from assay.act.ingest.burn_ins import follow_burn_ins
+from assay.act.ingest.fault_recording import record_faults
+from assay.act.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
+from assay.act.ingest.part_replacements import record_parts
+from assay.act.ingest.silent_nodes import record_silence
+from assay.act.ingest.suite_runs import run_due_suites
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.pass_log import records_pass
+from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
+from assay.act.loop.signed_commit_gate import accept_commit
+from assay.act.loop.telling_people import tell_people
+from assay.act.rollouts.commit_adoption import take_up_fleet
+from assay.act.rollouts.rollout_advance import advance_rollout
+from assay.decide.moves.decide import decide
+from assay.decide.moves.lost_cordons import decide_recordons
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.fleet_snapshot import FleetSnapshot
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.model.decision import Decision
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+
+MAX_PASSES = 12
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """What one pass did: the ledger entries that it appended, in order, and the ids of its suite runs.
+
+    `held` are the nodes that the breaker holds back after it.
+    """
+
+    at: str
+    entries: list[LedgerEntry] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the pass appended nothing."""
+        return not self.entries
+
+
+@records_pass("once")
+def reconcile_once(
+    context: ControllerContext, nodes: Sequence[str] | None = None, *, scan_fabric: bool = True
+) -> PassReport:
+    """Take `nodes` (all by default) once through the loop. Limits count the whole fleet all the same.
+
+    Where several controllers share a ledger, each takes its own part of `nodes`. Raises AssayError when another
+    controller has an SQLite ledger, when the commit may not be acted on, or when the specs allow no decision.
+    """
+    fleet = context.fleet
+    names = list(fleet.nodes) if nodes is None else list(nodes)
+    if unknown := [name for name in names if name not in fleet.nodes]:
+        raise AssayError(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
+    with hold_rack_assignment(context) as assignment:
+        assigned = assignment.select_assigned(names)
+        return _run_pass(FleetSnapshotCache(context), assignment, assigned, scan_fabric=scan_fabric)
+
+
+def repeat_until_unchanged(run_pass: Callable[[int], PassReport]) -> list[PassReport]:
+    """Call `run_pass` with 0, 1, 2 … until a pass appends nothing, twelve times at most; return the reports."""
+    reports: list[PassReport] = []
+    while len(reports) < MAX_PASSES and not (reports and reports[-1].is_unchanged):
+        reports.append(run_pass(len(reports)))
+    return reports
+
+
+def _run_pass(
+    fleet_state: FleetSnapshotCache, assignment: RackAssignment, names: list[str], *, scan_fabric: bool
+) -> PassReport:
+    context = fleet_state.context
+    at, start = context.now, context.ledger.head()
+    accept_commit(context)
+    take_up_fleet(context)
+    reclose_opened_nodes(fleet_state, names, assignment)
+    run_outstanding_effects(fleet_state, names)
+    if scan_fabric:
+        scan_fabrics(context, names)
+    runs = observe_nodes(fleet_state, names)
+    record_silence(context, fleet_state.build_states_snapshot())
+    record_decisions(fleet_state, names, assignment=assignment)
+    run_outstanding_effects(fleet_state, names)
+    tell_people(context, fleet_state)
+    held = sorted(state.node for state in fleet_state.list_active_states() if state.is_held_by_breaker)
+    return PassReport(at, context.ledger.entries(after=start), runs, held)
+
+
+@records_pass("observe")
+def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
+    """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
+    context = fleet_state.context
+    burning = follow_burn_ins(fleet_state, names)
+    evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
+    record_parts(context, evidence)
+    runs = run_due_suites(fleet_state, names) if validate else []
+    record_faults(context, evidence)
+    return runs
+
+
+@records_pass("decide")
+def record_decisions(
+    fleet_state: FleetSnapshotCache,
+    names: Collection[str] | None = None,
+    candidates: Collection[str] | None = None,
+    *,
+    assignment: RackAssignment = WHOLE_FLEET,
+) -> int:
+    """Decide about `candidates`, all active nodes by default; append the decisions for `names` and return how many.
+
+    Other nodes are only counted. The schedulers are asked before the decision lock is taken: one that hangs stops no
+    other controller. A node that becomes active in between waits for the next decision. A rollout goes on first, if the
+    decision is about all nodes: the nodes of its next wave get their orders.
+    """
+    hold_outlived_orders(fleet_state.context, fleet_state.node_states())
+    if candidates is None:
+        advance_rollout(fleet_state, assignment)
+    readings = fleet_state.read_statuses(candidates or ())
+    with assignment.hold_decision_lock():
+        snapshot = fleet_state.build_snapshot(candidates or (), readings)
+        nodes = readings.nodes if candidates is None else readings.nodes & set(candidates)
+        decisions = [one for one in decide(snapshot, nodes) if names is None or one.node in names]
+        _append_decisions(fleet_state.context, snapshot, decisions)
+    return len(decisions)
+
+
+def reclose_opened_nodes(
+    fleet_state: FleetSnapshotCache, names: Collection[str], assignment: RackAssignment = WHOLE_FLEET
+) -> None:
+    """Decide about those of `names` whose cordon somebody lifted, before anything goes on there."""
+    readings = fleet_state.read_statuses()
+    with assignment.hold_decision_lock():
+        snapshot = fleet_state.build_snapshot((), readings)
+        nodes = readings.nodes & set(names)
+        decisions = [one for one in decide_recordons(snapshot) if one.node in nodes]
+        _append_decisions(fleet_state.context, snapshot, decisions)
+
+
+def _append_decisions(context: ControllerContext, snapshot: FleetSnapshot, decisions: Collection[Decision]) -> None:
+    views = {view.name: view for view in snapshot.nodes}
+    entries = (
+        decision_and_fault_entries.make_decision_entries(snapshot.policy, views[decision.node], decision, snapshot.now)
+        for decision in decisions
+    )
+    context.ledger.append(*(entry for group in entries for entry in group))
+
+
+def run_outstanding_effects(fleet_state: FleetSnapshotCache, names: Collection[str]) -> None:
+    """Bring about the effects that decisions ask for and the ledger does not show as ended."""
+    if busy := find_busy_nodes(fleet_state, names):
+        run_effects(fleet_state.context, [name for name in names if name in busy], fleet_state.node_states())
+
+
+def find_busy_nodes(fleet_state: FleetSnapshotCache, names: Collection[str]) -> set[str]:
+    """Return the nodes of `names` with outstanding effects, and all nodes with an effect that was begun."""
+    policy, selected = fleet_state.context.policy, set(names)
+    return {
+        state.node
+        for state in fleet_state.list_active_states()
+        if state.unsettled_effects or (state.node in selected and list_outstanding_effects(policy, state))
+    }

@@ -1,0 +1,225 @@
+"""Searches the idle nodes of a fabric with collectives, and records what it names.
+
+Customers come first. The workload's commands run at the lowest priority. Before each run, and after each that did not
+end well, the scheduler is asked whether a customer has the nodes: such a run is no result, and never a fault.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from assay.act.ingest.collective_faults import record_named_parts
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.schedules.due_slots import SlotTask
+from assay.act.schedules.idle_node_selection import IdleNodeResult, find_exclusion, is_in_service
+from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
+from assay.act.tickets.collective_link_tickets import make_link_facts
+from assay.adapters.scheduler_adapter import SchedulerNodeStatus, format_jobs
+from assay.adapters.status_readings import group_by_scheduler
+from assay.declare.stand_ins import refuse_workload
+from assay.fabric.design.adapters import list_adapter_names
+from assay.fabric.design.design_compiler import compile_topology
+from assay.model.errors import AssayError
+from assay.model.node import Node
+from assay.model.specs.collective_workload import CollectiveWorkload
+from assay.model.specs.schedules import CollectivesSearchSpec
+from assay.model.text.text_lists import fold_names, format_count, format_list
+from assay.validate.collectives.fabric_map import FabricMap, FabricPart, format_adapter
+from assay.validate.collectives.fabric_map_building import build_fabric_map, find_nvlink_domains
+from assay.validate.collectives.report import CollectivesReport
+from assay.validate.collectives.result_file import ResultFile, SearchHeader
+from assay.validate.collectives.search_run import run_search
+from assay.validate.collectives.staged_report import build_staged_report
+from assay.validate.collectives.staged_search import SearchResults, StagedSearch
+from assay.validate.collectives.workload_runners import RunLimits, choose_stages, make_runners, make_speed_rule
+
+PASSED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "SLURM_CONF", "KUBECONFIG", "TMPDIR")
+"""What of our environment the commands get: launchers pass it on to the nodes, credentials included."""
+KEPT_FILES = 20
+
+
+class CustomerWatch:
+    """Says whether customers have nodes. All nodes are read together, and not more often than needed."""
+
+    def __init__(self, context: ControllerContext, nodes: Sequence[Node]) -> None:
+        self._context, self._nodes = context, list(nodes)
+        self._lock, self._read_at = Lock(), float("-inf")
+        self._reasons: Mapping[str, str] = {}
+
+    def find_taker(self, nodes: Sequence[str], since: float) -> str:
+        """Return who has some of the nodes, read at `since` or later. A scheduler that does not answer counts too."""
+        with self._lock:
+            if self._read_at < since:
+                started = time.monotonic()
+                readings = group_by_scheduler(self._nodes, self._context.workloads).read_statuses()
+                self._reasons = {
+                    node.name: reason for node in self._nodes if (reason := _find_use(readings.statuses.get(node.name)))
+                }
+                self._read_at = started
+            return "; ".join(f"{name}: {self._reasons[name]}" for name in nodes if name in self._reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedNodes:
+    """The nodes of a fabric that are idle now, and why the others in service are not."""
+
+    free: tuple[Node, ...]
+    left_out: tuple[IdleNodeResult, ...]
+
+
+def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Search one fabric. Too few idle nodes are told, and nothing runs."""
+    how = task.line.schedule.search
+    assert how is not None  # the model requires it for this job
+    workload = context.fleet.collective_workloads.get(how.workload)
+    if workload is None:
+        raise AssayError(f"there is no CollectiveWorkload {how.workload}", where=f"schedule {task.line.name}")
+    refuse_workload(context.fleet, workload)
+    nodes = select_idle_nodes(context, task.line.target)
+    if len(nodes.free) < how.min_nodes:
+        return _make_skipped_result(how, nodes)
+    file = locate_results(context.home, task)
+    search, results = _run(context, task, how, workload, nodes.free, file)
+    report = build_staged_report(search, results)
+    observations = search.pair_search(results).observe(results.pairs)
+    adapters = name_adapters(context, nodes.free)
+    record_named_parts(context, report, observations, adapters, str(file.relative_to(context.home.parent)))
+    links = make_link_facts(report, observations, read_schedule_history(context.ledger), task.line)
+    return SlotResult("done", _format_summary(report, len(nodes.free)), {**_make_facts(report, nodes, file), **links})
+
+
+def select_idle_nodes(context: ControllerContext, fabric: str) -> SearchedNodes:
+    """Return the nodes of a fabric that serve, that a scheduler fills, and that nobody uses or keeps closed."""
+    states = read_node_states(context.ledger)
+    pool = [node for node in context.fleet.nodes.values() if node.settings.fabric == fabric]
+    pool = [node for node in pool if node.settings.workloads != "none" and node.name in states]
+    nodes = [node for node in pool if is_in_service(context, states[node.name])]
+    statuses = group_by_scheduler(nodes, context.workloads).read_statuses().statuses
+    free, left_out = [], []
+    for node in nodes:
+        status = statuses.get(node.name)
+        excluded = find_exclusion(context, states[node.name], status)
+        if excluded is None and (reason := _find_use(status)):
+            excluded = IdleNodeResult(node.name, "skipped", reason)
+        if excluded:
+            left_out.append(excluded)
+        else:
+            free.append(node)
+    return SearchedNodes(tuple(free), tuple(left_out))
+
+
+def locate_results(home: Path, task: SlotTask) -> Path:
+    """Return the file with the results of a slot. One that is run again continues there."""
+    return home / "collectives" / f"{task.line.name}.{task.line.target}" / f"{task.slot:%Y%m%dT%H%M%S}.jsonl"
+
+
+def name_adapters(context: ControllerContext, nodes: Sequence[Node]) -> dict[FabricPart, str]:
+    """Return the names of the nodes' adapters as their specs have them, such as mlx5_3."""
+    return {
+        FabricPart("adapter", format_adapter(node.name, rail)): name.rpartition(" ")[2]
+        for node in nodes
+        for rail, name in enumerate(list_adapter_names(node, context.fleet))
+    }
+
+
+def _run(
+    context: ControllerContext,
+    task: SlotTask,
+    how: CollectivesSearchSpec,
+    workload: CollectiveWorkload,
+    nodes: Sequence[Node],
+    path: Path,
+) -> tuple[StagedSearch, SearchResults]:
+    """Run the search, or what is left of one that was interrupted."""
+    fabric = _build_map(context, task.line.target)
+    every = [node for name, node in context.fleet.nodes.items() if name in fabric.nodes]
+    watch = CustomerWatch(context, every)  # of all nodes: those of an interrupted search may be in use now
+    limits = RunLimits(how.at_once, None, _choose_environment(nodes), watch.find_taker)
+    runners = make_runners(workload, limits)
+    rails = tuple(range(fabric.rails)) if runners.pair.has_rails else ()
+    names = tuple(node.name for node in nodes if node.name in fabric.nodes)
+    stages, rule = choose_stages(workload, how.whole), make_speed_rule(workload)
+    seed = int(task.slot.timestamp()) // 60  # other partners each week
+    file = ResultFile(path)
+    _drop_old_files(path.parent)
+    header, pairs = file.continue_or_start(SearchHeader(names, seed, task.line.target, rails, rule, stages))
+    search = StagedSearch(fabric, header.nodes, header.seed, header.rule, header.stages)
+    known = SearchResults(pairs, file.read_groups())
+
+    def show(name: str, done: int, total: int) -> None:
+        if done in (0, total):
+            context.progress(f"{task}: round {name}: {done} of {total} runs")
+
+    return search, run_search(search, header.rails, runners, file, known, show)
+
+
+def _choose_environment(nodes: Sequence[Node]) -> dict[str, str]:
+    """Return the variables that the commands get."""
+    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    conf = next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), "")
+    return environment | ({"SLURM_CONF": conf} if conf else {})
+
+
+def _build_map(context: ControllerContext, fabric: str) -> FabricMap:
+    topology = compile_topology(context.fleet.designs[fabric], context.fleet)
+    return build_fabric_map(topology, find_nvlink_domains(context.fleet))
+
+
+def _find_use(status: SchedulerNodeStatus | None) -> str:
+    """Return why a node is not ours to use, "" if it is idle and open."""
+    if status is None:
+        return "its scheduler cannot tell whether it is in use"
+    return format_jobs(status.jobs) or (f"cordoned: {status.cordon}" if status.cordon else "")
+
+
+def _make_skipped_result(how: CollectivesSearchSpec, nodes: SearchedNodes) -> SlotResult:
+    idle = format_count(len(nodes.free), "node")
+    busy = f" ({format_list(sorted({one.reason for one in nodes.left_out}), 3)})" if nodes.left_out else ""
+    reason = (
+        f"nothing was searched: {idle} of {len(nodes.free) + len(nodes.left_out)} idle, {how.min_nodes} needed{busy}"
+    )
+    return SlotResult("done", reason, {"too_few": len(nodes.free)})
+
+
+def _format_summary(report: CollectivesReport, free: int) -> str:
+    parts = [f"{format_count(free, 'idle node')} searched in {len(report.rounds)} rounds"]
+    named = [f"{one.part.kind} {one.part.name} ({one.symptom})" for one in report.named]
+    parts.append(f"{len(named)} named: {format_list(named, 4)}" if named else "nobody named")
+    if report.stages.needed_blocks:
+        blocks = format_list([block.name for block in report.stages.needed_blocks])
+        parts.append(f"fails only with many nodes, among them {blocks}")
+    if report.undecided:
+        parts.append(f"{len(report.undecided)} could not be told")
+    if report.transient:
+        parts.append(f"{format_count(len(report.transient), 'pair')} bad once")
+    if taken := report.unmeasured.get("not measured: preempted"):
+        parts.append(f"{taken} runs gave way to customers")
+    shares = [str(share) for share in report.coverage]
+    return "; ".join([*parts, *(f"exercised {share}" for share in shares)])
+
+
+def _make_facts(report: CollectivesReport, nodes: SearchedNodes, file: Path) -> dict[str, object]:
+    """Return what the ledger keeps of a search."""
+    by_reason: dict[str, list[str]] = {}
+    for one in nodes.left_out:
+        by_reason.setdefault(one.reason, []).append(one.node)
+    return {
+        "results": file.name,
+        "coverage": {f"{share.kind}s": share.as_json() for share in report.coverage},
+        "named": [{"kind": one.part.kind, "name": one.part.name, "symptom": one.symptom} for one in report.named],
+        "could_not_tell": len(report.undecided),
+        "transient": [one.label for one in report.transient],
+        "left_out": {reason: fold_names(names) for reason, names in by_reason.items()},
+    }
+
+
+def _drop_old_files(folder: Path) -> None:
+    """Keep the files of the newest searches."""
+    for path in sorted(folder.glob("*.jsonl"))[:-KEPT_FILES]:
+        path.unlink(missing_ok=True)

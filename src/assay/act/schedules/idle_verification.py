@@ -1,0 +1,257 @@
+"""Verifies idle nodes in production: loads them in their spare time, judges the results, and records faults.
+
+A node that is in use, or yields to a customer's job, waits for the next slot: that is neither pass nor fail. A node
+that is cordoned for a verification, or by assay although it is in service, is loaded too, and is given back after it
+passed. Loads stay with the slot until its end, so a slot that is run again continues from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from assay.act.ingest.fault_recording import record_outcome_faults
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.schedules.due_slots import ScheduleLine, SlotTask
+from assay.act.schedules.idle_coverage import judge_coverage
+from assay.act.schedules.idle_judging import judge_cut, judge_loaded
+from assay.act.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
+from assay.act.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
+from assay.act.schedules.idle_order import order_idle_nodes
+from assay.act.schedules.idle_visits import make_visit_entry, plan_visits
+from assay.act.schedules.slot_runner import SlotResult
+from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, undrain_if_supported
+from assay.adapters.status_readings import group_by_scheduler
+from assay.decide.state.node_state import NodeState
+from assay.model.cordon_ownership import is_our_reason
+from assay.model.entries.schedule_entries import NodeUndrainedEntry, VerificationMissedEntry
+from assay.model.errors import AssayError, describe_error
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
+from assay.model.outcome import RecordedOutcome
+from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.schedules import SMALLEST_STEP, IdleVerificationSpec, find_previous_slot
+from assay.model.text.text_lists import fold_names, format_count, format_list
+from assay.model.timestamps import format_time, parse_time
+from assay.observe.evidence_store import EvidenceStore
+from assay.observe.query_pool import NodeQuery, run_queries
+
+VERIFICATION_MISSED = "verification.missed"
+VISITED = ("passed", "failed", "unjudged", "yielded")
+PROBE_ALLOWANCE_S = 120.0
+"""The most time that a node's readings after its load, and the connections, may take."""
+
+
+def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Verify the idle nodes of a pool."""
+    how, started = task.line.schedule.verification, context.clock.now()
+    assert how is not None  # the model requires it for this job
+    states = read_node_states(context.ledger)
+    pool = context.fleet.nodes_in_pool(task.line.target)
+    nodes = [node for node in pool if is_in_service(context, states.get(node.name))]
+    readings = group_by_scheduler(nodes, context.workloads).read_statuses()
+    for line in readings.describe_errors():
+        context.progress(line)
+    statuses = readings.statuses
+    excluded = {
+        node.name: result
+        for node in nodes
+        if (result := find_exclusion(context, states[node.name], statuses.get(node.name)))
+    }
+    selected = order_idle_nodes(context, [node for node in nodes if node.name not in excluded])
+    results = [*excluded.values(), *_verify_nodes(context, task, how, selected, statuses)]
+    passed = {result.node: statuses[result.node].cordon for result in results if result.outcome == "passed"}
+    cordons = {name: cordon for name, cordon in passed.items() if cordon}
+    context.ledger.append(*_give_back_nodes(context, task, cordons, started))
+    visited = {result.node for result in results if result.outcome in VISITED}
+    judge_coverage(context, how.parts, nodes, visited, states, _find_folder(context, task) / "coverage")
+    used = [states[result.node] for result in results if result.outcome in ("busy", "yielded")]
+    missed = find_missed_verifications(context, task, used)
+    context.ledger.append(*missed)
+    return SlotResult("done", _format_summary(results, missed), _make_facts(results))
+
+
+def _verify_nodes(
+    context: ControllerContext,
+    task: SlotTask,
+    how: IdleVerificationSpec,
+    nodes: Sequence[Node],
+    statuses: Mapping[str, SchedulerNodeStatus],
+) -> list[IdleNodeResult]:
+    """Load nodes, `how.at_once` at a time, and judge what the loads found. The ledger gets an entry for each visit."""
+    folder = _find_folder(context, task)
+    store = EvidenceStore(folder / task.id)
+    for earlier in folder.glob("*") if task.attempt == 1 else ():
+        rmtree(earlier)
+    plans = plan_visits(context, how, nodes)
+    visits = [NodeVisit(node, how, plans[node.name], statuses[node.name]) for node in nodes]
+    loads = list(_load_nodes(context, visits, store, partial(_record_visit, context, task)))
+    loaded = [load for load in loads if load.outcome == "loaded"]
+    cut = [load for load in loads if load.outcome != "loaded" and load.active]
+    outcomes = list(judge_loaded(context, how.phase, loaded, store.folder / "latest"))
+    failures = list(judge_cut(context, how.phase, cut, EvidenceStore(folder / f"{task.id}-cut")))
+    if outcomes or failures:
+        record_outcome_faults(context, [*outcomes, *failures])
+    rmtree(folder, ignore_errors=True)
+    failed = {recorded.outcome.node for recorded in failures}
+    others = [load for load in loads if load.outcome != "loaded"]
+    not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason, load.gone_ms) for load in others]
+    results = [one for one in not_loaded if one.node not in failed]
+    results += [_classify_outcomes(name, failures) for name in sorted(failed)]
+    return results + [_classify_outcomes(load.node, outcomes) for load in loaded]
+
+
+def _find_folder(context: ControllerContext, task: SlotTask) -> Path:
+    """Return the folder of the slot's own evidence; it is deleted at its end."""
+    return context.home / "verification" / f"{task.line.name}.{task.line.target}"
+
+
+def _record_visit(context: ControllerContext, task: SlotTask, visit: NodeVisit, load: NodeLoadResult) -> None:
+    """Append the entry of a visit in which a part ran, or which a customer ended."""
+    if load.active or load.gone_ms is not None:
+        reason = load.reason if load.outcome == "yielded" else ""
+        entry = make_visit_entry(context, task, visit.node, load.active, reason, load.gone_ms)
+        context.ledger.append(entry)
+
+
+def _load_nodes(
+    context: ControllerContext,
+    visits: Sequence[NodeVisit],
+    store: EvidenceStore,
+    record: Callable[[NodeVisit, NodeLoadResult], None],
+) -> Iterator[NodeLoadResult]:
+    """Load nodes. One that never ends is left behind at its deadline, and delays no other."""
+
+    def load(visit: NodeVisit) -> NodeLoadResult:
+        name = visit.node.name
+        if earlier := store.latest(name):  # an earlier attempt at this slot loaded it
+            return NodeLoadResult(name, "loaded", active=earlier.channels.get("active", {}))
+        context.progress(f"{name}: loading it with {', '.join(visit.plan.parts)} …")
+        result = load_idle_node(context, visit, store)
+        record(visit, result)
+        return result
+
+    if not visits:
+        return
+    how = visits[0].how
+    limit_s = how.within_minutes * 60 + PROBE_ALLOWANCE_S
+    queries = [NodeQuery((visit.node.name, "load"), partial(load, visit), limit_s) for visit in visits]
+    for query, answer in run_queries(queries, how.at_once, math.inf):
+        name = query.key[0]
+        yield NodeLoadResult(name, "unknown", describe_error(answer)) if isinstance(answer, Exception) else answer
+
+
+def _classify_outcomes(name: str, outcomes: Iterable[RecordedOutcome]) -> IdleNodeResult:
+    own = [recorded.outcome for recorded in outcomes if recorded.outcome.node == name]
+    against = [outcome for outcome in own if outcome.counts_against_subject]
+    for verdict, result in (("fail", "failed"), ("error", "unjudged")):
+        if first := next((outcome for outcome in against if outcome.verdict == verdict), None):
+            return IdleNodeResult(name, result, f"{first.check.rpartition('::')[2]}: {first.reason}")
+    if any(outcome.verdict == "pass" and outcome.active for outcome in own):
+        return IdleNodeResult(name, "passed")
+    return IdleNodeResult(name, "unjudged", "no check that loads the node passed")
+
+
+def _give_back_nodes(
+    context: ControllerContext, task: SlotTask, cordons: Mapping[str, str], started: datetime
+) -> Iterator[LedgerEntry]:
+    """Lift the `cordons`, by node, that a passed verification ends; yield an entry for each that a reading proves gone.
+
+    A node about which something was decided meanwhile stays as it is.
+    """
+    states = read_node_states(context.ledger) if cordons else {}
+    for name, cordon in cordons.items():
+        state = states[name]
+        changed = not is_in_service(context, state) or state.pending or state.hold or state.unsettled_effects
+        if changed or "uncordon" not in context.fleet.profile_of(name).actions:
+            continue
+        if context.fleet.find_trust(name, ["uncordon"]).step != "act":
+            continue
+        scheduler = context.workloads(context.fleet.nodes[name])
+        try:
+            if VERIFY_UNDRAIN in cordon or not is_our_reason(cordon):
+                reason = undrain_if_supported(scheduler, name, started)
+            else:
+                scheduler.uncordon(name)
+                reason = cordon
+            left = scheduler.read_cordon_reason(name) if reason else ""
+        except AssayError as error:
+            context.progress(f"{name}: cannot be given back: {error}")
+            continue
+        if reason and not left:
+            undrained = NodeUndrainedEntry(task.line.name, task.slot.isoformat(), reason)
+            yield undrained.make_entry(derive_id(task.id, "undrained", name), context.now, name)
+
+
+def find_missed_verifications(
+    context: ControllerContext, task: SlotTask, node_states: Sequence[NodeState]
+) -> list[LedgerEntry]:
+    """Return an entry for each node whose last verification is more than `told_after` slots ago, once for each."""
+    how, oldest = task.line.schedule.verification, _find_oldest_allowed(task.line, task.slot)
+    if how is None or oldest is None or not node_states:
+        return []
+    outcomes: dict[str, list[RecordedOutcome]] = {node_state.node: [] for node_state in node_states}
+    for recorded in context.ledger.latest(nodes=list(outcomes)):
+        outcomes[recorded.outcome.node].append(recorded)
+    entries = []
+    for node_state in node_states:
+        last = _find_last_verification(node_state, outcomes[node_state.node], how.phase)
+        if last < oldest:
+            entries.append(_make_missed_entry(context, task, node_state.node, last, how.told_after))
+    return entries
+
+
+def _find_oldest_allowed(line: ScheduleLine, slot: datetime) -> datetime | None:
+    """Return the slot that is `told_after` slots before this one."""
+    at: datetime | None = slot
+    for _ in range(line.schedule.verification.told_after if line.schedule.verification else 0):
+        at = find_previous_slot(line.schedule, line.zone, at - SMALLEST_STEP) if at else None
+    return at
+
+
+def _find_last_verification(node_state: NodeState, outcomes: Iterable[RecordedOutcome], phase: Phase) -> datetime:
+    """Return when the node was last loaded and judged, or came into its state if that is later."""
+    judged = [one.seen_at for one in outcomes if one.outcome.active and phase in one.outcome.phases]
+    return max([parse_time(at) for at in judged if at] + [parse_time(node_state.since)])
+
+
+def _make_missed_entry(context: ControllerContext, task: SlotTask, name: str, at: datetime, slots: int) -> LedgerEntry:
+    reason = f"it was in use in the last {slots} slots and more: not verified since {at:%Y-%m-%d %H:%M} UTC"
+    ident = derive_id(VERIFICATION_MISSED, task.line.name, name, format_time(at))
+    missed = VerificationMissedEntry(task.line.name, format_time(at), reason)
+    return missed.make_entry(ident, context.now, name)
+
+
+def _make_facts(results: Sequence[IdleNodeResult]) -> dict[str, Any]:
+    """Return the results for the ledger: by outcome, the folded node names by reason."""
+    facts: dict[str, Any] = {}
+    for outcome in OUTCOME_WORDS:
+        by_reason: dict[str, list[str]] = {}
+        for result in results:
+            if result.outcome == outcome:
+                by_reason.setdefault(result.reason, []).append(result.node)
+        if by_reason:
+            facts[outcome] = {reason: fold_names(names) for reason, names in by_reason.items()}
+    if waits := [result.gone_ms for result in results if result.gone_ms is not None]:
+        facts["gone_ms"] = sorted(waits)
+    return facts
+
+
+def _format_summary(results: Sequence[IdleNodeResult], missed: Sequence[LedgerEntry]) -> str:
+    parts = []
+    for outcome, word in OUTCOME_WORDS.items():
+        if own := [result for result in results if result.outcome == outcome]:
+            names, reasons = format_list(fold_names(one.node for one in own), 4), {one.reason for one in own}
+            reason = reasons.pop() if len(reasons) == 1 else ""
+            parts.append(f"{len(own)} {word} ({f'{names}: {reason}' if reason else names})")
+    if waits := [result.gone_ms for result in results if result.gone_ms is not None]:
+        parts.append(f"customers waited {max(waits) / 1000:.1f} s at most")
+    if missed:
+        parts.append(f"{format_count(len(missed), 'node')} not verified for too long")
+    return ", ".join(parts) or "no node of the pool is in service"

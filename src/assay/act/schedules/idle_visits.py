@@ -1,0 +1,128 @@
+"""What visits to idle nodes covered: read from the ledger to plan the next one, and written after each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from assay.act.loop.context import ControllerContext
+from assay.act.schedules.due_slots import SlotTask
+from assay.decide.state.load_coverage import GpuCoverage, collect_coverage, name_gpus
+from assay.decide.state.visit_plan import VisitPlan, plan_visit
+from assay.ledger.store import Ledger
+from assay.model.entries.schedule_entries import NodeLoadedEntry
+from assay.model.faults.sightings import map_parts_by_pci
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
+from assay.model.reading import parse_reading
+from assay.model.specs.schedules import IdleVerificationSpec
+from assay.model.timestamps import format_time
+from assay.observe.serial_numbers import find_part_serials
+
+
+@dataclass(slots=True)
+class CoverageHistory:
+    """The coverage from the entries of one ledger up to the number `read_to`: a slot reads only newer ones."""
+
+    lock: Lock = field(default_factory=Lock)
+    read_to: int = 0
+    gpus: dict[str, GpuCoverage] = field(default_factory=dict)
+
+    def read_new(self, ledger: Ledger) -> None:
+        """Add what came since the last reading. The caller holds the lock."""
+        head = ledger.head()
+        entries = ledger.entries(kinds=[NodeLoadedEntry.kind], after=self.read_to)
+        collect_coverage(entries, self.gpus)
+        self.read_to = max([head, *(entry.seq for entry in entries[-1:])])
+
+
+_histories: WeakKeyDictionary[Ledger, CoverageHistory] = WeakKeyDictionary()
+_histories_lock = Lock()
+
+
+@contextmanager
+def open_coverage(context: ControllerContext) -> Iterator[Mapping[str, GpuCoverage]]:
+    """Give the coverage of all GPUs by name, as the ledger has it; nobody changes it meanwhile."""
+    with _histories_lock:
+        history = _histories.setdefault(context.ledger, CoverageHistory())
+    with history.lock:
+        history.read_new(context.ledger)
+        yield history.gpus
+
+
+def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Sequence[Node]) -> dict[str, VisitPlan]:
+    """Return the plan of the next visit to each of these nodes."""
+    budget_s = None if how.budget_minutes is None else how.budget_minutes * 60
+    names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
+    with open_coverage(context) as covered:
+        known = {name: [covered.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
+        return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
+
+
+def find_gpu_serials(context: ControllerContext, node: Node) -> list[str]:
+    """Return the serial numbers of a node's GPUs as its newest evidence has them, in order of their places."""
+    return list(_read_gpu_serials(context, node).values())
+
+
+def find_gpu_slots(context: ControllerContext, node: Node) -> dict[str, str]:
+    """Return each GPU slot of the node's spec with the name under which its GPU is covered."""
+    serials, spec = _read_gpu_serials(context, node), context.fleet.spec_of(node.name)
+    (unknown,) = name_gpus(node.name, ())
+    return {f"gpu{index}": serials.get(f"gpu{index}", unknown) for index in range(spec.gpus.count)}
+
+
+def _read_gpu_serials(context: ControllerContext, node: Node) -> dict[str, str]:
+    """Return the serial numbers of a node's GPUs by place."""
+    evidence = context.evidence.latest(node.name)
+    parts = find_part_serials(evidence, map_parts_by_pci(context.fleet.spec_of(node.name))) if evidence else []
+    return {part.place: part.serial for part in sorted(parts, key=lambda part: part.place) if part.kind == "gpu"}
+
+
+def make_visit_entry(
+    context: ControllerContext, task: SlotTask, node: Node, active: Mapping[str, Any], reason: str, gone_ms: int | None
+) -> LedgerEntry:
+    """Return the entry of a visit. `active`: what it found; `reason`: who took the node in the middle."""
+    parts = {part: describe_part(branch) for part, branch in active.items()}
+    serials = tuple(find_gpu_serials(context, node))
+    visit = NodeLoadedEntry(task.line.name, format_time(task.slot), serials, parts, reason, gone_ms)
+    ident = derive_id(visit.kind, task.line.name, node.name, format_time(task.slot), context.now)
+    return visit.make_entry(ident, context.now, node.name)
+
+
+def describe_part(branch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a part ended, and what it computed where it counts in units."""
+    leaf = parse_reading(branch)
+    if leaf is not None:
+        is_cut = leaf.kind == "failed" and leaf.reason.startswith("killed")
+        return {"ended": "cut" if is_cut else "lacking"}
+    ended = parse_reading(branch.get("ended"))
+    told: dict[str, Any] = {"ended": "cut" if ended is not None and ended.kind != "value" else "done"}
+    units = parse_reading(branch.get("units"))
+    if units is None or not isinstance(units.value, Mapping):
+        return told
+    tests = {test: len(seeds) for test, seeds in units.value.items()}
+    last = parse_reading(branch.get("last_unit"))
+    named = {"last_unit": str(last.value)} if last is not None and last.kind == "value" else {}
+    return {**told, "units": sum(tests.values()), "tests": tests, **named}
+
+
+def list_parts(active: Mapping[str, Any]) -> frozenset[str]:
+    """Return the parts of a load that gave readings: those that were cut short only if they computed units."""
+    described = {part: describe_part(branch) for part, branch in active.items()}
+    return frozenset(part for part, told in described.items() if told["ended"] == "done" or told.get("units"))
+
+
+def list_checks_to_leave_out(context: ControllerContext, parts: Iterable[str], *, cut: bool) -> list[str]:
+    """Return the active checks that cannot be judged by these parts of a load.
+
+    With `cut`, the load did not end: then those too that judge the load as a whole, or a part that did not run.
+    """
+    ran = set(parts)
+    checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks if check.active]
+    if cut:
+        return [check.id for check in checks if not check.parts or not ran.issuperset(check.parts)]
+    return [check.id for check in checks if check.parts and ran.isdisjoint(check.parts)]

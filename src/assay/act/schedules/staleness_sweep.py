@@ -1,0 +1,191 @@
+"""Finds nodes that are judged by nothing new: their outcomes are too old, or there never were any.
+
+A node gets its fault at the second sweep in a row that finds it stale, since the next poll may come after the first.
+Many stale nodes of a pool at once are more likely the controller's failure, and none of them gets a fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
+from assay.act.schedules.due_slots import ScheduleLine, SlotTask
+from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.faults.telemetry_silence import make_telemetry_fault
+from assay.decide.moves.circuit_breaker import is_wave
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.node_state import NodeState
+from assay.ledger.newest.interned_texts import split_batches
+from assay.ledger.newest.outcome_dates import CheckAge
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.outcome import RecordedOutcome
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text.text_lists import fold_names, format_count, format_list
+from assay.model.timestamps import format_duration, parse_time
+from assay.validate.runs.declared_outcomes import DeclaredOutcomes
+
+STALE_MARK = "stale"
+NODES_PER_QUERY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StaleNode:
+    """A node about which nothing new is known, since when, and why in words."""
+
+    node: str
+    since: datetime
+    reason: str
+
+
+def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Append the faults of the pool's nodes that are stale in two sweeps in a row, and end those that are over."""
+    all_states = read_node_states(context.ledger)
+    pool = context.fleet.nodes_in_pool(task.line.target)
+    states = {node.name: all_states[node.name] for node in pool if node.name in all_states}
+    swept = {name: state for name, state in states.items() if list_judged_phases(context.policy, state)}
+    stale = {one.node: one for one in _find_stale(context, task.line, swept)}
+    if is_wave(context.policy.breaker, len(stale), len(swept)):
+        return SlotResult("done", _format_wave(task.line.target, stale, len(swept)))
+    again = [stale[name] for name in _list_stale_last_sweep(context, task.line) if name in stale]
+    faults = [_make_fault(context, one) for one in again if not _find_open_fault(states[one.node])]
+    now, because = context.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
+    over = {name: fault for name, state in states.items() if name not in stale and (fault := _find_open_fault(state))}
+    context.ledger.append(
+        *(decision_and_fault_entries.make_fault_entry(fault, now) for fault in faults),
+        *(
+            decision_and_fault_entries.make_cleared_entry(name, FaultClearance.of(fault, because), now)
+            for name, fault in over.items()
+        ),
+    )
+    return SlotResult("done", _format_summary(stale, faults, len(swept)), {"stale": sorted(stale)} if stale else {})
+
+
+def list_judged_phases(policy: LifecyclePolicy, node_state: NodeState) -> set[Phase]:
+    """Return the phases in which a node should be judged; none while an unfinished effect may have it down."""
+    state = policy.states.get(node_state.state)
+    if state is None or node_state.unsettled_effects:
+        return set()
+    return {*state.watch, *(requirement.phase for requirement in state.requires)}
+
+
+def _find_stale(
+    context: ControllerContext, line: ScheduleLine, node_states: Mapping[str, NodeState]
+) -> Iterator[StaleNode]:
+    """Yield the stale nodes. Reads only the dates of all outcomes, and the outcomes of nodes that may be stale."""
+    declared, limits, now = DeclaredOutcomes(context.fleet), line.schedule.stale_minutes, context.clock.now()
+    phases = {name: frozenset(list_judged_phases(context.policy, state)) for name, state in node_states.items()}
+
+    @cache
+    def count_checks(spec: str, phases: frozenset[Phase]) -> list[tuple[CheckDeclaration, int]]:
+        """Return the checks, and for how many subjects: the same for all nodes of a spec."""
+        name = next(name for name in node_states if context.fleet.nodes[name].spec == spec)
+        expected = _list_expected_checks(declared, name, phases)
+        subjects, checks = Counter(check.id for check, _ in expected), {check.id: check for check, _ in expected}
+        return [(checks[ident], count) for ident, count in subjects.items()]
+
+    ages = context.ledger.ages(node_states)
+    expected = {name: count_checks(context.fleet.nodes[name].spec, phases[name]) for name in node_states}
+    suspects = [name for name in node_states if _may_be_stale(expected[name], ages[name], limits, now)]
+    for names in split_batches(suspects, NODES_PER_QUERY):
+        latest = read_latest_outcomes(context.ledger, names)
+        for name in names:
+            checks = _list_expected_checks(declared, name, phases[name])
+            if stale := measure_staleness(node_states[name], checks, latest[name], limits, now):
+                yield stale
+
+
+def _may_be_stale(
+    expected: Iterable[tuple[CheckDeclaration, int]],
+    ages: Mapping[str, CheckAge],
+    limits: Mapping[Phase, float],
+    now: datetime,
+) -> bool:
+    """Whether a subject has no outcome or an old one. It may be a subject that the node no longer has."""
+    for check, subjects in expected:
+        limit, age = _max_age(check, limits), ages.get(check.id)
+        if limit and (age is None or age.subjects < subjects or now.timestamp() - age.oldest_s > limit.total_seconds()):
+            return True
+    return False
+
+
+def measure_staleness(
+    node_state: NodeState,
+    expected: Collection[tuple[CheckDeclaration, str]],
+    latest: Sequence[RecordedOutcome],
+    limits: Mapping[Phase, float],
+    now: datetime,
+) -> StaleNode | None:
+    """Return the oldest outcome that a node should be judged by, if it is too old; `limits` are minutes by phase."""
+    newest = {(one.outcome.check, one.outcome.subject): one for one in latest}
+    oldest: StaleNode | None = None
+    for check, subject in expected:
+        limit = _max_age(check, limits)
+        recorded = newest.get((check.id, subject))
+        seen = recorded.seen_at if recorded else ""
+        since = max(parse_time(seen), parse_time(node_state.since)) if seen else parse_time(node_state.since)
+        if limit and now - since > limit and (oldest is None or since < oldest.since):
+            age = f"is {format_duration(now - since)} old, and may be {format_duration(limit)}"
+            what = f"the evidence for {check.id.rpartition('::')[2]} on {subject} {age if seen else 'was never there'}"
+            oldest = StaleNode(node_state.node, since, what)
+    return oldest
+
+
+def _max_age(check: CheckDeclaration, limits: Mapping[Phase, float]) -> timedelta | None:
+    """Return how old the evidence of a check may be, None where none of its phases is swept."""
+    minutes = [limits[phase] for phase in check.phases if phase in limits]
+    if not minutes:
+        return None
+    if check.valid_hours:
+        minutes.append(check.valid_hours * 60)
+    return timedelta(minutes=min(minutes))
+
+
+def _list_expected_checks(
+    declared: DeclaredOutcomes, name: str, phases: AbstractSet[Phase]
+) -> list[tuple[CheckDeclaration, str]]:
+    return [
+        (check, str(subject))
+        for check, subject in declared.of_node(name)
+        if not check.is_observe_only and not phases.isdisjoint(check.phases)
+    ]
+
+
+def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> list[str]:
+    """Return the nodes that the last sweep found stale."""
+    ended = read_schedule_history(context.ledger).get(line).ended
+    last = [ended[slot] for slot in sorted(ended) if ended[slot].ended == "done"][-1:]
+    return [name for content in last for name in content.facts.get("stale", ())]
+
+
+def _format_wave(pool: str, stale: Mapping[str, StaleNode], total: int) -> str:
+    since = min(one.since for one in stale.values())
+    return (
+        f"{len(stale)} of {total} nodes of {pool} are judged by nothing new since {since:%Y-%m-%d %H:%M} UTC: more "
+        "likely this controller did not look, so nothing is held against them"
+    )
+
+
+def _format_summary(stale: Mapping[str, StaleNode], faults: Sequence[FaultObservation], total: int) -> str:
+    if not stale:
+        return f"{format_count(total, 'node')} looked at, none is stale"
+    names = format_list(fold_names(stale))
+    return f"{len(stale)} of {format_count(total, 'node')} stale ({names}), {len(faults)} reported now"
+
+
+def _find_open_fault(node_state: NodeState) -> FaultRecord | None:
+    return next((fault for fault in node_state.faults if fault.is_open and STALE_MARK in fault.marks), None)
+
+
+def _make_fault(context: ControllerContext, stale: StaleNode) -> FaultObservation:
+    node, catalog = context.fleet.nodes[stale.node], context.fleet.fault_catalog
+    now = context.clock.now()
+    return make_telemetry_fault(catalog, node, "judgement", STALE_MARK, stale.since, now, stale.reason)

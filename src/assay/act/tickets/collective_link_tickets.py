@@ -1,0 +1,103 @@
+"""Tickets for links that scheduled searches with collectives name: an uplink or NVLink domain belongs to no node.
+
+What is named and what proved good stands in the facts of the search's slot, in the ledger. A link stays named until a
+later search sees it good, and never bad. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine
+from assay.model.ledger_entry import derive_id
+from assay.model.text.text_lists import format_list
+from assay.model.ticket import Ticket, TicketPlace
+from assay.validate.collectives.judging import PairObservation
+from assay.validate.collectives.report import CollectivesReport
+
+LINK_TICKET_KIND = "collectives"
+"""How the keys of these tickets begin."""
+LINK_KINDS = ("uplink", "nvlink")
+SHOWN_RUNS = 6
+
+
+class NamedLink(NamedTuple):
+    """A link that a search named. `line`: schedule and fabric. `seen`: symptom and runs, for people."""
+
+    fabric: str
+    schedule: str
+    kind: str
+    name: str
+    seen: str
+
+    @property
+    def ticket_key(self) -> str:
+        """The key of its ticket."""
+        return f"{LINK_TICKET_KIND}/{self.fabric}/{self.name}"
+
+
+class LinkFindings(NamedTuple):
+    """The links that are named now, and by ticket key what proved others good."""
+
+    named: Sequence[NamedLink]
+    proofs: Mapping[str, str]
+
+
+def make_link_facts(
+    report: CollectivesReport, observations: Iterable[PairObservation], history: ScheduleHistory, line: ScheduleLine
+) -> dict[str, Any]:
+    """Return the links that a search names, and of those named before the ones that it saw good and never bad."""
+    runs = list(observations)
+    bad = {part.name for one in runs if one.is_bad for part in one.parts}
+    good = {part.name for one in runs if one.verdict == "good" for part in one.parts}
+    before = find_links([line], history).named
+    named = {
+        one.part.name: {
+            "kind": one.part.kind,
+            "seen": f"{one.symptom}; bad in {len(one.evidence)} of {one.tests} runs\n"
+            + "\n".join(f"{run.round}  {run.label}: {run.why}" for run in one.evidence[:SHOWN_RUNS]),
+        }
+        for one in report.named
+        if one.part.kind in LINK_KINDS
+    }
+    mended = sorted(link.name for link in before if link.name in good - bad)
+    return {name: value for name, value in (("links", named), ("links_good", mended)) if value}
+
+
+def find_links(lines: Iterable[ScheduleLine], history: ScheduleHistory) -> LinkFindings:
+    """Return what the searches of these schedule lines say about links, the newest last."""
+    named: dict[tuple[str, str], NamedLink] = {}
+    proofs: dict[str, str] = {}
+    for line in lines:
+        for slot, ended in sorted(history.get(line).ended.items()):
+            for name, link in ended.facts.get("links", {}).items():
+                found = NamedLink(line.target, line.name, link["kind"], name, link["seen"])
+                named[line.target, name] = found
+                proofs.pop(found.ticket_key, None)
+            for name in ended.facts.get("links_good", ()):
+                if mended := named.pop((line.target, name), None):
+                    proofs[mended.ticket_key] = f"{line}, slot {slot:%Y-%m-%d %H:%M} UTC, saw it good"
+    return LinkFindings(list(named.values()), proofs)
+
+
+def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
+    """Yield the ticket of each named link."""
+    for link in links:
+        device, _, port = link.name.rstrip("]").partition("[")
+        look = (
+            f"assay fabric impact '{link.name}'" if link.kind == "uplink" else "assay show, for the nodes of the rack"
+        )
+        yield Ticket(
+            id=derive_id("ticket", link.ticket_key),
+            key=link.ticket_key,
+            title=f"{link.kind} {link.name} makes collectives bad",
+            places=(TicketPlace(device, port=port),),
+            expected="pairs whose traffic crosses it are as good as the others",
+            seen=link.seen,
+            verify=f"assay schedules run {link.schedule} --of {link.fabric}",
+            severity="degraded",
+            cause=format_list(["the cable or one of its ends", "the port of the switch", "errors that slow the link"]),
+            steps=f"read the counters of both ends: assay fabric scan {link.fabric}\nsee what it serves: {look}\n"
+            "reseat or exchange the cable; then search again",
+        )

@@ -1,0 +1,291 @@
+"""Which tickets should be open. Pure: from the fleet snapshot, the recorded decisions and the fabric comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay.act.effects.effect_journal import derive_effect_id
+from assay.act.remedies.dossier_zip import locate_dossier, locate_photo_folder
+from assay.decide.drift.drift_words import describe_fault
+from assay.decide.moves.burn_in_proof import describe_missing_burn_in
+from assay.decide.moves.explained_drift import is_drift_explained
+from assay.decide.moves.flapping import is_flapping
+from assay.decide.moves.foreign_cordons import (
+    FOREIGN_NOTE,
+    find_respected_cordon,
+    is_ordered_stay,
+    list_disturbing_actions,
+)
+from assay.decide.moves.held_answers import list_open_breakers
+from assay.decide.moves.lost_cordons import find_cordon_effect
+from assay.decide.moves.required_checks import judge_state_requirements
+from assay.decide.moves.setting_corrections import describe_fights
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.lemon_score import compute_lemon_score
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.fabric.compare.compare import FabricComparison
+from assay.model.decision import FLAPPING_RULE, WIPE
+from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.outcome import RecordedOutcome
+from assay.model.specs.checklists import TechnicianInspection
+from assay.model.text.text_lists import format_list
+from assay.model.ticket import Ticket, TicketPlace
+
+DOSSIER_ACTION = "dossier"
+ENTRY_TICKET_ACTIONS = {"ticket", DOSSIER_ACTION}
+TICKET_CAUSE_KINDS = ("fault", "deadline", "opened")
+"""The kinds of causes that a ticket answers."""
+FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND = "foreign", "breaker"
+"""How the keys of tickets about others' cordons, and about waves, begin."""
+REPORTS_FOLDER = Path("reports")
+
+
+@dataclass(frozen=True, slots=True)
+class TechnicianNotes:
+    """What technicians do in each state, and by node what is known of its parts that were sent back before."""
+
+    inspections: Mapping[str, TechnicianInspection] = field(default_factory=dict)
+    returned_parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def list_desired_tickets(
+    snapshot: FleetSnapshot,
+    decisions: Iterable[LedgerEntry],
+    comparisons: Mapping[str, FabricComparison],
+    notes: TechnicianNotes = TechnicianNotes(),
+) -> list[Ticket]:
+    """Return every ticket that there is work for now. `comparisons` are by fabric."""
+    tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
+    tickets += _breaker_tickets(snapshot)
+    causes = _find_ticket_causes(decisions)
+    for view in snapshot.nodes:
+        if "ticket" in view.profile.actions:
+            tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
+            tickets += _failed_check_tickets(snapshot, view)
+            tickets += _opened_node_tickets(snapshot, view, causes)
+            tickets += _fault_tickets(snapshot, view, causes, comparisons)
+            tickets += _foreign_cordon_tickets(snapshot, view)
+            tickets += _flapping_tickets(snapshot, view)
+    return tickets
+
+
+def _find_ticket_causes(decisions: Iterable[LedgerEntry]) -> set[str]:
+    """Return the ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
+    asking = [one for entry in decisions if (one := DecisionEntry.read(entry)).remedy == "ticket"]
+    return {cause.id for decision in asking for cause in decision.causes if cause.kind in TICKET_CAUSE_KINDS}
+
+
+def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
+    """Yield the ticket of a state that only a person ends: one that asks for a ticket, or one with a checklist."""
+    state, node_state = snapshot.policy_state_of(view), view.node_state
+    inspection = notes.inspections.get(node_state.state) if state.certified_to else None
+    if inspection is None and not (ENTRY_TICKET_ACTIONS & set(state.entry) and node_state.decision):
+        return
+    open_faults = [fault for fault in node_state.faults if fault.is_open]
+    faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]
+    drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
+    wipe = _describe_wipe(snapshot, view)
+    place = f"{view.name} ({node_state.state})"
+    yield Ticket(
+        **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
+        title=f"{inspection.title}: {place}" if inspection else f"{node_state.state}: {view.name}",
+        node=view.name,
+        places=(_make_place(view),),
+        expected=inspection.done if inspection else state.summary,
+        seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
+        verify=f"assay certify {view.name} --reason '…'",
+        severity="degraded" if node_state.decision else "informational",
+        steps="\n".join(inspection.steps) if inspection else "",
+        files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
+    )
+
+
+def _describe_wipe(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
+    """Return what is known of the drives, in a state that wipes them: who takes the node away must know."""
+    if WIPE not in snapshot.policy_state_of(view).entry or not view.node_state.decision:
+        return []
+    effect = view.node_state.find_effect(view.node_state.decision, WIPE)
+    if effect is None or effect.standing not in ("verified", "failed"):
+        return ["wipe: not proven yet; leave the node and its drives where they are"]
+    return [f"wipe: {effect.reason}"]
+
+
+def _format_files(view: NodeSnapshot) -> str:
+    """Return the path of a node's dossier, and of the folder for its photos."""
+    effect = derive_effect_id(view.node_state.decision, DOSSIER_ACTION)
+    archive = locate_dossier(REPORTS_FOLDER, view.name, effect)
+    photos = locate_photo_folder(REPORTS_FOLDER, view.name, effect)
+    return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
+
+
+def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str]) -> list[Ticket]:
+    """Return the ticket of a node that is in its state past the deadline of the policy."""
+    deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
+    if deadline is None or node_state.stay_id not in causes:
+        return []
+    ticket = _make_stay_ticket(
+        view,
+        "late",
+        title=f"{node_state.state} takes more than {deadline.hours:g} h: {view.name}",
+        expected=snapshot.policy_state_of(view).summary,
+        seen="\n".join(
+            [
+                f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
+                *filter(None, [describe_missing_burn_in(snapshot, view)]),
+                *(node_state.burn_in.describe_drifts() if node_state.burn_in else ()),
+            ]
+        ),
+        verify=f"assay explain {view.name}",
+    )
+    return [ticket]
+
+
+def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str]) -> Iterator[Ticket]:
+    """Yield the ticket of a node whose cordon somebody lifts again and again while it is out of service."""
+    node_state, policy = view.node_state, snapshot.policy
+    closed = find_cordon_effect(policy, node_state)
+    if closed is None or closed.id not in causes or view.cordon:
+        return
+    yield _make_stay_ticket(
+        view,
+        "opened",
+        title=f"somebody opens {view.name} while it is in {node_state.state}",
+        expected=f"no job starts on it while it is in {node_state.state}: {node_state.reason}",
+        seen=f"its scheduler reads it as open; closed again {policy.cordons.again} times, and opened each time",
+        verify=f"assay explain {view.name}",
+        steps="find who opens it: slurmctld's log, or the API server's audit log\n"
+        f"who wants it open: assay hold {view.name} --reason '…'",
+    )
+
+
+def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
+    """Yield one ticket for each pool of which the breaker holds back nodes, with the cause that they have in common."""
+    told = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
+    for one in list_open_breakers(view.node_state for view in told.values()):
+        views = [told[name] for name in one.nodes]
+        yield Ticket(
+            **_make_identity(f"{BREAKER_TICKET_KIND}/{one.pool}"),
+            title=f"many nodes of pool {one.pool} fail in the same way",
+            node=views[0].name,
+            places=tuple(_make_place(view) for view in views),
+            expected="one cause is found, and what it broke passes its checks again",
+            seen=f"{one.reason}\nheld back: {format_list(one.nodes)}\ncordoned: {format_list(one.cordoned) or 'none'}",
+            verify=f"assay explain {views[0].name}",
+            severity="catastrophic",
+            steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
+            f"when it is mended, or is no common cause: {one.clear_command}\n"
+            f"what only a log told is answered after {snapshot.policy.breaker.held_hours:g} h, as far as limits allow",
+        )
+
+
+def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket of a node with work for assay, which somebody else keeps closed."""
+    node_state = view.node_state
+    outstanding = [one.action for one in list_outstanding_effects(snapshot.policy, node_state)]
+    reason = find_respected_cordon(snapshot.policy, view.foreign_cordon)
+    disturbs = bool(list_disturbing_actions(outstanding)) and not is_ordered_stay(node_state)
+    waits = node_state.note.startswith(FOREIGN_NOTE) or disturbs
+    if not reason or not waits:
+        return
+    yield _make_stay_ticket(
+        view,
+        FOREIGN_TICKET_KIND,
+        title=f"{view.name} is broken, and somebody keeps it closed",
+        expected=f"whoever closed {view.name} opens it again, and assay goes on",
+        seen=f"closed by others: {reason}\n{node_state.note or node_state.reason}",
+        verify=f"assay explain {view.name}",
+        steps=f"ask who closed it: {reason}\n"
+        f"when the work is done, open the node in its scheduler, or: assay move {view.name} STATE --reason '…'",
+    )
+
+
+def _flapping_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket of a node that stays cordoned because its faults come and go."""
+    node_state, policy = view.node_state, snapshot.policy
+    if not is_flapping(policy, node_state, snapshot.now) or node_state.pending is None:
+        return
+    score = compute_lemon_score(policy, node_state)
+    yield _make_stay_ticket(
+        view,
+        FLAPPING_RULE,
+        title=f"faults of {view.name} come and go",
+        expected=f"{view.name} has no such fault for good, or is out of service",
+        seen="\n".join([*(cause.text for cause in node_state.pending.because), *([str(score)] if score else [])]),
+        verify=f"assay certify {view.name} --reason '…'  opens the node again",
+        steps="find what comes and goes: a cable, a connector, heat, a fan, power\n"
+        f"the node stays cordoned, and waits for: {', '.join(view.jobs or ('its scheduler',))}",
+    )
+
+
+def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket for failed requirements of a state that has no transition for a failure."""
+    state = snapshot.policy_state_of(view)
+    judged = judge_state_requirements(snapshot, view)
+    failed = {one.id: one for requirement in judged for one in requirement.failed}
+    if state.fail_to or not failed:
+        return
+    outcomes = sorted(failed.values(), key=lambda one: (one.outcome.subject, one.outcome.check))
+    classes = sorted({one.outcome.fault or _test_name(one) for one in outcomes})
+    yield Ticket(
+        **_make_identity(f"trial/{view.name}/{view.node_state.stay_id}"),
+        title=f"{view.name} does not pass {view.node_state.state}: {', '.join(classes)}",
+        node=view.name,
+        places=tuple(dict.fromkeys(_make_place(view, one.outcome.subject) for one in outcomes)),
+        expected=f"every check of {view.node_state.state} passes",
+        seen="\n".join(f"{_test_name(one)} on {one.outcome.subject}: {one.outcome.reason}" for one in outcomes),
+        verify="\n".join(f"{one.outcome.check}[{one.outcome.subject}]" for one in outcomes),
+        severity="degraded",
+    )
+
+
+def _fault_tickets(
+    snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str], comparisons: Mapping[str, FabricComparison]
+) -> Iterator[Ticket]:
+    """Yield a ticket for each open fault that the policy leaves to people.
+
+    A wrong cable has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
+    """
+    is_miscabled = any(comparison.discrepancies_of_node(view.name) for comparison in comparisons.values())
+    for fault in view.node_state.faults:
+        is_told = (is_miscabled and fault.fault_class.startswith("ib.")) or is_drift_explained(snapshot, view, fault)
+        if fault.is_open and fault.id in causes and not is_told:
+            checks = [
+                f"{check.id}[{subject}]"
+                for check, subject in view.declared
+                if check.fault == fault.fault_class and str(subject) == fault.subject
+            ]
+            expected, seen = describe_fault(fault, snapshot.policy.breaker.drift, view.latest)
+            yield Ticket(
+                **_make_identity(f"fault/{fault.subject}/{fault.fault_class}"),
+                title=f"{fault.fault_class} on {fault.subject}",
+                node=view.name,
+                places=(_make_place(view, fault.subject),),
+                expected=expected,
+                seen=seen,
+                verify="\n".join(checks) or f"assay certify {view.name}",
+                severity=fault.severity,
+                steps="\n".join(describe_fights(snapshot, view, fault)),
+            )
+
+
+def _make_stay_ticket(view: NodeSnapshot, kind: str, **words: str) -> Ticket:
+    """Return a ticket about a node, which ends with the node's stay in its state. `words` are the texts of `Ticket`."""
+    identity = _make_identity(f"{kind}/{view.name}/{view.node_state.stay_id}")
+    return Ticket(**identity, **words, node=view.name, places=(_make_place(view),), severity="degraded")
+
+
+def _make_identity(key: str) -> dict[str, str]:
+    return {"id": derive_id("ticket", key), "key": key}
+
+
+def _make_place(view: NodeSnapshot, subject: str = "") -> TicketPlace:
+    part = subject.removeprefix(view.node.subject).strip("/")
+    return TicketPlace(view.name, view.node.site, view.node.rack, view.node.u, port=part)
+
+
+def _test_name(recorded: RecordedOutcome) -> str:
+    return recorded.outcome.check.rpartition("::")[2]

@@ -1,0 +1,93 @@
+"""How long the requests of one session may take: all by one deadline, or as long as the BMC's size needs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+from assay.adapters.bmc.errors import BmcUnreachable
+
+REQUEST_TIMEOUT_S = 10.0
+"""Limit on one request of an action."""
+READS_AT_ONCE = 4
+"""GETs at once to one BMC: the web servers of BMCs have few threads."""
+ANSWER_S = 0.25
+"""Time for each resource of a BMC: twice what one needs that takes 0.5 s for an answer and answers four at once."""
+LONGEST_READ = 12
+"""No BMC is read for longer than so many times the deadline."""
+
+
+class RequestTime:
+    """The time limits of one session. Under `patience`, a resource that hangs costs only its own request's limit.
+
+    After as many requests in a row without an answer as there are at once, the BMC counts as silent, and is left alone.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._lock = threading.Lock()
+        self._ends_at, self._limit_s = float("inf"), REQUEST_TIMEOUT_S
+        self._request_s = float("inf")
+        self._most_at = float("inf")
+        self._unanswered = 0
+        self.is_silent = False
+        """Whether the BMC answers no more: under `patience`, after READS_AT_ONCE requests; else after one."""
+
+    @contextlib.contextmanager
+    def deadline(self, seconds: float, of: float | None = None) -> Iterator[None]:
+        """Bound all requests of the block by one moment. `of` is the limit to name, where `seconds` is its rest."""
+        before = self._ends_at, self._limit_s
+        if (ends_at := time.monotonic() + seconds) < self._ends_at:
+            self._ends_at, self._limit_s = ends_at, of or seconds
+        try:
+            yield
+        finally:
+            self._ends_at, self._limit_s = before
+
+    @contextlib.contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        """Bound each request of the block by `seconds`; all of them by that and ANSWER_S for each answer."""
+        self._most_at = min(time.monotonic() + LONGEST_READ * seconds, self._ends_at)
+        with self.deadline(seconds):
+            self._request_s = seconds
+            try:
+                yield
+            finally:
+                self._request_s = self._most_at = float("inf")
+
+    def left(self, at_most_s: float) -> float:
+        """Return how long the next request may take. Raises BmcUnreachable where no time is left."""
+        left = self._ends_at - time.monotonic()
+        is_given_up = self.is_silent and self._is_patient
+        if left <= 0 or is_given_up:
+            limit_s = self._request_s if is_given_up else self._limit_s
+            raise BmcUnreachable(f"no answer within {limit_s:g} s", where=self._where)
+        return min(at_most_s, left, self._request_s)
+
+    def is_over(self) -> bool:
+        """Return whether the time of the block is over, or a clock's tick before that."""
+        return time.monotonic() >= self._ends_at - 0.01
+
+    def name_limit(self, request_s: float) -> float:
+        """Return the limit to name for a request that got no answer within `request_s`: its own, or the block's."""
+        return self._limit_s if self.is_over() else request_s
+
+    def note_answer(self) -> None:
+        """Note that the BMC answered: under `patience` it gets time for one more resource."""
+        with self._lock:
+            self.is_silent, self._unanswered = False, 0
+            if self._is_patient:
+                self._ends_at = min(self._ends_at + ANSWER_S, self._most_at)
+                self._limit_s += ANSWER_S
+
+    def note_silence(self) -> None:
+        """Note that a request got no answer."""
+        with self._lock:
+            self._unanswered += 1
+            self.is_silent = self._unanswered >= (READS_AT_ONCE if self._is_patient else 1)
+
+    @property
+    def _is_patient(self) -> bool:
+        return self._request_s < float("inf")

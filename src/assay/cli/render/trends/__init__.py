@@ -1,1 +1,0 @@
-"""Takes answers about trends, their rules and the lives of parts. Gives lines and tables for people."""

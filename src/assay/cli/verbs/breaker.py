@@ -1,0 +1,122 @@
+"""`assay breaker`: the circuit breakers that hold nodes back; `clear` lets assay answer what one holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.act.orders.operator_order import OperatorIdentity
+from assay.cli.completion import complete_pools
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import require_known
+from assay.cli.operator_orders import Reason, Who, identify_operator
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.entries.operator_entries import BreakerClearedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.text.text_lists import format_count
+from assay.model.timestamps import format_time, hours, parse_time
+from assay.tell.views.open_breakers import breaker_as_json, format_breaker
+
+if TYPE_CHECKING:
+    from assay.cli.answers.order_answers import BreakersAnswer, ClearedBreakerAnswer
+    from assay.decide.moves.held_answers import OpenBreaker
+    from assay.decide.state.node_state import NodeState
+
+breaker_app = typer.Typer(add_completion=False)
+
+
+@breaker_app.callback(invoke_without_command=True)
+def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Show the circuit breakers that hold nodes back: why, since when, which nodes, and how to clear each.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    context.obj = fleet
+    if context.invoked_subcommand:
+        return
+    from assay.decide.moves.held_answers import list_open_breakers
+
+    workspace = Workspace(fleet.resolve())
+    breakers = list_open_breakers(workspace.read_node_states())
+    if form == "json":
+        answer: BreakersAnswer = {"breakers": [breaker_as_json(one) for one in breakers]}
+        typer.echo(format_answer(answer, ensure_ascii=False))
+        return
+    now = workspace.clock.now()
+    typer.echo("\n".join(format_breaker(one, now) for one in breakers) or "no breaker holds anything back")
+
+
+@breaker_app.command()
+def clear(
+    context: typer.Context,
+    pool: Annotated[
+        str, typer.Argument(metavar="POOL", autocompletion=complete_pools, help="The pool.", show_default=False)
+    ],
+    reason: Reason,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Clear a pool's breaker: assay answers what it holds back, as fast as the limits allow.
+
+    The pool's faults up to now no longer count for a wave. New faults do.
+
+    Exit codes: 0 cleared; 2 nothing was recorded.
+    """
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    operator = identify_operator(workspace, who, reason)
+    states = workspace.read_node_states()
+    held = _find_held(workspace, states, pool)
+    entries = _make_entries(workspace, states, pool, operator)
+    appended = workspace.ledger.append(*entries)
+    if form == "json":
+        answer: ClearedBreakerAnswer = {
+            "pool": held.pool,
+            "since": held.since,
+            "nodes": list(held.nodes),
+            "cordoned": list(held.cordoned),
+            "clear": held.clear_command,
+            "reason": operator.reason,
+            "who": operator.who,
+            "at": operator.at,
+            "new": any(appended),
+        }
+        typer.echo(format_answer(answer, ensure_ascii=False))
+        return
+    count = format_count(len(held.nodes), "node")
+    typer.echo(f"the breaker of pool {pool} is cleared: the next rounds answer {count}, as far as the limits allow")
+
+
+def _find_held(workspace: Workspace, states: list[NodeState], pool: str) -> OpenBreaker:
+    """Return what the breaker of a pool holds. Raises AssayError for an unknown pool, and if it holds nothing."""
+    from assay.decide.moves.held_answers import list_open_breakers
+
+    held = {one.pool: one for one in list_open_breakers(states)}
+    if pool in held:
+        return held[pool]
+    require_known(
+        [pool], {*(state.pool for state in states), *(one.pool for one in workspace.fleet.nodes.values())}, "pool"
+    )
+    raise AssayError(f"the breaker of pool {pool} holds nothing back", fix="`assay breaker` lists what is held back")
+
+
+def _make_entries(
+    workspace: Workspace, states: list[NodeState], pool: str, operator: OperatorIdentity
+) -> list[LedgerEntry]:
+    """Return an entry for each node whose faults count for a wave. The same order, given twice, has the same ids."""
+    from assay.decide.moves.held_answers import find_nodes_to_clear
+
+    since = format_time(parse_time(operator.at) - hours(workspace.fleet.policy.breaker.longest_hours))
+    content = BreakerClearedEntry(pool, operator.who, operator.reason)
+    return [
+        content.make_entry(derive_id(content.kind, state.node, *_identify_situation(state)), operator.at, state.node)
+        for state in find_nodes_to_clear(states, pool, since)
+    ]
+
+
+def _identify_situation(state: NodeState) -> list[str]:
+    return [state.stay_id, state.deadline_held_at, *(f"{fault.id} {fault.no_wave}" for fault in state.faults)]

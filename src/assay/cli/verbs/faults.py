@@ -1,0 +1,139 @@
+"""`assay faults FILE`: the faults in a kernel log or in a BMC's event log."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.options import OptionalFleetDir, OutputFormat
+from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.decide.faults.log_file_faults import LogFaultCollector
+    from assay.model.specs.fault_catalog import FaultCatalog
+    from assay.observe.logs.log_reader import LogReader
+
+SHOWN_LENGTH = 200
+FETCH_AGAIN = "fetch the file again: what is missing may name a fault"
+faults_app = typer.Typer(add_completion=False)
+
+
+@faults_app.command()
+def faults(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="The log, plain or packed. - is standard input.", show_default=False),
+    ],
+    fleet: OptionalFleetDir = None,
+    format: OutputFormat = "text",  # noqa: A002 — the option is called --format
+) -> None:
+    """Find the faults in a kernel log or in a BMC's event log, by the fault catalogue.
+
+    Kernel logs: dmesg, journalctl, syslog, and whatever wraps their lines (JSON, containers, several hosts).
+    Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
+
+    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read to its
+    end, or a line in it names a fault that cannot be counted, or is of another log.
+    """
+    document = classify_log(file, load_surrounding_catalog(fleet))
+    where = "standard input" if file == "-" else file
+    if not document["lines"] and document["broken"]:
+        raise AssayError(f"cannot be read: {document['broken']}", where=where, fix=FETCH_AGAIN)
+    if not document["lines"]:
+        raise AssayError("is empty: there is nothing to judge", where=where, fix="look whether what wrote it failed")
+    if format == "json":
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(format_faults_text(document)))
+    if any(fault["action"] != "none" for fault in document["faults"]):
+        raise typer.Exit(1)
+    if document["uncounted"]:
+        raise AssayError(
+            f"holds a line that I cannot count: {document['uncounted']!r}",
+            where=where,
+            fix="read that line: it is cut off, another program than the kernel wrote it, or it is of another log: "
+            "then give that log as a file of its own",
+        )
+    if document["broken"]:
+        raise AssayError(f"was read in part only: {document['broken']}", where=where, fix=FETCH_AGAIN)
+
+
+def format_faults_text(document: dict[str, Any]) -> list[str]:
+    """Return the lines for the answer of `classify_log`."""
+    lines, many = [], len({fault["host"] for fault in document["faults"]}) > 1
+    for fault in document["faults"]:
+        times = "once" if fault["count"] == 1 else f"{fault['count']} times"
+        start = f", {fault['first']}" if fault["first"] else ""
+        end = f" to {fault['last']}" if fault["last"] != fault["first"] else ""
+        repeats = f" ({fault['lines']:,} lines)" if fault["lines"] != fault["count"] else ""
+        action = "no action" if fault["action"] == "none" else f"action {fault['action']}"
+        place = f"{fault['host'] or 'a host without a name'}, {fault['subject']}" if many else fault["subject"]
+        lines.append(f"{fault['fault']} on {place}: {action} ({fault['class']}, {fault['severity']})")
+        lines.append(f"  {times}{start}{end}{repeats}")
+        lines.append(f"  {fault['because']}")
+        if fault["investigate"]:
+            lines.append(f"  look at: {fault['investigate']}")
+    acting = sum(fault["action"] != "none" for fault in document["faults"])
+    unread = f", {document['unread']:,} of them unreadable" if document["unread"] else ""
+    none = "a line that cannot be counted" if document["uncounted"] else "no fault"
+    total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else none
+    lines.append(f"lines: {document['lines']:,}{unread}; {total}{' so far' if document['broken'] else ''}")
+    return [*lines, f"read in part only: {document['broken']}"] if document["broken"] else lines
+
+
+def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
+    """Return `faults`, the number of `lines`, how many were `unread`, and the first that could not be counted.
+
+    `file` "-" is standard input. `broken` says why the file could not be read to its end, "" if it could.
+
+    Raises AssayError if the file cannot be read.
+    """
+    from assay.decide.faults.log_file_faults import LogFaultCollector
+    from assay.observe.logs.log_file import open_log
+    from assay.observe.logs.log_reader import LogReader
+
+    with open_log(file) as (source, written):
+        log = LogReader(source.read, catalog.kernel_log_matcher, written, "standard input" if file == "-" else file)
+        collector = LogFaultCollector(catalog)
+        try:
+            collect_log_faults(log, collector, catalog)
+        except AssayError as error:
+            if source.broken:
+                raise AssayError(f"{error.what}; {source.broken}", where=error.where, fix=FETCH_AGAIN) from None
+            raise
+    tally = log.tally
+    return {
+        "faults": collector.faults(),
+        "lines": tally.lines,
+        "unread": tally.unreadable,
+        "uncounted": tally.uncounted[:SHOWN_LENGTH],
+        "broken": source.broken,
+    }
+
+
+def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
+    """Add every fault in the messages of a log to the collector. What cannot be counted is noted in the log's tally."""
+    from assay.model.faults.bmc_event_faults import find_event_fault
+    from assay.model.faults.sightings import find_nvlink_code
+    from assay.model.faults.split_messages import SplitMessages
+
+    matcher, split = catalog.kernel_log_matcher, defaultdict[str, SplitMessages](SplitMessages)
+    for read in log.messages():
+        if log.is_bmc_log and (found := find_event_fault(catalog, read.message_id, read.text, read.severity)):
+            collector.add(found[0], found[1] or read.part, read)
+            continue
+        if read.is_cut:
+            log.tally.note_uncounted(read.text)
+            continue
+        message = split[read.host].complete(read)
+        mentions = matcher.find_faults(message.text)
+        if log.is_uncounted(message, mentions):
+            log.tally.note_uncounted(message.text)
+            continue
+        for mention in mentions:
+            code = find_nvlink_code(catalog, mention, message.text)
+            collector.add(mention.name, mention.part or mention.pci, message, code)

@@ -1,0 +1,94 @@
+"""`assay gate`: tests whether a run meets the fleet's gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import require_known
+from assay.cli.options import FleetDir, RunName
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.model.fleet import Fleet
+    from assay.model.specs.check_catalog_and_gates import Gates
+    from assay.validate.results.run_gates import GateAnswer, GateReport
+
+gate_app = typer.Typer(add_completion=False)
+
+Names = Annotated[list[str] | None, typer.Option("--gates", help="Only the gates of this name.", metavar="NAME")]
+GateFormat = Annotated[
+    Literal["text", "json", "github"],
+    typer.Option(
+        "--format",
+        help="text for people, json for machines, github for annotations of a pull request.",
+        show_default=False,
+    ),
+]
+
+
+@gate_app.command()
+def gate(run: RunName = "last", gates: Names = None, fleet: FleetDir = Path(), form: GateFormat = "text") -> None:
+    """Test a run against the fleet's gates (specs/gates). Show by how much each bound is missed, and where.
+
+    Exit codes: 0 every bound holds; 1 a bound is missed; 2 the run or the gates cannot be read.
+    """
+    from assay.ledger.runs.run_lookup import find_run, list_runs
+    from assay.validate.results.run_gates import check_gates
+
+    workspace = Workspace(fleet.resolve())
+    selected = _select_gates(workspace.fleet, gates or [])
+    reports = workspace.reports_dir
+    report = check_gates(workspace.fleet, selected, find_run(reports, run), list_runs(reports), workspace.clock.now())
+    typer.echo(GATE_FORMATTERS[form](report))
+    raise typer.Exit(0 if report.holds else 1)
+
+
+def _select_gates(fleet: Fleet, names: Sequence[str]) -> list[Gates]:
+    if not fleet.gates:
+        fix = "write specs/gates/default.yaml; the fleet that `assay init` creates has an example"
+        raise AssayError("the fleet has no gates", fix=fix)
+    require_known(names, fleet.gates, "gate")
+    return [gates for name, gates in fleet.gates.items() if not names or name in names]
+
+
+def _format_text(report: GateReport) -> str:
+    lines = [f"{'holds ' if bound.holds else 'MISSED'} {bound.says}  {bound.source}" for bound in report.bounds]
+    return "\n".join([*lines, _format_summary(report)])
+
+
+def _format_json(report: GateReport) -> str:
+    bounds = list(report.bounds)
+    answer: GateAnswer = {"run": report.run, "before": report.before, "holds": report.holds, "bounds": bounds}
+    return format_answer(answer, default=asdict)
+
+
+def _format_github(report: GateReport) -> str:
+    from assay.tell.report.github_annotations import format_annotation
+
+    annotations = []
+    for bound in report.bounds:
+        if not bound.holds:
+            file, _, line = bound.source.rpartition(":")
+            title = f"gate {bound.gates}: {bound.pool or bound.what.replace('_', ' ')}"
+            annotations.append(format_annotation("error", {"file": file, "line": line, "title": title}, bound.says))
+    return "\n".join([*annotations, _format_summary(report)])
+
+
+def _format_summary(report: GateReport) -> str:
+    missed = sum(not bound.holds for bound in report.bounds)
+    text = f"{missed} of {len(report.bounds)} bounds missed" if missed else f"all {len(report.bounds)} bounds hold"
+    return f"run {report.run}: {text}"
+
+
+GATE_FORMATTERS: dict[str, Callable[[GateReport], str]] = {
+    "text": _format_text,
+    "json": _format_json,
+    "github": _format_github,
+}

@@ -1,0 +1,175 @@
+"""`assay history`: everything recorded about a node, about a part by its serial number, or the results of all runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.completion import complete_checks, complete_nodes
+from assay.cli.context_line import format_answer
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.recorded_node_states import find_node_state
+from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
+from assay.model.errors import AssayError
+from assay.model.text.printable_text import escape_line
+from assay.model.timestamps import format_second
+
+if TYPE_CHECKING:
+    from assay.cli.answers.history_answers import HistoryEntry, NodeHistoryAnswer
+    from assay.decide.state.node_state import NodeState
+    from assay.ledger.copies.archive_comparison import ArchivedHistory
+    from assay.model.ledger_entry import LedgerEntry
+
+history_app = typer.Typer(add_completion=False)
+
+MOVE_KINDS = frozenset(
+    (
+        "node.enrolled",
+        "node.renamed",
+        "node.left",
+        "transition",
+        "hold",
+        "release",
+        "certified",
+        "move",
+        "zap.asked",
+        "part.replaced",
+        "breaker.cleared",
+        "rollout.proven",
+    )
+)
+_RESULTS = "Results of all runs"
+
+Node = Annotated[
+    str,
+    typer.Argument(
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        help="The node. With --outcomes it is optional: all pools then.",
+        show_default=False,
+    ),
+]
+Moves = Annotated[bool, typer.Option("--moves", help="Show only transitions and people's orders.")]
+Serial = Annotated[
+    str,
+    typer.Option("--serial", metavar="S", help="Instead of a node: show where the part with this serial number was."),
+]
+Outcomes = Annotated[
+    bool,
+    typer.Option(
+        "--outcomes",
+        help="Show when each check failed and recovered, and which checks are flaky.",
+        rich_help_panel=_RESULTS,
+    ),
+]
+Measurements = Annotated[
+    bool,
+    typer.Option(
+        "--measurements", help="Show the newest measurements, each with its usual value.", rich_help_panel=_RESULTS
+    ),
+]
+Days = Annotated[
+    int,
+    typer.Option("--days", metavar="N", min=0, help="Show the last N days and today.", rich_help_panel=_RESULTS),
+]
+Check = Annotated[
+    str,
+    typer.Option(
+        "--check",
+        metavar="GLOB",
+        autocompletion=complete_checks,
+        help="Only these checks, such as '*ecc*'.",
+        rich_help_panel=_RESULTS,
+    ),
+]
+
+
+@history_app.command()
+def history(
+    node: Node = "",
+    moves: Moves = False,
+    serial: Serial = "",
+    outcomes: Outcomes = False,
+    measurements: Measurements = False,
+    days: Days = 90,
+    check: Check = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show everything recorded about a node, oldest first: evidence, faults, decisions, effects and orders.
+
+    If the ledger cannot be read, show what the inventory says of the node; `--outcomes` and `--measurements` read the
+    stored runs and need no ledger.
+
+    Exit codes: 0 shown; 2 the node or the part is unknown, or the ledger cannot be read.
+    """
+    workspace = Workspace(fleet.resolve())
+    if outcomes or measurements:
+        from assay.cli.verbs import outcome_history
+
+        if measurements:
+            outcome_history.show_node_measurements(workspace, node, days, check, form)
+        elif node:
+            outcome_history.show_node_outcomes(workspace, node, days, check, form)
+        else:
+            outcome_history.show_pool_rates(workspace, days, check, form)
+    elif serial:
+        from assay.cli.verbs.part_history import show_part_history
+
+        show_part_history(workspace, serial, form)
+    elif node:
+        try:
+            _show_node(workspace, node, moves, form)
+        except LedgerError as error:
+            from assay.cli.without_ledger import show_nodes_without_ledger
+
+            show_nodes_without_ledger(workspace, error, form, node)
+    else:
+        raise AssayError("no node is given", fix="give one; for the whole fleet: assay history --outcomes")
+
+
+def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
+    from assay.ledger.copies.archive_comparison import find_archived_history
+
+    state = find_node_state(workspace, node)
+    entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
+    archived = find_archived_history(workspace.ledger_location, node)
+    if form == "json":
+        typer.echo(format_answer(_history_as_json(state, entries, archived), indent=1, ensure_ascii=False))
+        return
+    for one in archived:
+        stand = "entry stands" if one.entries == 1 else "entries stand"
+        typer.echo(f"{one.entries:,} older {stand} in the archive {one.file}, until {format_second(one.until)}")
+    for entry, text in entries:
+        colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
+        at = typer.style(format_second(entry.at), dim=True)
+        typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {text}")
+    typer.echo(f"\n{node} is in {state.state}: {escape_line(state.reason)}")
+
+
+def _describe_entries(entries: list[LedgerEntry], *, moves: bool) -> list[tuple[LedgerEntry, str]]:
+    """Return each entry with its text; with `moves`, only transitions and people's orders."""
+    from assay.decide.state.entry_messages import EntryFormatter
+
+    formatter = EntryFormatter()
+    described = [(entry, formatter.format(entry)) for entry in entries]
+    return [(entry, text) for entry, text in described if not moves or entry.kind in MOVE_KINDS]
+
+
+def _history_as_json(
+    state: NodeState, entries: list[tuple[LedgerEntry, str]], archived: list[ArchivedHistory]
+) -> NodeHistoryAnswer:
+    lines: list[HistoryEntry] = [
+        {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "text": text, "body": entry.body}
+        for entry, text in entries
+    ]
+    return {
+        "node": state.node,
+        "pool": state.pool,
+        "state": state.state,
+        "entries": lines,
+        "archived": [{"file": one.file, "entries": one.entries, "until": one.until} for one in archived],
+    }

@@ -1,0 +1,182 @@
+"""`assay ledger`: verifies the ledger, seals it in places outside of it, copies and upgrades it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who, find_operator_name
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.verbs.ledger_copies import archive, backup, open_ledger_workspace, restore, split
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.ledger.copies.anchor import Anchor
+    from assay.ledger.copies.seal_comparison import AnchorReport
+
+ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+ANCHOR_FORMS = "file:PATH, git-note[:REF] or rfc3161:URL[#ROOTS.pem]"
+Anchors = Annotated[
+    list[str],
+    typer.Option(
+        "--anchor",
+        metavar="ANCHOR",
+        help=f"An anchor: {ANCHOR_FORMS}. May be repeated. Default: those of ledger-seal schedules, and those in use.",
+        show_default=False,
+    ),
+]
+
+
+@ledger_app.callback()
+def _ledger() -> None:
+    """Verify the ledger, seal it outside, and copy it."""
+
+
+ledger_app.command()(backup)
+ledger_app.command()(restore)
+ledger_app.command()(archive)
+ledger_app.command()(split)
+
+
+@ledger_app.command()
+def verify(
+    seal: Annotated[
+        str,
+        typer.Option(
+            "--seal",
+            metavar="SEAL",
+            help="Also compare with a seal that an earlier `verify` printed and that is kept elsewhere.",
+        ),
+    ] = "",
+    anchor: Anchors = [],  # noqa: B006 — typer copies it
+    archived: Annotated[
+        list[Path],
+        typer.Option(
+            "--archive",
+            metavar="FILE",
+            help="An archive of this ledger that is not where it was written. May be repeated.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Verify the hash of every entry, run and outcome, and its link to the one before. Print the seal of the ledger.
+
+    Then compare it with its archives, and with every seal that its anchors keep. Say up to where each proves it, and
+    how much came after that. An archive that is not here proves nothing, and is named.
+
+    Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted, or an anchor is lost; 2 the
+    ledger cannot be read.
+    """
+    from assay.cli.verbs.ledger_verification import LedgerVerification
+    from assay.ledger.copies.archive_comparison import check_archives
+    from assay.ledger.copies.seal import make_seal, parse_seal
+    from assay.ledger.copies.seal_comparison import check_anchor, find_contradictions
+
+    workspace = open_ledger_workspace(fleet)
+    given = parse_seal(seal) if seal else None
+    ledger, (anchors, lost) = workspace.ledger_for_reading, _find_anchors(workspace, anchor)
+    told = LedgerVerification(
+        chain_problems=tuple(ledger.verify()),
+        given_seal=given,
+        seal_problems=tuple(find_contradictions(ledger, given)) if given else (),
+        anchors=(*(check_anchor(ledger, one) for one in anchors), *lost),
+        ends=make_seal(ledger.chain_ends()),
+        archives=tuple(check_archives(workspace.ledger_location, archived)),
+    )
+    typer.echo(format_answer(told.to_json()) if form == "json" else told.to_text())
+    raise typer.Exit(1 if told.problems else 0)
+
+
+@ledger_app.command()
+def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:  # noqa: B006
+    """Verify the ledger and keep its seal in anchors: places that whoever alters the ledger cannot alter as well.
+
+    The seal covers every entry, run and outcome of now. A file or a git note belongs on another machine, so push the
+    note. A time-stamp authority (RFC 3161) signs the seal with the time; its stamps are in `.assay/seals.jsonl`.
+
+    Exit codes: 0 sealed in every anchor; 1 the ledger is broken, or not the one that an anchor knows; 2 an anchor
+    could not be written.
+    """
+    from assay.cli.verbs.ledger_verification import format_sealing, format_sealing_json
+    from assay.ledger.copies.seal import make_seal
+    from assay.ledger.copies.sealing import seal_ledger
+
+    workspace = open_ledger_workspace(fleet)
+    workspace.home.require_fleet("anchors are for the seals of a real ledger")
+    anchors, lost = _find_anchors(workspace, anchor)
+    if lost:
+        raise AssayError(lost[0].unreadable)
+    if not anchors:
+        raise AssayError("no anchor is given", fix=f"give --anchor: {ANCHOR_FORMS}")
+    ledger, at = workspace.ledger_for_reading, workspace.clock.now().isoformat()
+    problems = ledger.verify()
+    sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who))
+    ends = make_seal(ledger.chain_ends())
+    typer.echo(
+        format_answer(format_sealing_json(problems, sealed, ends))
+        if form == "json"
+        else format_sealing(problems, sealed, ends)
+    )
+    is_broken = bool(problems) or any(one.is_contradicted for one in sealed)
+    raise typer.Exit(1 if is_broken else 2 if any(one.refusal for one in sealed) else 0)
+
+
+@ledger_app.command()
+def upgrade(fleet: FleetDir = Path()) -> None:
+    """Upgrade a ledger that an older assay wrote, so that this one can read all of it. Nothing of it is lost.
+
+    It takes a moment, and every command that writes into the ledger does it too. The older assay then refuses the
+    ledger: keep a copy if you want to go back.
+
+    Exit codes: 0 the ledger has this version; 2 it cannot be upgraded.
+    """
+    from assay.ledger.errors import SCHEMA_VERSION
+
+    workspace = open_ledger_workspace(fleet)
+    workspace.ledger.close()
+    typer.echo(f"the ledger has schema version {SCHEMA_VERSION}: {workspace.ledger_location}")
+
+
+def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
+    """Return the given anchors, else those of schedules and those in use; and reports of the unknown ones."""
+    from assay.ledger.copies.anchor import AnchoredFleet
+    from assay.ledger.copies.anchor_names import parse_anchor
+    from assay.ledger.copies.seal_comparison import AnchorReport
+
+    names, lost = list(given), list[AnchorReport]()
+    for source in () if given or workspace.home.is_lab else (_list_scheduled_anchors, _list_used_anchors):
+        try:
+            names += source(workspace)
+        except AssayError as error:
+            why = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
+            lost.append(AnchorReport("unknown", unreadable=why))
+    fleet = AnchoredFleet(workspace.root, workspace.ledger_location, workspace.seal_register)
+    anchors: list[Anchor] = []
+    for name in dict.fromkeys(names):
+        try:
+            anchors.append(parse_anchor(name, fleet))
+        except AssayError as error:
+            if name in given:
+                raise
+            lost.append(AnchorReport(name, unreadable=str(error)))
+    return anchors, lost
+
+
+def _list_used_anchors(workspace: Workspace) -> list[str]:
+    from assay.ledger.copies.sealing import list_registered_anchors
+
+    return list_registered_anchors(workspace.seal_register)
+
+
+def _list_scheduled_anchors(workspace: Workspace) -> list[str]:
+    if not (workspace.root / "specs").exists():
+        return []
+    documents = workspace.fleet.schedules.values()
+    return [name for document in documents for one in document.schedules.values() for name in one.anchors]

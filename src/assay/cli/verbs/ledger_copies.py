@@ -1,0 +1,216 @@
+"""`assay ledger backup`, `restore`, `archive`: the whole ledger or old entries in a file, and a ledger from a file."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who, find_operator_name
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.declare.home import Home
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_minute, parse_time
+
+if TYPE_CHECKING:
+    from assay.cli.answers.ledger_answers import BrokenLedgerAnswer, LedgerArchiveAnswer, LedgerCopyAnswer
+    from assay.ledger.copies.backup import CopiedLedger
+    from assay.ledger.copies.entry_archive import ArchivePlan
+    from assay.ledger.errors import BrokenLedgerError
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file.", show_default=False)],
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Copy the whole ledger, as it is now, into a new file. Others may write into the ledger meanwhile.
+
+    The copy is verified by every hash before it gets its name. It is an SQLite file, also of a ledger on PostgreSQL:
+    `ASSAY_LEDGER=FILE` reads it as it is, and `assay ledger restore` makes a ledger from it, on either database.
+
+    Exit codes: 0 copied and verified; 1 the ledger was changed by somebody, and no copy was made; 2 it cannot be read,
+    or FILE cannot be written or exists already.
+    """
+    from assay.ledger.copies.backup import back_up
+    from assay.ledger.errors import BrokenLedgerError
+
+    workspace = open_ledger_workspace(fleet)
+    try:
+        copied = back_up(workspace.ledger_location, file)
+    except BrokenLedgerError as error:
+        raise _end_broken(error, "no copy was made", form) from None
+    _print_copy(copied, f"{file} is a copy of the ledger", str(file), form)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `assay ledger backup`.", show_default=False)],
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Make the ledger from a file of `assay ledger backup`. It replaces no ledger that holds entries.
+
+    ASSAY_LEDGER names where the ledger shall be: a path, or `postgresql://…` to move it to a server. A backup of an
+    older assay is upgraded. The ledger appears as a whole, when all its hashes are verified, or not at all. Orders that
+    are open in it wait for a person: nobody knows what was done since the backup.
+
+    Exit codes: 0 restored and verified; 1 somebody changed the backup; 2 it cannot be read, or the ledger cannot be
+    written or holds entries already.
+    """
+    from assay.act.effects.trust_gate import hold_restored_orders
+    from assay.ledger.copies.backup import restore as restore_ledger
+    from assay.ledger.errors import BrokenLedgerError
+
+    workspace = Workspace(fleet.resolve())
+    try:
+        copied = restore_ledger(file, workspace.ledger_location, workspace.home.context)
+    except BrokenLedgerError as error:
+        raise _end_broken(error, "nothing was restored", form) from None
+    hold_restored_orders(workspace.ledger, file, workspace.clock.now())
+    _print_copy(copied, f"the ledger is restored from {file}", str(file), form)
+
+
+def archive(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new archive, such as 2025.gz.", show_default=False)],
+    before: Annotated[str, typer.Option("--before", metavar="DATE", help="Entries before this day (UTC).")] = "",
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", metavar="DAYS", min=1, help="Entries older than so many days.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Move them. Without it, only show what would be moved.")] = False,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Move old entries on which nothing rests any more into a compressed file.
+
+    These are slots of schedules (the newest of each stays), observations that failed, verifications that were missed.
+    What states, tickets, rollouts and parts follow from stays in the ledger. Number, time, kind, node and hash of each
+    moved entry stay too, and the ledger keeps the hash of the file, so `assay ledger verify` checks both.
+
+    Exit codes: 0 moved, or shown; 1 the ledger was changed by somebody, and nothing was moved; 2 it cannot be read or
+    written, or FILE exists already.
+    """
+    from assay.ledger.copies.entry_archive import archive_entries, plan_archive
+    from assay.ledger.errors import BrokenLedgerError
+
+    workspace = open_ledger_workspace(fleet)
+    now = workspace.clock.now()
+    until = _parse_cut(before, older_than, now)
+    try:
+        if yes:
+            moved = archive_entries(workspace.ledger_location, file.absolute(), until, find_operator_name(who), now)
+        else:
+            moved = plan_archive(workspace.ledger_location, until)
+    except BrokenLedgerError as error:
+        raise _end_broken(error, "nothing was moved", form) from None
+    _print_archive(moved, file, until, form, moved_now=yes)
+
+
+def split(
+    real_from: Annotated[
+        int | None,
+        typer.Option(
+            "--real-from",
+            metavar="NUMBER",
+            min=1,
+            help="The first entry that the real machines made: `assay history` numbers them. Default: none did.",
+        ),
+    ] = None,
+    fleet: FleetDir = Path(),
+) -> None:
+    """Split a home in which a lab of an earlier version wrote among the fleet's own.
+
+    All of it is put aside in a folder of its own, and deleted by nobody. The fleet begins a new ledger, with the
+    entries from --real-from on.
+
+    Exit codes: 0 split; 2 there is nothing to split.
+    """
+    from assay.ledger.copies.mixed_home import split_home
+
+    home = Home(fleet.resolve(), "fleet")
+    aside = home.root / f".assay-mixed-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    count = split_home(home.folder, aside, real_from)
+    typer.echo(f"put aside as a whole: {aside.name}; the fleet's new ledger has {count:,} of its entries")
+
+
+def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime:
+    if bool(before) == (older_than is not None):
+        raise AssayError("no day is given, or two are", fix="give one: --before 2026-01-01, or --older-than 365")
+    if older_than is not None:
+        return now - timedelta(days=older_than)
+    try:
+        until = parse_time(before)
+    except ValueError:
+        raise AssayError(f"{before!r} is no date", where="--before", fix="write it as 2026-01-01") from None
+    if until > now:
+        raise AssayError(f"{before} is in the future", where="--before", fix="name a day in the past")
+    return until
+
+
+def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *, moved_now: bool) -> None:
+    if form == "json":
+        plain: LedgerArchiveAnswer = {
+            "moved": moved_now and bool(moved.entries),
+            "file": str(file),
+            "before": until.isoformat(),
+            "entries": moved.entries,
+            "kinds": moved.kinds,
+            "bytes": moved.size,
+            "until": moved.until,
+        }
+        typer.echo(format_answer(plain, ensure_ascii=False))
+        return
+    if not moved.entries:
+        typer.echo(f"no entry before {format_minute(until.isoformat())} can be moved; no archive was made")
+        return
+    for kind, count in sorted(moved.kinds.items()):
+        typer.echo(f"  {count:>9,} {kind}")
+    told = f"{moved.entries:,} entries until {format_minute(moved.until)}, {moved.size / 1e3:,.0f} kB"
+    if moved_now:
+        typer.echo(f"{told}, moved to {file}; keep this file: the ledger does not have them any more")
+    else:
+        typer.echo(f"{told}, would move to {file}; nothing is moved without --yes")
+
+
+def open_ledger_workspace(fleet: Path) -> Workspace:
+    """Return the workspace of a fleet that has a ledger. Raises AssayError if there is none."""
+    workspace = Workspace(fleet.resolve())
+    if not workspace.has_ledger:
+        where = str(workspace.ledger_location)
+        raise AssayError("there is no ledger yet", where=where, fix="run: assay reconcile --once")
+    return workspace
+
+
+def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
+    from assay.cli.verbs.ledger_verification import count_lines
+    from assay.ledger.copies.seal import make_seal
+
+    seal = make_seal(copied.ends)
+    entries, runs = copied.ends["entry"][0], copied.ends["run"][0]
+    if form == "json":
+        plain: LedgerCopyAnswer = {
+            "file": file,
+            "entries": entries,
+            "runs": runs,
+            "seal": str(seal),
+            "schema": copied.version,
+        }
+        typer.echo(format_answer(plain, ensure_ascii=False))
+        return
+    typer.echo(f"{what}: {count_lines(seal)}; every hash is verified")
+    typer.echo(f"  its seal is {seal}")
+
+
+def _end_broken(error: BrokenLedgerError, what: str, form: str) -> typer.Exit:
+    from assay.cli.verbs.ledger_verification import format_broken
+
+    if form == "json":
+        answer: BrokenLedgerAnswer = {"problems": [*error.problems]}
+        typer.echo(format_answer(answer, ensure_ascii=False))
+    else:
+        typer.echo(format_broken(what, error.problems))
+    return typer.Exit(1)

@@ -1,0 +1,237 @@
+"""`assay observe`: collects evidence now and reports what did not answer. `--from` reads other tools' files instead."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.completion import complete_nodes
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import require_known, select_nodes
+from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, nodes_argument
+from assay.cli.progress import show_progress
+from assay.cli.verbs.collected_evidence import (
+    CollectionReport,
+    describe_collection,
+    exit_code_of,
+    find_unanswered,
+    print_collection_summary,
+    print_readings,
+    print_recording,
+)
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+from assay.model.specs.load_parts import LOAD_PARTS
+
+if TYPE_CHECKING:
+    from assay.cli.answers.evidence_answers import ObserveAnswer, RecordingAnswer
+    from assay.model.evidence import EvidenceDocument
+
+observe_app = typer.Typer(add_completion=False)
+
+Names = Annotated[
+    list[str] | None,
+    nodes_argument("The nodes. Default: all."),
+]
+Here = Annotated[
+    bool, typer.Option("--here", help="Read this machine instead, and print all readings.", rich_help_panel=WHICH)
+]
+Active = Annotated[
+    str,
+    typer.Option(
+        "--active",
+        metavar="PARTS",
+        help=f"Also run these load tests, separated by commas: {', '.join(LOAD_PARTS)}.",
+    ),
+]
+Deadline = Annotated[
+    float,
+    typer.Option(
+        "--deadline", metavar="S", min=0.1, help="Seconds for each channel; a large BMC that answers gets longer."
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Write DIR/NODE.json instead of storing the evidence.")
+]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--from", metavar="FILE...", help="Read these files of other tools.", rich_help_panel=FROM_FILES),
+]
+RecordedNode = Annotated[
+    str,
+    typer.Option(
+        "--node",
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        help="The node that the files describe.",
+        rich_help_panel=FROM_FILES,
+    ),
+]
+At = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="When they were recorded. Default: when the files were written.",
+        rich_help_panel=FROM_FILES,
+    ),
+]
+
+
+@observe_app.command()
+def observe(
+    nodes: Names = None,
+    pool: Pool = "",
+    here: Here = False,
+    active: Active = "",
+    deadline: Deadline = 10.0,
+    out: Out = None,
+    files: Files = None,
+    node: RecordedNode = "",
+    at: At = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Collect evidence from nodes and their BMCs, all at once.
+
+    Exit codes: 0 every channel answered; 1 some did not; 2 nothing could be collected.
+    """
+    workspace, parts = Workspace(fleet.resolve()), _parse_active_parts(active)
+    if files or node or at:
+        if not files or here or pool or active:
+            fix = "assay observe --from FILE --node NODE"
+            raise AssayError("only --node, --at and --out go with --from", fix=fix)
+        evidence, foreign = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
+        digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
+        report = describe_collection(workspace.fleet, evidence, digest)
+        recorded: RecordingAnswer = {**report.json_data, "foreign_hosts": foreign}
+        _print_answer(form, recorded, lambda: print_recording(evidence, foreign))
+        raise typer.Exit(exit_code_of([report]))
+    if here:
+        if nodes or pool:
+            raise AssayError("--here reads this machine only", fix="leave out the nodes and --pool")
+        local = _observe_here(parts, deadline, out)
+        _print_answer(form, local.as_json(), lambda: print_readings(local))
+        raise typer.Exit(1 if find_unanswered(local) else 0)
+    workspace.announce()
+    start = time.monotonic()
+    selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
+    reports = _observe_nodes(workspace, selected, parts, deadline, out)
+    took_s = round(time.monotonic() - start, 1)
+    document: ObserveAnswer = {"nodes": [report.json_data for report in reports], "took_s": took_s}
+    _print_answer(form, document, lambda: print_collection_summary(reports, took_s))
+    raise typer.Exit(exit_code_of(reports))
+
+
+def _parse_active_parts(active: str) -> list[str]:
+    parts = [part.strip() for part in active.split(",") if part.strip()]
+    require_known(parts, LOAD_PARTS, "active part")
+    return parts
+
+
+def _observe_nodes(
+    workspace: Workspace, names: list[str], parts: list[str], deadline: float, out: Path | None
+) -> list[CollectionReport]:
+    """Collect, store each document as it arrives, and return the reports in the order of `names`."""
+    from assay.act.orders.trust_orders import refuse_watched
+    from assay.model.decision import LOAD
+    from assay.observe.evidence_collector import stream_evidence
+    from assay.observe.evidence_store import EvidenceStore
+
+    for name in names if parts else ():
+        refuse_watched(workspace.fleet, name, LOAD)
+    active = dict.fromkeys(names, parts) if parts else {}
+    store = EvidenceStore(workspace.evidence_dir)
+    reports: dict[str, CollectionReport] = {}
+    documents = stream_evidence(
+        workspace.fleet, names, clock=workspace.clock, active=active, deadline_s=deadline, store=store
+    )
+    with show_progress("observed") as show, closing(documents):
+        for evidence in documents:
+            digest = store.store_latest(evidence) if out is None else _write(evidence, out)
+            reports[evidence.node] = describe_collection(workspace.fleet, evidence, digest)
+            show({"observed": (len(reports), len(names))})
+    return [reports[name] for name in names]
+
+
+def _observe_here(parts: list[str], deadline: float, out: Path | None) -> EvidenceDocument:
+    import socket
+
+    from assay.model.clock import SystemClock
+    from assay.model.evidence import EvidenceDocument
+    from assay.node.load_tools.registry import find_long_parts_s
+    from assay.observe.evidence_collector import ACTIVE_DEADLINE_S
+    from assay.observe.transports.transport_choice import run_local_probe
+
+    now = SystemClock().now()
+    arguments = ["--active", ",".join(parts), "--at", now.isoformat()] if parts else []
+    channels = run_local_probe(arguments, deadline + (ACTIVE_DEADLINE_S + find_long_parts_s(parts) if parts else 0))
+    evidence = EvidenceDocument(socket.gethostname(), now, channels)
+    if out is not None:
+        _write(evidence, out)
+    return evidence
+
+
+def read_recording(workspace: Workspace, files: list[Path], node: str, at: str) -> tuple[EvidenceDocument, list[str]]:
+    """Return the evidence of a node in these files, as of `at`, or of the time when they were written.
+
+    Also return the hosts with other names that the files name. Raises AssayError for an unknown node, a bad time, a
+    file that cannot be read, or one of another node.
+    """
+    from assay.observe.recordings.recorded_hosts import find_foreign_hosts
+    from assay.observe.recordings.recording_reader import read_recordings
+
+    if not node:
+        raise AssayError("the files do not name their node", fix="name it: --node NODE")
+    require_known([node], workspace.fleet.nodes, "node")
+    matcher = workspace.fleet.fault_catalog.kernel_log_matcher
+    evidence = read_recordings(files, node, _parse_recording_time(at), matcher)
+    return evidence, find_foreign_hosts(evidence, workspace.fleet.nodes)
+
+
+def store_recording(workspace: Workspace, evidence: EvidenceDocument) -> str:
+    """Store recorded evidence and return its digest. It becomes the node's latest evidence only if it is the newest.
+
+    Otherwise stderr says so, because checks then judge the newer evidence.
+    """
+    from assay.observe.evidence_store import EvidenceStore
+
+    store = EvidenceStore(workspace.evidence_dir)
+    last = store.latest(evidence.node)
+    if last is None or last.at <= evidence.at:
+        return store.store_latest(evidence)
+    newer = f"evidence of {evidence.node} of {last.at:%Y-%m-%d %H:%M:%S} UTC is newer"
+    print(f"stored as history: {newer}; --at TIME sets the time of the recording", file=sys.stderr)  # noqa: T201
+    return store.store_document(evidence)
+
+
+def _parse_recording_time(at: str) -> datetime | None:
+    if not at:
+        return None
+    try:
+        time_ = datetime.fromisoformat(at)
+    except ValueError:
+        raise AssayError(f"{at!r} is not a time", fix="use the form 2026-11-21T08:00:00Z") from None
+    return time_.replace(tzinfo=UTC) if time_.tzinfo is None else time_.astimezone(UTC)
+
+
+def _write(evidence: EvidenceDocument, folder: Path) -> str:
+    from assay.model.evidence import encode_canonical_json
+    from assay.observe.evidence_store import write_atomically
+
+    write_atomically(folder / f"{evidence.node}.json", encode_canonical_json(evidence.as_json()))
+    return evidence.digest()
+
+
+def _print_answer(form: str, document: Mapping[str, object], print_text: Callable[[], None]) -> None:
+    if form == "json":
+        print(format_answer(document))  # noqa: T201 — the answer
+    else:
+        print_text()

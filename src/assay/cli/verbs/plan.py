@@ -1,0 +1,108 @@
+"""`assay plan --base REV`: what merging a change would do to the fleet."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from assay.cli.options import FleetDir
+from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.decide.plan.change_plan import ChangePlan
+
+plan_app = typer.Typer(add_completion=False)
+
+
+@plan_app.command()
+def plan(
+    base: Annotated[
+        str,
+        typer.Option(
+            metavar="REV", help="The revision to merge into: a branch, a tag or a commit.", show_default=False
+        ),
+    ],
+    head: Annotated[
+        str, typer.Option(metavar="REV", help="The revision to merge. Default: the working tree.", show_default=False)
+    ] = "",
+    fleet: FleetDir = Path(),
+    format_: Annotated[
+        Literal["text", "json", "markdown"],
+        typer.Option(
+            "--format", help="text for people, json for machines, markdown for a pull request.", show_default=False
+        ),
+    ] = "text",
+    store: Annotated[
+        bool,
+        typer.Option("--store", help="Record the plan as reviewed: in a git note of the head, which must be a commit."),
+    ] = False,
+) -> None:
+    """Compare two revisions of the fleet repository: the changes, the work they cause, and the policy's limits.
+
+    Parts of the base that cannot be read are named, and do not block the plan of their repair.
+
+    With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days. If the ledger
+    cannot be read, the plan is made without it and says so.
+
+    With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
+    waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
+
+    Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git or the ledger cannot be read.
+    """
+    from assay.act.loop.plan_facts import load_plan_facts
+    from assay.act.loop.plan_revisions import load_plan_revisions
+    from assay.decide.plan.change_plan import make_change_plan
+    from assay.decide.plan.current_fleet_state import FleetFacts
+    from assay.declare.yaml_document import ParseCache
+
+    if not fleet.is_dir():
+        raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
+    gc.disable()  # everything read stays alive until the end; collecting garbage takes a quarter of the time
+    workspace, cache = Workspace(fleet.resolve()), ParseCache()
+    before, after = load_plan_revisions(workspace.root, base, head, cache)
+    unread = None
+    try:
+        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now())
+    except LedgerError as error:
+        facts, unread = FleetFacts(), error
+    change_plan = make_change_plan(before, after, facts)
+    typer.echo(format_fleet_plan(change_plan, format_))
+    if store:
+        _store_plan(workspace.root, head, change_plan)
+    if unread:
+        fix = "states of nodes, running work and the last 30 days are missing in this plan; do not merge by it"
+        raise AssayError(f"{unread}", fix=fix) from unread
+    sys.exit(1 if change_plan.refused else 0)
+
+
+def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
+    """Write the plan as a note of its head. Raises AssayError if the head is a folder that is not as committed."""
+    from assay.act.rollouts.reviewed_plans import NOTES_REF, store_reviewed_plan
+    from assay.declare.repository.commit_facts import find_uncommitted
+    from assay.declare.repository.git import resolve_commit
+
+    if not head and (changed := find_uncommitted(root)):
+        raise AssayError(f"the plan is not stored: {changed[0]} is not as committed", fix="commit it first")
+    commit = resolve_commit(root, head or "HEAD")
+    store_reviewed_plan(root, commit, change_plan.content)
+    typer.echo(f"stored as the reviewed plan of {commit[:12]} in {NOTES_REF}", err=True)
+
+
+def format_fleet_plan(change_plan: ChangePlan, form: str) -> str:
+    """Return a plan as text, json or markdown."""
+    from assay.decide.plan.output_formats import format_plan_markdown, format_plan_text
+    from assay.decide.plan.plan_document import format_plan_json
+
+    formats: dict[str, Callable[[ChangePlan], str]] = {
+        "text": format_plan_text,
+        "json": format_plan_json,
+        "markdown": format_plan_markdown,
+    }
+    return formats[form](change_plan)

@@ -1,0 +1,153 @@
+"""`assay prune`: deletes runs that are older than the policy wants, and says what is lost with them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who, find_operator_name
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.text.text_lists import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.cli.answers.run_answers import PruneAnswer
+    from assay.model.specs.intake_limits import RetentionRules
+    from assay.validate.results.evidence_retention import EvidencePlan
+    from assay.validate.results.run_retention import PrunePlan
+
+prune_app = typer.Typer(add_completion=False)
+
+MAX_NAMED = 20
+
+
+@prune_app.command()
+def prune(
+    yes: Annotated[bool, typer.Option("--yes", help="Delete. Without it, only show what would be deleted.")] = False,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Delete runs, outcomes and evidence that are older than `retention` of the policy, and what only such runs kept.
+
+    History keeps the outcomes of deleted runs. Runs that have not ended, that cannot be read or that history lacks are
+    kept, and named. In the ledger, the newest outcomes stay. Evidence stays while a node's newest document, a run, an
+    outcome or an entry refers to it. Entries note what was deleted of outcomes and evidence.
+
+    Exit codes: 0 done, or shown; 2 something could not be read or deleted.
+    """
+    from assay.validate.results.run_retention import plan_pruning
+
+    workspace = Workspace(fleet.resolve())
+    if yes:
+        workspace.announce()
+    rules = workspace.fleet.policy.retention
+    plan = plan_pruning(workspace.reports_dir, rules, workspace.clock.now())
+    evidence = _plan_evidence(workspace, rules, plan)
+    outcomes = _prune_ledger(workspace, rules, who) if yes else _count_in_ledger(workspace, rules)
+    documents = len(evidence.objects)
+    if yes:
+        plan.execute()
+        documents = _prune_evidence(workspace, evidence, who)
+    if form == "json":
+        typer.echo(_format_json(plan, outcomes, evidence, documents, deleted=yes))
+        return
+    for line in (
+        *_format_text(plan, rules, outcomes, deleted=yes),
+        *_format_evidence(evidence, rules, documents, deleted=yes),
+    ):
+        typer.echo(line)
+
+
+def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan) -> EvidencePlan:
+    from assay.validate.results.evidence_retention import EvidencePlan, plan_evidence_pruning
+
+    if rules.evidence_days is None:
+        return EvidencePlan()
+    if not workspace.has_ledger:
+        return EvidencePlan(kept_all="there is no ledger here, which would say what its outcomes refer to")
+    now = workspace.clock.now()
+    before = now - timedelta(days=rules.outcomes_days) if rules.outcomes_days is not None else None
+    named = workspace.ledger.iter_named_evidence(before)
+    return plan_evidence_pruning(workspace.evidence_dir, workspace.reports_dir, plan.runs, named, rules, now)
+
+
+def _prune_evidence(workspace: Workspace, plan: EvidencePlan, who: str) -> int:
+    """Note in the ledger that evidence is deleted, then delete it; return how many documents."""
+    from assay.model.entries.operator_entries import EvidencePrunedEntry
+    from assay.model.ledger_entry import derive_id
+    from assay.validate.results.evidence_retention import restore_set_aside
+
+    restore_set_aside(workspace.evidence_dir)
+    if not plan.objects:
+        return 0
+    at, before = workspace.clock.now().isoformat(), datetime.fromtimestamp(plan.before_s, UTC).isoformat()
+    entry = EvidencePrunedEntry(before, len(plan.objects), plan.size, find_operator_name(who))
+    workspace.ledger.append(entry.make_entry(derive_id(entry.kind, before, at), at))
+    return plan.execute()
+
+
+def _count_in_ledger(workspace: Workspace, rules: RetentionRules) -> int:
+    if rules.outcomes_days is None or not workspace.has_ledger:
+        return 0
+    return workspace.ledger.count_prunable(workspace.clock.now() - timedelta(days=rules.outcomes_days))
+
+
+def _prune_ledger(workspace: Workspace, rules: RetentionRules, who: str) -> int:
+    """Delete the ledger's old outcomes, and return how many."""
+    if not _count_in_ledger(workspace, rules):
+        return 0
+    now = workspace.clock.now()
+    return workspace.ledger.prune_outcomes(
+        now - timedelta(days=rules.outcomes_days or 0.0), find_operator_name(who), now
+    )
+
+
+def _format_json(plan: PrunePlan, outcomes: int, evidence: EvidencePlan, documents: int, *, deleted: bool) -> str:
+    plain: PruneAnswer = {
+        "deleted": deleted,
+        "runs": [run.parent.name for run in plan.runs],
+        "artefacts": len(plan.artefacts),
+        "outcomes": outcomes,
+        "bytes": plan.size,
+        "evidence": {"documents": documents, "bytes": evidence.size, "kept_all": evidence.kept_all},
+        "rejudgeable": plan.rejudgeable,
+        "kept": [{"run": kept.run, "why": kept.why} for kept in plan.kept],
+    }
+    return format_answer(plain, ensure_ascii=False)
+
+
+def _format_text(plan: PrunePlan, rules: RetentionRules, outcomes: int, *, deleted: bool) -> Iterator[str]:
+    if rules.runs_days is None:
+        yield "the policy keeps every run: it has no retention.runs_days"
+    for kept in plan.kept:
+        yield f"kept {kept.run}: {kept.why}"
+    for run in plan.runs[:MAX_NAMED]:
+        yield f"{'deleted' if deleted else 'would delete'} {run.parent.name}"
+    if len(plan.runs) > MAX_NAMED:
+        yield f"… and {len(plan.runs) - MAX_NAMED} more"
+    told = f" and {format_count(outcomes, 'outcome')} in the ledger" if rules.outcomes_days is not None else ""
+    what = f"{format_count(len(plan.runs), 'run')} and {format_count(len(plan.artefacts), 'artefact')}{told}"
+    yield f"{what}, {plan.size / 1e6:.1f} MB{'' if deleted else '; nothing is deleted without --yes'}"
+    if plan.rejudgeable:
+        runs = format_count(plan.rejudgeable, "run")
+        verb = "can" if deleted else "could"
+        yield f"`assay rejudge` {verb} judge {runs} of them no more; their outcomes stay in history"
+    if outcomes:
+        yield "a check that counts growth since its last pass counts from zero when a run of that time is judged again"
+
+
+def _format_evidence(plan: EvidencePlan, rules: RetentionRules, documents: int, *, deleted: bool) -> Iterator[str]:
+    if plan.kept_all:
+        yield f"kept all evidence: {plan.kept_all}"
+    elif rules.evidence_days is not None:
+        size = f"{format_count(documents, 'document')} of evidence, {plan.size / 1e6:.1f} MB"
+        yield f"{size}{'' if deleted else '; nothing is deleted without --yes'}"
+        if documents:
+            yield "nothing can judge them again; no run, outcome or entry that stays refers to them"

@@ -1,0 +1,213 @@
+"""`assay reconcile`: observe, validate, decide and act: once, until nothing changes, or continuously."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import select_nodes
+from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
+from assay.cli.service_log import LogFormat, open_service_log
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError, require_extra
+from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
+
+if TYPE_CHECKING:
+    from assay.act.loop.context import ControllerContext
+    from assay.act.loop.fleet_reload import FleetReloader
+    from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+    from assay.act.loop.reconcile_loop import ReconcileLoop
+    from assay.act.loop.reconcile_pass import PassReport
+    from assay.act.schedules.due_slots import SlotTask
+    from assay.cli.answers.operation_answers import EntryInAnswer, PassInAnswer, ReconcileAnswer
+    from assay.model.fleet import Fleet
+    from assay.model.ledger_entry import LedgerEntry
+
+reconcile_app = typer.Typer(add_completion=False)
+LOG = logging.getLogger("assay.reconcile")
+
+Once = Annotated[bool, typer.Option("--once", help="Make one round over all nodes, then exit.", rich_help_panel=HOW)]
+Settle = Annotated[
+    bool,
+    typer.Option("--settle", help="Repeat rounds until nothing changes, 12 at most, then exit.", rich_help_panel=HOW),
+]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        "--interval",
+        metavar="S",
+        min=1,
+        help="Seconds between two observations of a node. Default: specs/schedules.",
+        rich_help_panel=HOW,
+    ),
+]
+Metrics = Annotated[
+    str,
+    typer.Option(
+        "--metrics",
+        metavar="IP:PORT",
+        help="Give a Prometheus the metrics there, at /metrics, and /healthz and /readyz.",
+        rich_help_panel=HOW,
+    ),
+]
+
+
+@reconcile_app.command()
+def reconcile(
+    once: Once = False,
+    settle: Settle = False,
+    interval: Interval = None,
+    nodes: Nodes = None,
+    pool: Pool = "",
+    metrics: Metrics = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+    log_format: LogFormat = "text",
+) -> None:
+    """Run the controller: observe, validate, decide and act. Changes go to stdout, progress to stderr.
+
+    By default it runs until SIGTERM or Ctrl-C: it observes each node on its schedule, reacts to new ledger entries at
+    once, and runs the jobs of specs/schedules. With --once or --settle it observes all nodes and fabrics, and only
+    lists the scheduled jobs that are due: `assay schedules run` runs them. SIGHUP makes the loop read the fleet again;
+    in a terminal, which hangs up by it, it ends the loop.
+
+    Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
+    """
+    require_extra("ansible")  # a remedy that cannot run would send its node to people
+    open_service_log("reconcile", log_format)
+    workspace = Workspace(fleet.resolve())
+    select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
+    names = select(workspace.fleet)
+    if not once and not settle:
+        _run_loop(workspace, select, interval, form, metrics)
+        return
+    if metrics:
+        fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
+        raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
+    if settle:
+        from assay.act.loop.reconcile_pass import repeat_until_unchanged
+
+        reports = repeat_until_unchanged(lambda number: _run_pass(workspace, names, scan=number == 0))
+    else:
+        reports = [_run_pass(workspace, names)]
+    _print_passes(reports, _find_unattended_tasks(workspace), form)
+    if held := reports[-1].held:
+        more = f" and {len(held) - 1} more" if held[1:] else ""
+        LOG.info(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay breaker")
+        raise typer.Exit(1)
+
+
+def _run_loop(
+    workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str, metrics: str
+) -> None:
+    from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+    from assay.act.loop.rack_leases import hold_rack_assignment
+    from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
+    from assay.act.loop.tracing import find_tracing_problem
+    from assay.adapters.bmc.session_pool import BmcSessionPool
+
+    if problem := find_tracing_problem():
+        LOG.info(problem)
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    reloader = workspace.fleet_reloader(LOG.info)
+    listener = LoopListener(_make_change_printer(form), LOG.info, partial(notify_service_manager, READY, ALIVE))
+    with closing(BmcSessionPool()) as sessions:
+        context = replace(_make_context(workspace), bmc_sessions=sessions)
+        fleet_state = FleetSnapshotCache(context)
+        with hold_rack_assignment(context) as assignment:
+            if metrics:
+                _start_metrics_server(metrics, fleet_state, reloader)
+            loop = ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval)
+            _handle_hangup(loop, stop)
+            loop.run(stop)
+    notify_service_manager(STOPPING)
+    LOG.info("stopped; the next start continues unfinished effects")
+
+
+def _handle_hangup(loop: ReconcileLoop, stop: Event) -> None:
+    """Let SIGHUP read the fleet again; in a terminal it says that nobody is there any more, so it ends the loop."""
+
+    def read_again(*_: object) -> None:
+        LOG.info("SIGHUP: reads the fleet again")
+        notify_reloading()  # the loop's next turn says that it is ready
+        loop.read_fleet_again()
+
+    signal.signal(signal.SIGHUP, (lambda *_: stop.set()) if sys.stdin and sys.stdin.isatty() else read_again)
+
+
+def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloader: FleetReloader) -> None:
+    from assay.tell.server.metrics_server import start_metrics_server
+
+    url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, LOG.info)
+    LOG.info(f"metrics at {url}")
+
+
+def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> PassReport:
+    from assay.act.loop.reconcile_pass import reconcile_once
+
+    return reconcile_once(_make_context(workspace), names, scan_fabric=scan)
+
+
+def _make_context(workspace: Workspace) -> ControllerContext:
+    from assay.tell.messages.customer_teller import CustomerTeller
+    from assay.tell.messages.ticket_delivery import deliver_tickets
+
+    return replace(workspace.controller_context(LOG.debug), tellers=(deliver_tickets, CustomerTeller()))
+
+
+def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:
+    from assay.act.schedules.slot_runner import find_unattended_tasks
+
+    return find_unattended_tasks(workspace.controller_context(LOG.debug))
+
+
+def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> None:
+    if due:
+        LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
+    if form == "json":
+        answer: ReconcileAnswer = {
+            "passes": [_pass_as_json(report) for report in reports],
+            "due": [{"schedule": one.line.name, "of": one.line.target, "slot": one.slot.isoformat()} for one in due],
+        }
+        print(format_answer(answer))  # noqa: T201 — the answer
+        return
+    from assay.decide.state.entry_messages import format_entries
+
+    lines = format_entries([entry for report in reports for entry in report.entries])
+    print("\n".join(lines) if lines else "nothing changed")  # noqa: T201 — the answer
+
+
+def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
+    """Return a function that prints ledger entries as they are written, a line each, as text or JSON."""
+    from assay.decide.state.entry_messages import EntryFormatter, format_entry
+
+    formatter = EntryFormatter()
+
+    def print_changes(entries: list[LedgerEntry]) -> None:
+        for entry in entries:
+            line = json.dumps(_entry_as_json(entry)) if form == "json" else format_entry(entry, formatter)
+            print(line, flush=True)  # noqa: T201 — the answer
+
+    return print_changes
+
+
+def _pass_as_json(report: PassReport) -> PassInAnswer:
+    return {"at": report.at, "changes": [_entry_as_json(entry) for entry in report.entries], "runs": report.runs}
+
+
+def _entry_as_json(entry: LedgerEntry) -> EntryInAnswer:
+    return {"at": entry.at, "kind": entry.kind, "node": entry.node, "body": entry.body}

@@ -1,0 +1,113 @@
+"""`assay report`: builds the overview page and the Allure report, and serves them on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.cli.answers.run_answers import ReportPagesAnswer
+    from assay.tell.report.overview_page import SyncNumbers
+    from assay.tell.report.rollout_waits import RolloutWaits
+
+report_app = typer.Typer(add_completion=False)
+
+
+@report_app.command()
+def report(
+    serve: Annotated[bool, typer.Option("--serve", help="Serve all pages on this machine until Ctrl-C.")] = False,
+    since: Annotated[
+        float,
+        typer.Option("--since", metavar="HOURS", min=0.0, help="Overview: show what broke in the last HOURS hours."),
+    ] = 24.0,
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Build the overview (what broke and where), a page of measurements, and the Allure report.
+
+    The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read. Failures that
+    the active rollout will remove are counted apart.
+
+    Exit codes: 0 the pages are built; 2 they could not be built.
+    """
+    from assay.tell.report.report_builder import build_reports
+
+    workspace = Workspace(fleet.resolve())
+    reports = workspace.reports_dir
+    sync = _read_sync_numbers(workspace)
+    rollout = _read_rollout_waits(workspace)
+    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, since * 3600, sync, rollout)
+    for problem in pages.unread:
+        typer.echo(f"left out: {problem}", err=True)
+    if form == "json":
+        answer: ReportPagesAnswer = {"overview": str(pages.overview), "allure": str(pages.allure)}
+        print(format_answer(answer))  # noqa: T201 — the answer
+    else:
+        typer.echo(f"overview: {pages.overview}")
+        typer.echo(f"Allure report: {pages.allure}")
+    if serve:
+        _serve_reports(reports)
+    elif form == "text":
+        typer.echo("  → browsers load the Allure report over HTTP only: `assay report --serve` serves all until Ctrl-C")
+
+
+def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
+    """Return how far the pools are in sync, None where that cannot be read; stderr says why."""
+    from assay.cli.sync_inputs import load_sync_report
+    from assay.cli.verbs.sync_table import format_short_revision
+    from assay.model.timestamps import format_ago
+    from assay.tell.report.overview_page import PoolInSync, SyncNumbers
+
+    now = workspace.clock.now()
+    try:
+        report = load_sync_report(workspace)
+    except AssayError as error:
+        typer.echo(f"left out: how far the fleet is in sync: {error}", err=True)
+        return None
+    pools = tuple(
+        PoolInSync(
+            pool.pool,
+            pool.nodes,
+            in_sync=pool.counts["in_sync"],
+            rolling=pool.counts["rolling"],
+            drifted=pool.counts["drifted"],
+            held=pool.counts["held"],
+            unknown=pool.counts["unknown"],
+            oldest=format_ago(pool.oldest, now) if pool.oldest else "",
+        )
+        for pool in report.pools
+    )
+    return SyncNumbers(pools, format_short_revision(report.revision), now.timestamp())
+
+
+def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:
+    """Return what the active rollout explains, nothing where that cannot be read; stderr says why."""
+    from assay.tell.report.rollout_waits import NO_ROLLOUT
+    from assay.tell.views.node_rollout import find_rollout_waits
+
+    try:
+        return find_rollout_waits(workspace)
+    except AssayError as error:
+        typer.echo(f"left out: which failures the active rollout explains: {error}", err=True)
+        return NO_ROLLOUT
+
+
+def _serve_reports(folder: Path) -> None:
+    """Serve the reports on a free loopback port until Ctrl-C."""
+    import functools
+    import http.server
+
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        typer.echo(f"serving http://127.0.0.1:{server.server_port}/ until Ctrl-C", err=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("", err=True)

@@ -1,0 +1,264 @@
+"""`assay results`: the results of a run, of all runs as a list, or the difference of two runs."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from assay.cli.completion import complete_checks, complete_racks, complete_runs
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import require_known
+from assay.cli.options import WHICH, FleetDir, Nodes, Phases, Pools, RunName
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+from assay.model.outcome import VERDICTS
+from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
+
+if TYPE_CHECKING:
+    from assay.model.outcome import SuiteRun
+    from assay.validate.results.outcome_filter import OutcomeFilter
+
+results_app = typer.Typer(add_completion=False)
+
+Form = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github"]
+COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
+DEFAULT_RUNS_LISTED = 20
+DISTRIBUTION_DAYS = 90
+_COMPARE = "Comparison"
+_LIST = "List of runs"
+
+Racks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rack",
+        metavar="RACK",
+        autocompletion=complete_racks,
+        help="Only the nodes of this rack.",
+        rich_help_panel=WHICH,
+    ),
+]
+Checks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--check",
+        metavar="GLOB",
+        autocompletion=complete_checks,
+        help="Only these checks, such as '*ecc*'.",
+        rich_help_panel=WHICH,
+    ),
+]
+Verdicts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--verdict", metavar="VERDICT", help=f"Only this verdict: {', '.join(VERDICTS)}.", rich_help_panel=WHICH
+    ),
+]
+Compare = Annotated[
+    bool,
+    typer.Option("--compare", help="Compare with the previous run of the same selection.", rich_help_panel=_COMPARE),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against",
+        metavar="RUN",
+        autocompletion=complete_runs,
+        help="Compare with this earlier run.",
+        rich_help_panel=_COMPARE,
+    ),
+]
+MaxAge = Annotated[
+    float, typer.Option("--max-age", metavar="HOURS", help="Treat an older run as a problem (exit code 1).")
+]
+List = Annotated[bool, typer.Option("--list", help="List the runs, newest first.", rich_help_panel=_LIST)]
+Most = Annotated[int, typer.Option("--most", metavar="N", min=1, help="List at most N runs.", rich_help_panel=_LIST)]
+Distribution = Annotated[
+    str,
+    typer.Option(
+        "--distribution",
+        metavar="GLOB",
+        help="Show a measurement, or those of a check, over like nodes and the runs of 90 days.",
+        rich_help_panel="Distribution",
+    ),
+]
+Formats = Annotated[
+    Form,
+    typer.Option(
+        "--format",
+        help="text for people, json and jsonl for machines, csv for spreadsheets, junit, junit-all and github for CI, "
+        "markdown.",
+        show_default=False,
+    ),
+]
+
+
+@results_app.command()
+def results(
+    run: RunName = "last",
+    node: Nodes = None,
+    pool: Pools = None,
+    rack: Racks = None,
+    check: Checks = None,
+    verdict: Verdicts = None,
+    phase: Phases = None,
+    compare: Compare = False,
+    against: Against = "",
+    list_: List = False,
+    most: Most = DEFAULT_RUNS_LISTED,
+    distribution: Distribution = "",
+    max_age: MaxAge = math.inf,
+    form: Formats = "text",
+    fleet: FleetDir = Path(),
+) -> None:
+    """Show the results of a run; with --compare or --against, what changed since an earlier run.
+
+    With --distribution, show the values of a measurement over like nodes (SKU, firmware, driver): parts that are unlike
+    their peers, the medians of the runs, and what the last change of specs did. An outlier is no failure.
+
+    Exit codes: 0 no problem; 1 a failure, a change for the worse, or a run that is incomplete or too old; 2 the run
+    cannot be read.
+    """
+    workspace = Workspace(fleet.resolve())
+    if list_:
+        _list_runs(workspace, most, form)
+        return
+    if distribution:
+        _show_distribution(workspace, distribution, form)
+        return
+    from assay.validate.results.outcome_filter import OutcomeFilter
+
+    require_known(verdict or [], VERDICTS, "verdict")
+    require_known(phase or [], _list_phases(workspace), "phase")
+    outcome_filter = OutcomeFilter(
+        nodes=tuple(node or ()),
+        pools=tuple(pool or ()),
+        racks=_find_nodes_of_racks(workspace, rack or []),
+        checks=tuple(check or ()),
+        verdicts=tuple(name for name in VERDICTS if name in (verdict or ())),
+        phases=tuple(dict.fromkeys(phase or ())),
+    )
+    if compare or against:
+        code = _show_comparison(workspace, run, against, outcome_filter, form)
+    else:
+        code = _show_run(workspace, run, outcome_filter, form, max_age)
+    raise typer.Exit(code)
+
+
+def _list_phases(workspace: Workspace) -> Sequence[str]:
+    """Return the phases of the fleet, or the default ones where no fleet can be read beside the results."""
+    try:
+        return workspace.fleet.phases
+    except AssayError:
+        return DEFAULT_PHASES
+
+
+def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form, max_age: float) -> int:
+    """Print the results of a run; return the exit code."""
+    from assay.ledger.runs.reader import StoredRun
+    from assay.ledger.runs.run_lookup import find_run
+    from assay.tell.report.format_registry import RESULT_FORMATS
+    from assay.validate.results.outcome_filter import refuse_unknown_names
+    from assay.validate.results.run_summary import RunSummary
+
+    with StoredRun.open_whole(find_run(workspace.reports_dir, name)) as stored:
+        refuse_unknown_names(stored.connection, outcome_filter)
+        remark = _describe_age(workspace, stored.run, max_age)
+        summary = RunSummary(stored, outcome_filter, workspace.root, remark, workspace.clock.now())
+        _print_lines(RESULT_FORMATS[form].run(summary))
+        return int(not summary.passed)
+
+
+def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:
+    """Return a note if the run is older than `hours`, else ""."""
+    age = (workspace.clock.now() - datetime.fromisoformat(run.at)).total_seconds() / 3600
+    return f"it is {age:.0f} h old, more than {hours:g} h" if age > hours else ""
+
+
+def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filter: OutcomeFilter, form: Form) -> int:
+    """Print what changed between two runs; return the exit code."""
+    from assay.ledger.runs.run_lookup import find_run, list_runs
+    from assay.tell.report.format_registry import RESULT_FORMATS
+    from assay.validate.results.comparison_summary import collect_differences
+    from assay.validate.results.earlier_runs import find_comparable_run, list_earlier_runs
+    from assay.validate.results.run_comparison import compare_runs
+
+    format_comparison = RESULT_FORMATS[form].comparison
+    if format_comparison is None or outcome_filter.verdicts:
+        option = "--verdict" if format_comparison else f"--format {form}"
+        raise AssayError(f"{option} is for one run", fix="leave it out, or leave out --compare and --against")
+    new = find_run(workspace.reports_dir, name)
+    earlier = list_earlier_runs(list_runs(workspace.reports_dir), new)
+    old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new, _tell_skipped)
+    with compare_runs(old, new, outcome_filter) as comparison:
+        differences = collect_differences(comparison, earlier, workspace.root)
+        _print_lines(format_comparison(differences))
+        return int(comparison.worse > 0)
+
+
+def _tell_skipped(error: AssayError) -> None:
+    typer.echo(f"left out: {error}", err=True)
+
+
+def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
+    from assay.ledger.runs.run_lookup import list_runs
+    from assay.tell.report.text_format import format_run_list_json, format_run_list_text
+
+    if form not in ("text", "json"):
+        raise AssayError(f"--list has no format {form}", fix="use `--format text` or `--format json`")
+    runs = list(reversed(list_runs(workspace.reports_dir)))
+    if not runs:
+        raise AssayError(f"there is no run in {workspace.reports_dir / 'runs'}", fix="run `assay validate` first")
+    _print_lines((format_run_list_json if form == "json" else format_run_list_text)(runs, most, _tell_skipped))
+
+
+def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
+    """Print the distributions of a measurement. Raises AssayError where nothing of that name was measured."""
+    from assay.declare.fleet_cache import load_cached_fleet
+    from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+    from assay.ledger.history.parquet_files import history_folder
+    from assay.validate.results.distribution_lines import format_distributions_text, make_distributions_json
+    from assay.validate.results.measured_values import query_distributions
+    from assay.validate.results.node_kinds import list_node_kinds
+
+    if form not in ("text", "json"):
+        raise AssayError(f"--distribution has no format {form}", fix="use `--format text` or `--format json`")
+    kinds = list_node_kinds(load_cached_fleet(workspace.root))
+
+    def tell(error: AssayError) -> None:
+        typer.echo(f"left out: {error}", err=True)
+
+    with OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell) as history:
+        found = query_distributions(history, kinds, what, days=DISTRIBUTION_DAYS)
+    if not found:
+        fix = "name a measurement or a check, such as gpu_burn, and run it first"
+        raise AssayError(f"nothing named {what!r} was measured in {DISTRIBUTION_DAYS} days", fix=fix)
+    _print_lines(
+        [format_answer(make_distributions_json(found), ensure_ascii=False)]
+        if form == "json"
+        else format_distributions_text(found)
+    )
+
+
+def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, frozenset[str]]:
+    """Return rack → its nodes in the present inventory. Raises AssayError for an unknown rack."""
+    if not names:
+        return {}
+    from assay.declare.fleet_cache import load_cached_fleet
+
+    nodes = load_cached_fleet(workspace.root).nodes.values()
+    require_known(names, (node.rack for node in nodes), "rack")
+    return {name: frozenset(node.name for node in nodes if node.rack == name) for name in names}
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print lines as they come. In a terminal, failures and errors are coloured."""
+    coloured = sys.stdout.isatty()
+    for line in lines:
+        colour = COLOURS.get(line.split(maxsplit=1)[0]) if coloured and line.strip() else None
+        sys.stdout.write((typer.style(line, fg=colour) if colour else line) + "\n")

@@ -1,0 +1,273 @@
+"""`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import require_known
+from assay.cli.options import FleetDir, OutputFormat, nodes_argument
+from assay.cli.progress import print_step
+from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
+from assay.ledger.location import read_all_entries
+from assay.model.timestamps import parse_time
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
+    from assay.cli.answers.operation_answers import (
+        LastSlot,
+        RanSlot,
+        ScheduledRunsAnswer,
+        ScheduleInAnswer,
+        SchedulesAnswer,
+    )
+    from assay.model.entries.schedule_entries import ScheduleRanEntry
+    from assay.model.ledger_entry import LedgerEntry
+    from assay.model.specs.schedules import FleetSchedule
+
+schedules_app = typer.Typer(add_completion=False)
+
+PIPE_WIDTH = 160
+"""Columns of the table when stdout is not a terminal."""
+COVERAGE_TIME = timedelta(weeks=4)
+"""Of so long ago on, visits count for `assay schedules coverage`."""
+
+
+@dataclass(frozen=True)
+class ScheduleRow:
+    """One schedule for one pool or fabric (`part`). Times are ISO 8601 UTC, "" for none; `due` is None if unknown."""
+
+    schedule: str
+    job: str
+    part: str
+    when: str
+    slot: str = ""
+    ended: str = ""
+    reason: str = ""
+    next: str = ""
+    due: bool | None = False
+
+
+@schedules_app.callback(invoke_without_command=True)
+def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Show every schedule: its last slot, how that ended, and the next one.
+
+    If the ledger cannot be read, the last slots are unknown.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    context.obj = fleet
+    if context.invoked_subcommand:
+        return
+    workspace, unread = Workspace(fleet.resolve()), None
+    try:
+        rows = list(_list_rows(workspace, read_all_entries(workspace.ledger_location)))
+    except LedgerError as error:
+        rows, unread = [_forget_past(row) for row in _list_rows(workspace, [])], error
+    _show_rows(rows, form, str(unread or ""))
+    if unread:
+        raise unread
+
+
+def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
+    if form == "json":
+        answer: SchedulesAnswer = {"schedules": [_row_as_json(row) for row in rows]}
+        if problem:
+            answer["problem"] = problem
+        typer.echo(format_answer(answer, indent=1))
+    elif rows:
+        _print_rows(rows)
+    else:
+        typer.echo(
+            "There are no schedules: specs/ has no document of the kind Schedules. `assay init` shows an example"
+        )
+
+
+@schedules_app.command()
+def run(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Run these schedules, due or not. Default: what is due.", show_default=False
+        ),
+    ] = None,
+    part: Annotated[str, typer.Option("--of", metavar="PART", help="Only for this pool or fabric.")] = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Run the scheduled jobs that are due, for example from cron; a running `assay reconcile` does the same.
+
+    Each slot is run once, even if several processes try. The next round decides on the results.
+
+    Exit codes: 0 done; 2 some job failed.
+    """
+    from assay.act.loop.signed_commit_gate import accept_commit
+    from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
+    from assay.act.schedules.slot_runner import read_schedule_history, run_slot_task, select_tasks
+
+    folder = context.obj if fleet == Path() else fleet
+    controller = Workspace(folder.resolve()).controller_context(print_step)
+    accept_commit(controller)
+    tasks = select_tasks(controller, names or [], part)
+    done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]
+    results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
+    if form == "json":
+        answer: ScheduledRunsAnswer = {"ran": [_run_as_json(result) for result in results]}
+        print(format_answer(answer))  # noqa: T201 — the answer
+    else:
+        lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
+        print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
+    raise typer.Exit(2 if any(result.ended == "failed" for result in results) else 0)
+
+
+@schedules_app.command()
+def coverage(
+    context: typer.Context,
+    nodes: Annotated[
+        list[str] | None,
+        nodes_argument("Only the GPUs of these nodes. Default: all."),
+    ] = None,
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show which parts of a load each GPU has seen in its idle time in four weeks, and what that cost customers.
+
+    A GPU is known by its serial number. `units` counts what the battery computed, also in visits that a customer's job
+    cut short. The costs are how long at most a customer's job waited until the load was gone, as percentiles.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    from assay.cli.verbs.load_coverage import format_coverage, make_coverage_document
+    from assay.decide.state.load_coverage import collect_coverage
+    from assay.decide.state.visit_costs import collect_visit_costs
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
+    since = now - COVERAGE_TIME
+    entries = [one for one in read_all_entries(workspace.ledger_location) if one.at and parse_time(one.at) >= since]
+    require_known(nodes or [], {*pools, *(one.node for one in entries)}, "node")
+    entries = [one for one in entries if not nodes or one.node in nodes]
+    gpus, costs = list(collect_coverage(entries).values()), collect_visit_costs(entries, pools)
+    if form == "json":
+        typer.echo(format_answer(make_coverage_document(gpus, costs, now), indent=1))
+    else:
+        typer.echo("\n".join(format_coverage(gpus, costs, now)))
+
+
+def _run_as_json(result: ScheduleRanEntry) -> RanSlot:
+    return {
+        "of": result.part,
+        "schedule": result.schedule,
+        "does": result.job,
+        "slot": result.slot,
+        "ended": result.ended,
+        "reason": result.reason,
+    }
+
+
+def _forget_past(row: ScheduleRow) -> ScheduleRow:
+    """Return a row whose past only the ledger knows: whether it is due is unknown as well."""
+    return replace(row, due=None, ended="unknown", reason=row.reason or "the ledger cannot be read")
+
+
+def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[ScheduleRow]:
+    from assay.act.schedules.due_slots import (
+        SLOT_KINDS,
+        ScheduleHistory,
+        compute_due_tasks,
+        list_schedule_lines,
+        list_schedule_targets,
+        list_schedules,
+    )
+
+    now, lines, history = workspace.clock.now(), list(list_schedule_lines(workspace.fleet)), ScheduleHistory()
+    history.add_entries(entry for entry in entries if entry.kind in SLOT_KINDS)
+    due = {str(task) for task in compute_due_tasks(lines, history, now)}
+    with_lines = {line.name for line in lines}
+    for name, schedule, zone in list_schedules(workspace.fleet.schedules):
+        when = _format_recurrence(schedule, zone)
+        if schedule.does == "observe":
+            pools = ", ".join(list_schedule_targets(workspace.fleet, schedule))
+            yield ScheduleRow(name, schedule.does, pools, when, reason="done by the running `assay reconcile`")
+        elif name not in with_lines:
+            why = "no fabric" if schedule.does.startswith("fabric") else "no pool with a scheduler"
+            yield ScheduleRow(name, schedule.does, "", when, reason=f"{why} in this fleet")
+        own = [line for line in lines if line.name == name]
+        yield from (_make_row(line, history.get(line), now, due=str(line) in due) for line in own)
+
+
+def _make_row(line: ScheduleLine, history: SlotHistory, now: datetime, *, due: bool) -> ScheduleRow:
+    slot, ended, reason = _last_slot(history)
+    start = line.find_next_start(now)
+    when = _format_recurrence(line.schedule, line.zone)
+    next_ = start.isoformat(timespec="seconds") if start else ""
+    return ScheduleRow(line.name, line.schedule.does, line.target, when, slot, ended, reason, next_, due)
+
+
+def _last_slot(history: SlotHistory) -> tuple[str, str, str]:
+    newest = history.find_newest()
+    if newest is None:
+        return "", "", ""
+    if result := history.ended.get(newest):
+        return newest.isoformat(), result.ended, result.reason
+    return newest.isoformat(), "begun", f"attempt {history.begun[newest]}"
+
+
+def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
+    if schedule.cron is None:
+        return f"every {schedule.every_minutes} min"
+    zone = schedule.time_zone or zone
+    return schedule.cron if zone == "UTC" else f"{schedule.cron} {zone}"
+
+
+def _row_as_json(row: ScheduleRow) -> ScheduleInAnswer:
+    last: LastSlot | None = {"slot": row.slot, "ended": row.ended, "reason": row.reason} if row.slot else None
+    return {
+        "schedule": row.schedule,
+        "does": row.job,
+        "of": row.part,
+        "when": row.when,
+        "last": last,
+        "due": row.due,
+        "next": row.next or None,
+    }
+
+
+def _print_rows(rows: list[ScheduleRow]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    console.print(_make_table(rows))
+
+
+def _make_table(rows: list[ScheduleRow]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from assay.cli.markup import escape
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for title in ("schedule", "of", "when", "last slot", "next"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("how it ended", overflow="fold")
+    for row in rows:
+        end = row.reason if row.ended in ("", "done") else f"{row.ended}: {row.reason}"
+        next_ = "now" if row.due else _format_short_minute(row.next)
+        table.add_row(row.schedule, row.part, row.when, _format_short_minute(row.slot), next_, escape(end))
+    return table
+
+
+def _format_short_minute(at: str) -> str:
+    return at[:16].replace("T", " ")

@@ -1,0 +1,103 @@
+"""`assay suites list` shows the checks; `assay suites verify` proves that each can fail."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from assay.cli.completion import complete_checks
+from assay.cli.context_line import format_answer
+from assay.cli.options import FleetDir, Jobs, OutputFormat
+from assay.cli.progress import show_progress
+from assay.cli.workspace import Workspace
+from assay.model.text.text_lists import format_count
+
+if TYPE_CHECKING:
+    from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer
+    from assay.validate.verification import SuiteProof
+
+suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+Patterns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--check",
+        metavar="GLOB",
+        autocompletion=complete_checks,
+        help="Only checks with this id or function name; may be repeated.",
+    ),
+]
+ListFormat = Annotated[
+    Literal["text", "json", "markdown"],
+    typer.Option(
+        "--format", help="text for people, json for machines, markdown for documentation.", show_default=False
+    ),
+]
+
+
+@suites_app.callback()
+def _suites() -> None:
+    """List the checks, and prove that each check can fail."""
+
+
+@suites_app.command("list")
+def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
+    """List every check: what it asserts, its subjects and phases, its fault, and the readings that it uses."""
+    from assay.validate.check_catalogue import (
+        describe_checks,
+        describe_modules,
+        format_catalogue_markdown,
+        format_catalogue_text,
+    )
+
+    declared = Workspace(fleet.resolve()).fleet
+    checks = describe_checks(declared)
+    if form == "json":
+        answer: SuitesListAnswer = {"checks": checks}
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False, default=asdict))
+    elif form == "markdown":
+        typer.echo(format_catalogue_markdown(checks, describe_modules(declared)), nl=False)
+    else:
+        typer.echo(format_catalogue_text(checks))
+
+
+@suites_app.command()
+def verify(check: Patterns = None, jobs: Jobs = 1, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Run checks on their recordings: each must pass on the good one and fail on its cases for the stated reason.
+
+    Exit codes: 0 all do; 1 some do not, or lack a case on which they must fail; 2 the checks cannot be run.
+    """
+    from assay.validate.verification import verify_checks
+
+    declared = Workspace(fleet.resolve()).fleet
+    with show_progress("verified") as show:
+
+        def progress(done: int, total: int) -> None:
+            show({"verified": (done, total)})
+
+        proof = verify_checks(declared, check or [], jobs=jobs, progress=progress)
+    typer.echo(_format_json(proof) if form == "json" else _format_text(proof))
+    raise typer.Exit(1 if proof.unproved else 0)
+
+
+def _format_json(proof: SuiteProof) -> str:
+    plain: SuitesVerifyAnswer = {
+        "checks": list(proof.checks),
+        "cases": proof.cases,
+        "unproved": [{"check": one.check, "case": one.case, "why": one.why} for one in proof.unproved],
+    }
+    return format_answer(plain, indent=1, ensure_ascii=False)
+
+
+def _format_text(proof: SuiteProof) -> str:
+    lines = []
+    for failure in proof.unproved:
+        case = f"  [{failure.case}]" if failure.case else ""
+        lines.append(f"{failure.check}{case}\n    {failure.why}")
+    unproved = len({failure.check for failure in proof.unproved})
+    proved = "each passes on the good recording and fails for its stated reasons"
+    counts = f"{format_count(len(proof.checks), 'check')}, {format_count(proof.cases, 'case')}"
+    return "\n".join([*lines, f"{counts}: {f'{unproved} of them not proved' if unproved else proved}"])

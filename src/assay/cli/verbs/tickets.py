@@ -1,0 +1,239 @@
+"""`assay tickets`: the work for technicians; `deliver` sends tickets to their sinks now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who
+from assay.cli.options import FleetDir, OutputFormat, TableFormat
+from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
+from assay.model.errors import AssayError
+from assay.model.text.csv_rows import format_csv
+from assay.model.text.printable_text import escape_line
+from assay.model.text.text_lists import format_count
+from assay.model.timestamps import format_minute
+
+if TYPE_CHECKING:
+    from assay.cli.answers.ticket_answers import (
+        DeliveryAnswer,
+        SentDigest,
+        TicketDeliveryInAnswer,
+        TicketInAnswer,
+        TicketsAnswer,
+        WorkDoneAnswer,
+    )
+    from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
+    from assay.tell.messages.route_attempts import UndeliveredTicket
+
+CSV_COLUMNS = (
+    "id",
+    "title",
+    "node",
+    "severity",
+    "opened_at",
+    "closed_at",
+    "places",
+    "expected",
+    "seen",
+    "steps",
+    "verify",
+)
+tickets_app = typer.Typer(add_completion=False)
+
+
+@tickets_app.callback(invoke_without_command=True)
+def tickets(
+    context: typer.Context,
+    all_: Annotated[bool, typer.Option("--all", help="Show closed tickets too.")] = False,
+    fleet: FleetDir = Path(),
+    form: TableFormat = "text",
+) -> None:
+    """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
+
+    stderr lists the sinks that lack a ticket. If the ledger cannot be read, show the files in `.assay/tell/messages/`.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    context.obj = fleet
+    if context.invoked_subcommand:
+        return
+    from assay.act.tickets.ticket_diff import list_tickets
+    from assay.ledger.location import read_all_entries
+    from assay.tell.messages.delivery_backoff import PostponedDeliveries
+
+    workspace = Workspace(fleet.resolve())
+    try:
+        entries = read_all_entries(workspace.ledger_location)
+    except LedgerError as error:
+        from assay.cli.without_ledger import show_tickets_without_ledger
+
+        show_tickets_without_ledger(workspace, error, form)
+    if not entries:
+        from assay.declare.repository.repository_tree import require_inventory
+
+        require_inventory(workspace.root)
+    records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
+    for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
+        print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
+    if form == "json":
+        answer: TicketsAnswer = {"tickets": [_ticket_as_json(record) for record in records]}
+        print(format_answer(answer, default=asdict))  # noqa: T201 — the answer
+        return
+    if form == "csv":
+        rows = [
+            {**_ticket_as_json(record), "places": [asdict(one) for one in record.ticket.places]} for record in records
+        ]
+        print("\n".join(format_csv(CSV_COLUMNS, rows)))  # noqa: T201 — the answer
+        return
+    text = "\n\n".join(_format_ticket(record) for record in records)
+    print(text or "no open tickets")  # noqa: T201 — the answer
+
+
+@tickets_app.command()
+def done(
+    context: typer.Context,
+    ident: Annotated[str, typer.Argument(metavar="ID", help="The ticket: the start of its id.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="What you did.", show_default=False)],
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Say that the work of a ticket is done. assay then looks at once; only the proof closes the ticket.
+
+    Exit codes: 0 recorded; 2 there is no such open ticket, or the ledger cannot be written.
+    """
+    from assay.act.orders.ticket_orders import find_ticket, report_done
+    from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
+    from assay.cli.operator_orders import identify_operator
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
+    order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
+    recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
+    answer: WorkDoneAnswer = {"recorded": recorded, "message": order.message}
+    print(format_answer(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
+
+
+@tickets_app.command()
+def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Deliver the tickets that a sink lacks, now.
+
+    Exit codes: 0 every sink has all its tickets; 2 some deliveries failed.
+    """
+    from assay.model.entries.ticket_entries import DigestSentEntry
+    from assay.tell.messages.ticket_delivery import TICKET_DELIVERED, deliver_tickets
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    controller = workspace.controller_context()
+    with _hold_delivery(workspace):
+        before = workspace.ledger.head()
+        failed = deliver_tickets(controller, immediately=True)
+        delivered = workspace.ledger.entries(kinds=[TICKET_DELIVERED], after=before)
+        digests = workspace.ledger.entries(kinds=[DigestSentEntry.kind], after=before)
+    told = [cast("TicketDeliveryInAnswer", entry.body) for entry in delivered]
+    _print_delivery(told, [cast("SentDigest", entry.body) for entry in digests], failed, form)
+    raise typer.Exit(2 if failed else 0)
+
+
+@contextmanager
+def _hold_delivery(workspace: Workspace) -> Iterator[None]:
+    """Be the only delivering process during the block. Raises AssayError that names the other one, if there is one."""
+    from assay.act.loop.telling_people import DELIVERY_LEASE, hold_delivery_lease
+    from assay.ledger.leases_and_locks import hold_controller_lock
+
+    fix = "it delivers by itself within a minute, sooner after a change of a ticket; or stop it and try again"
+    with hold_delivery_lease(workspace.ledger) as is_ours:
+        if not is_ours:
+            lease = workspace.ledger.leases().get(DELIVERY_LEASE)
+            name = f" ({lease.holder})" if lease else ""
+            raise AssayError(f"another controller{name} delivers the tickets", fix=fix)
+        shared = workspace.ledger.is_shared
+        with nullcontext() if shared else hold_controller_lock(workspace.data_dir, workspace.ledger, fix):
+            yield
+
+
+def _print_delivery(
+    delivered: list[TicketDeliveryInAnswer], digests: list[SentDigest], failed: list[UndeliveredTicket], form: str
+) -> None:
+    if form == "json":
+        answer: DeliveryAnswer = {
+            "delivered": delivered,
+            "digests": digests,
+            "undelivered": [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed],
+        }
+        print(format_answer(answer))  # noqa: T201 — the answer
+        return
+    lines = [f"{body['ticket']} → {body['sink']} {body['external']}".rstrip() for body in delivered]
+    lines += [f"a digest of {format_count(body['count'], 'ticket')} → {body['route']}" for body in digests]
+    print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
+    for lack in failed:
+        target = f"{lack.route} {lack.ticket}".strip()
+        print(f"not delivered to {target}: {lack.reason}", file=sys.stderr)  # noqa: T201 — beside the answer
+
+
+def _ticket_as_json(record: TicketRecord) -> TicketInAnswer:
+    ticket = record.ticket
+    answer: TicketInAnswer = {
+        "id": ticket.id,
+        "key": ticket.key,
+        "title": ticket.title,
+        "node": ticket.node,
+        "places": list(ticket.places),
+        "expected": ticket.expected,
+        "seen": ticket.seen,
+        "verify": ticket.verify,
+        "severity": ticket.severity,
+        "cause": ticket.cause,
+        "steps": ticket.steps,
+        "beside": ticket.beside,
+        "opened_at": record.opened_at,
+        "updated_at": record.updated_at,
+        "closed_at": record.closed_at,
+        "by": record.by,
+        "reopened": record.reopen_count,
+        "history": list(record.history),
+        "done": record.done,
+        "photos": len(record.photos),
+    }
+    return {**answer, "files": ticket.files} if ticket.files else answer
+
+
+def _format_ticket(record: TicketRecord) -> str:
+    ticket = record.ticket
+    when = f"closed {format_minute(record.closed_at)}" if record.closed_at else ""
+    sections = {
+        "at": "\n".join(_format_place(place) for place in ticket.places),
+        "expected": ticket.expected,
+        "seen": ticket.seen,
+        "steps": "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1)),
+        "files": ticket.files,
+        "verify": ticket.verify,
+        "done": f"{record.done.who} {format_minute(record.done.at)}: {record.done.note}" if record.done else "",
+        "closed by": record.by,
+        "history": "\n".join(map(_format_event, record.history)) if record.reopen_count else "",
+    }
+    lines = [line for name, text in sections.items() for line in _indent(name, text)]
+    heading = f"{ticket.id}  {escape_line(ticket.title)}  ({when or f'open since {format_minute(record.opened_at)}'})"
+    return "\n".join([heading, *lines])
+
+
+def _format_event(event: TicketEvent) -> str:
+    return f"{format_minute(event.at)} {event.what}: {' '.join(event.why.split())}".rstrip(": ")
+
+
+def _format_place(place: TicketPlace) -> str:
+    words = [place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label]
+    return " ".join(word for word in words if word)
+
+
+def _indent(name: str, text: str) -> list[str]:
+    return [f"  {name if number == 0 else '':<9} {line}" for number, line in enumerate(text.splitlines())]

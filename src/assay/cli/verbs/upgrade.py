@@ -1,0 +1,175 @@
+"""`assay upgrade`: brings the files that `assay init` copied to the installed version of assay."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.options import FleetDir, OutputFormat
+from assay.model.errors import AssayError
+from assay.model.text.text_lists import format_list
+
+if TYPE_CHECKING:
+    from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradedFile
+    from assay.declare.starter.site_files import SiteFiles
+    from assay.declare.starter.upgrade_plan import UpgradePlan
+
+upgrade_app = typer.Typer(add_completion=False)
+
+APPLY = "To write this into the working tree: `assay upgrade --apply`"
+CONFLICTS = "In each conflict, choose between the marked lines, then `git add` the file. `git status` lists them."
+NEXT = (
+    "Next: `assay check`, `git commit`, and `assay plan --base HEAD~1` shows what the new version means for the nodes."
+)
+OWNERS = "Spec files came or went: `assay specs codeowners` makes CODEOWNERS again."
+UNDO = "To take it back before you commit: `git reset --hard && git clean -i`"
+UNDO_BY_FILE = (
+    "To take a file back: `git checkout HEAD -- FILE`. `git reset --hard` would also undo your other changes."
+)
+
+
+@upgrade_app.command()
+def upgrade(
+    fleet: FleetDir = Path(),
+    is_applied: Annotated[
+        bool, typer.Option("--apply", help="Write it into the working tree; without this, only show it.")
+    ] = False,
+    base: Annotated[
+        str,
+        typer.Option(
+            metavar="REV",
+            help="For a fleet without a record: a commit that has the files as `assay init` copied them.",
+        ),
+    ] = "",
+    form: OutputFormat = "text",
+) -> None:
+    """Bring the files that `assay init` copied to this version of assay, and keep what the site changed.
+
+    assay merges three texts of each file: as it was copied, as it is in this repository, and as this version has it.
+    The inventory, the fabric designs and every file of your own stay as they are; only what Python files import from
+    inner modules of assay is imported from assay.fleetkit. Nothing is committed.
+
+    Exit codes: 0 shown or written, without a conflict; 1 there are conflicts to resolve; 2 not done.
+    """
+    site = _open_site(fleet)
+    if is_applied:
+        sys.exit(_apply(site, base, form))
+    plan = _make_plan(site, base)
+    uncommitted = _list_uncommitted(site, plan)
+    _print(plan, form, [*_describe_uncommitted(uncommitted), *([APPLY] if plan.is_needed else [])], uncommitted)
+    sys.exit(1 if plan.select("conflict") else 0)
+
+
+def _open_site(fleet: Path) -> SiteFiles:
+    """Return the files of a fleet repository. Raises AssayError if it is none, or not in git."""
+    from assay.declare.starter.site_files import SiteFiles
+
+    site = SiteFiles(fleet.resolve())
+    if not (site.root / "inventory").is_dir():
+        fix = "name one with --fleet, or make one with `assay init`"
+        raise AssayError("this is no fleet repository: it has no folder inventory/", where=str(fleet), fix=fix)
+    site.run_git("rev-parse", "--git-dir")
+    return site
+
+
+def _apply(site: SiteFiles, base: str, form: OutputFormat) -> int:
+    """Write an upgrade, or finish one that was killed, and return the exit code."""
+    from assay.declare.starter.upgrade_journal import apply_upgrade, find_broken_off, finish_upgrade
+
+    with lock_upgrades(site.root):
+        if find_broken_off(site.root):
+            return _print_finished(finish_upgrade(site), form)
+        plan = _make_plan(site, base)
+        uncommitted = _list_uncommitted(site, plan)
+        if uncommitted:
+            fix = "commit or stash it first, so that you can tell what the upgrade did; nothing was written"
+            raise AssayError(f"not committed: {format_list(uncommitted)}", where=str(site.root), fix=fix)
+        undo = UNDO if site.is_clean() else UNDO_BY_FILE
+        if plan.is_needed:
+            apply_upgrade(site, plan)
+    _print(plan, form, _describe_next_steps(plan, undo), [], is_applied=True)
+    return 1 if plan.select("conflict") else 0
+
+
+def lock_upgrades(root: Path) -> AbstractContextManager[None]:
+    """Let one upgrade of a repository run at a time. Raises AssayError while another one does."""
+    from assay.ledger.file_locks import hold_file_lock
+
+    refusal = AssayError("another upgrade of this repository is at work", where=str(root), fix="wait for it")
+    return hold_file_lock(root / ".assay" / "upgrade.lock", 0, lambda _: refusal)
+
+
+def _make_plan(site: SiteFiles, base: str) -> UpgradePlan:
+    """Return what an upgrade does. Raises AssayError if its base is not known, or is newer than this version."""
+    from assay.declare.starter.base_commit import describe_missing_record, find_ci, read_base_commit
+    from assay.declare.starter.new_repository import render_starter
+    from assay.declare.starter.starter_record import read_record
+    from assay.declare.starter.upgrade_journal import find_broken_off
+    from assay.declare.starter.upgrade_plan import make_upgrade_plan
+
+    if version := find_broken_off(site.root):
+        what = f"an upgrade to {version} was broken off while it wrote"
+        raise AssayError(what, where=str(site.root), fix="`assay upgrade --apply` finishes it")
+    site.require_no_conflicts()
+    record = read_record(site.root)
+    if record and base:
+        raise AssayError("the record says what was copied: --base would contradict it", fix="leave --base out")
+    if not record and not base:
+        raise describe_missing_record(site)
+    version, files = render_starter(record.ci if record else find_ci(site))
+    record = record or read_base_commit(site, base, files)
+    if _order(record.version) > _order(version):
+        fix = "install the version that requirements.txt names"
+        raise AssayError(f"these files are of assay {record.version}, and this is {version}", fix=fix)
+    return make_upgrade_plan(site, record, version, files)
+
+
+def _order(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]] if version[:1].isdigit() else []
+
+
+def _list_uncommitted(site: SiteFiles, plan: UpgradePlan) -> list[str]:
+    return site.list_uncommitted([*plan.list_touched(), *plan.files]) if plan.is_needed else []
+
+
+def _describe_uncommitted(paths: list[str]) -> list[str]:
+    return [f"Not committed: {format_list(paths)}. Commit or stash it before you apply."] if paths else []
+
+
+def _describe_next_steps(plan: UpgradePlan, undo: str) -> list[str]:
+    if not plan.is_needed:
+        return []
+    came_or_went = [change for change in plan.select("new", "removed") if change.path.startswith("specs/")]
+    owners = [OWNERS] if any(not change.path.startswith("specs/schemas/") for change in came_or_went) else []
+    return [*([CONFLICTS] if plan.select("conflict") else []), *owners, NEXT, undo]
+
+
+def _print(
+    plan: UpgradePlan, form: OutputFormat, notes: list[str], uncommitted: list[str], *, is_applied: bool = False
+) -> None:
+    from assay.cli.verbs.upgrade_lines import format_upgrade, format_upgrade_json
+
+    if form == "json":
+        typer.echo(format_answer(format_upgrade_json(plan, is_applied, uncommitted), indent=2))
+    else:
+        typer.echo("\n".join([*format_upgrade(plan), *notes]))
+
+
+def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
+    if form == "json":
+        files: list[UpgradedFile] = [
+            {"path": path, "status": "conflict", "reason": "", "moved_from": ""} for path in conflicts
+        ]
+        answer: FinishedUpgradeAnswer = {"applied": True, "finished": True, "files": files}
+        typer.echo(format_answer(answer, indent=2))
+    else:
+        lines = [f"conflict  {path}" for path in conflicts]
+        marked = [CONFLICTS] if conflicts else []
+        typer.echo("\n".join(["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO_BY_FILE]))
+    return 1 if conflicts else 0

@@ -1,1 +1,0 @@
-"""Takes evidence and the fleet's checks. Does the verbs that run, repeat and report them. Gives outcomes of runs."""

@@ -1,0 +1,121 @@
+"""What verbs that read show of a fleet whose ledger cannot be read: what the inventory and the evidence store know.
+
+The error itself comes after that on stderr, with exit code 2: whatever the ledger would have said is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from assay.cli.context_line import format_answer
+from assay.cli.name_check import suggest_names
+from assay.ledger.errors import LedgerError
+from assay.model.errors import AssayError
+from assay.model.text.csv_rows import format_csv
+from assay.model.timestamps import format_ago
+
+if TYPE_CHECKING:
+    from assay.cli.answers.status_answers import UnknownNode, UnknownNodeAnswer, UnknownNodesAnswer
+    from assay.cli.answers.ticket_answers import UnknownTicketsAnswer
+    from assay.cli.workspace import Workspace
+    from assay.tell.customer.customer_answer import UnknownForCustomerAnswer
+
+UNKNOWN = "unknown"
+
+
+def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: str, node: str = "") -> NoReturn:
+    """Print what is known of every node, or of one, without the ledger; then raise `error`.
+
+    Raises AssayError instead for a node that the inventory does not have.
+    """
+    known = _describe_nodes(workspace, error)
+    if node:
+        _require_declared(node, known, error)
+    shown = [known[node]] if node else list(known.values())
+    if form == "json":
+        one: UnknownNodeAnswer | UnknownNodesAnswer
+        one = {**shown[0], "problem": str(error)} if node else {"nodes": shown, "problem": str(error)}
+        typer.echo(format_answer(one, indent=1, ensure_ascii=False))
+    elif form == "csv":
+        typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
+    else:
+        typer.echo("\n".join(_format_nodes(shown, workspace.clock.now())))
+    raise error
+
+
+def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form: str, node: str) -> NoReturn:
+    """Tell a customer that the state of a node is unknown, without a word of why; then raise `error`.
+
+    Raises AssayError instead for a node that the inventory does not have.
+    """
+    _require_declared(node, _describe_nodes(workspace, error), error)
+    text = "The state of the node is not known at present: its records cannot be read."
+    if form == "json":
+        unknown: UnknownForCustomerAnswer = {
+            "node": node,
+            "in_service": None,
+            "since": None,
+            "happened": text,
+            "means": None,
+            "doing": None,
+            "back": None,
+        }
+        typer.echo(format_answer(unknown, indent=1, ensure_ascii=False))
+    else:
+        typer.echo(f"{node}\n\n{text}")
+    raise error
+
+
+def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: str) -> NoReturn:
+    """Print the tickets that were last written to `.assay/tell/messages/`, with their files; then raise `error`."""
+    files = sorted((workspace.data_dir / "tickets").glob("*.md"))
+    titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
+    if form == "json":
+        answer: UnknownTicketsAnswer = {"tickets": None, "files": titles, "problem": str(error)}
+        typer.echo(format_answer(answer, ensure_ascii=False))
+    elif form == "text":
+        lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
+        typer.echo("\n".join(["The open tickets are unknown. Files of tickets, open or closed:", *(lines or ["none"])]))
+    raise error
+
+
+def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, UnknownNode]:
+    """Return what is known of each declared node. Raises AssayError if the fleet cannot be read either."""
+    from assay.observe.evidence_store import EvidenceStore
+
+    try:
+        nodes = workspace.fleet.nodes.values()
+    except AssayError as other:
+        raise AssayError(f"{error}\nand the fleet cannot be read either: {other}") from error
+    store = EvidenceStore(workspace.evidence_dir)
+    return {
+        node.name: {
+            "node": node.name,
+            "pool": node.pool,
+            "state": None,
+            "node_spec": node.spec,
+            "observed": _format_time(store.stored_at(node.name)),
+        }
+        for node in sorted(nodes, key=lambda one: (one.pool, one.name))
+    }
+
+
+def _require_declared(node: str, known: Mapping[str, object], error: LedgerError) -> None:
+    if node not in known:
+        hint = suggest_names(node, set(known), "`assay check` reads the inventory")
+        raise AssayError(f"{error}\n{node} is not in the inventory either", fix=hint) from error
+
+
+def _format_time(at_s: float) -> str | None:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds") if at_s else None
+
+
+def _format_nodes(shown: Sequence[UnknownNode], now: datetime) -> Iterator[str]:
+    yield "The states of the nodes are unknown. From the inventory and the evidence store:"
+    for one in shown:
+        seen = f"observed {format_ago(one['observed'], now)}" if one["observed"] else "never observed from here"
+        yield f"{one['node']}  pool {one['pool']}, {one['node_spec']}: state {UNKNOWN}, {seen}"

@@ -1,0 +1,283 @@
+"""Finds the faults in a log file: counts and correlates a stream of messages, and gives each fault its reasons.
+
+Memory does not grow with the log: there is one entry for each fault and place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from assay.decide.faults.recovery_order import RUNS_BACK, RecoveryOrder
+from assay.decide.faults.steady_clock import SteadyClock
+from assay.model.faults.counting_and_correlation import (
+    EVENT_SECONDS,
+    CounterState,
+    FaultCorrelator,
+    FaultCounter,
+    PrimaryFault,
+    may_follow,
+)
+from assay.model.log_message import LogMessage
+from assay.model.specs.fault_catalog import SEVERITIES, XID_NAMES, FaultBlame, FaultCatalog, FaultClass
+from assay.model.specs.nvlink_codes import NvlinkCode
+from assay.model.text.pci_address import normalize_pci_address
+
+FaultOwner = Literal["hardware", "application", "driver", "operator"]
+NODE_SUBJECT = "node"
+
+
+class FaultState(NamedTuple):
+    """What a fault was before an event."""
+
+    counted: CounterState
+    secondary: Counter[str]
+    first: str | None
+    last: str | None
+    lines: int
+    settling: int
+    detail: str
+    code: NvlinkCode | None
+    last_at: float | None
+    overridden_by: str
+    newest: LogMessage | None
+
+
+@dataclass(slots=True, eq=False)
+class LogFault:
+    """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
+
+    `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
+    faults that follow from it. `host` is "" if the log names none. `overridden_by` is the class of a later recovery
+    action. `newest` is its last line. `before` is the fault as it was when the event of `event_at` began.
+    """
+
+    name: str
+    subject: str
+    counter: FaultCounter
+    settle_s: float
+    host: str = ""
+    first: str | None = None
+    last: str | None = None
+    lines: int = 0
+    settling: int = 0
+    detail: str = ""
+    code: NvlinkCode | None = None
+    last_at: float | None = None
+    overridden_by: str = ""
+    newest: LogMessage | None = None
+    secondary: Counter[str] = field(default_factory=Counter)
+    place: str = ""
+    may_follow: bool = False
+    event_at: float | None = None
+    before: FaultState | None = None
+
+    def begin_event(self, at: float) -> None:
+        """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
+        if self.event_at is None or at - self.event_at > EVENT_SECONDS:
+            self.event_at, counted, told = at, self.counter.state(), self.secondary.copy()
+            said = self.detail, self.code, self.last_at, self.overridden_by, self.newest
+            self.before = FaultState(counted, told, self.first, self.last, self.lines, self.settling, *said)
+
+    def take_back_event(self) -> Counter[str]:
+        """Become what the fault was before its last event, and return what was counted since, by class."""
+        if self.before is None:
+            return Counter()
+        taken = self.secondary - self.before.secondary + Counter({self.name: self.lines - self.before.lines})
+        self.counter.restore(self.before.counted)
+        for name, value in zip(FaultState._fields[1:], self.before[1:], strict=True):
+            setattr(self, name, value)
+        self.event_at, self.before = None, None
+        return taken
+
+    def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None) -> None:
+        """Count a line; `at` is its time on the steady clock of the log."""
+        settling = message.uptime_s is not None and message.uptime_s < self.settle_s
+        self.counter.add(at, not settling and (code is None or code.needs_action))
+        self.first, self.last = self.first or message.stamp, message.stamp or self.last
+        self.detail, self.code = message.text, code
+        self.last_at, self.overridden_by, self.newest = at, "", message
+        self.lines += 1
+        self.settling += settling
+
+
+class LogFaultCollector:
+    """Collects messages, and returns their faults. Every host has a clock and faults of its own."""
+
+    def __init__(self, catalog: FaultCatalog) -> None:
+        self._catalog = catalog
+        self._recovery_actions = {
+            name: rule.recovery_action for name, rule in catalog.classes.items() if rule.recovery_action
+        }
+        self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
+        self._orders: defaultdict[str, RecoveryOrder] = defaultdict(RecoveryOrder)
+        self._correlated: dict[str, bool] = {}
+        self._faults: dict[tuple[str, str, str], LogFault] = {}
+        self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
+        self._secondary: defaultdict[str, list[LogFault]] = defaultdict(list)
+
+    def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None) -> None:
+        """Add a sighting of the class `name`. `part` "" means the node.
+
+        Where a log has no times, sightings that stand near each other are of one event.
+        """
+        host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
+        clock, correlator = self._hosts.get(host) or self._start_host(host)
+        at = clock.read(message)
+        near = clock.count_line() if at is None else at
+        is_correlated, seen_at = near is not None and self._is_correlated(name, correlator), None
+        if near is not None and is_correlated:
+            if primary := self._find_primary(name, place, near, correlator, is_timed=at is not None):
+                self._faults[host, *primary].secondary[name] += 1
+                return
+            seen_at = correlator.last_seen(name, place)
+            correlator.record(name, place, near)
+        fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
+        if near is not None and is_correlated:
+            if fault.may_follow:
+                fault.begin_event(near)
+            if name in self._catalog.primary_faults and (seen_at is None or near - seen_at > EVENT_SECONDS):
+                self._absorb(fault, near, correlator)
+        fault.see(message, at, code)
+        if name in self._recovery_actions:
+            self._override(fault, place, self._recovery_actions[name].overrides_seconds)
+
+    def _find_primary(
+        self, name: str, place: str, near: float, correlator: FaultCorrelator, *, is_timed: bool
+    ) -> PrimaryFault | None:
+        """Return the fault from which this one follows. Without times, that is no lesser one."""
+        if is_timed:
+            return correlator.find_primary(name, place, near)
+        primary = correlator.find_primary(name, place, near, EVENT_SECONDS)
+        return primary if primary and may_follow(self._catalog, name, place, primary) else None
+
+    def _is_correlated(self, name: str, correlator: FaultCorrelator) -> bool:
+        """Whether faults of a class may follow from others or others from them. Most do not, and logs have many."""
+        found = self._correlated.get(name)
+        if found is None:
+            found = self._correlated[name] = correlator.is_relevant(name)
+        return found
+
+    def _absorb(self, primary: LogFault, at: float, correlator: FaultCorrelator) -> None:
+        """Take back what was counted just before `primary` and follows from it: the lines of an event have no order."""
+        cause = PrimaryFault(primary.name, primary.place)
+        for fault in list(self._secondary[primary.host]):
+            is_recent = fault.event_at is not None and at - fault.event_at <= EVENT_SECONDS
+            if is_recent and fault is not primary and may_follow(self._catalog, fault.name, fault.place, cause):
+                primary.secondary += fault.take_back_event()
+                correlator.forget(fault.name, fault.place)
+                if not fault.lines:
+                    self._drop(fault)
+
+    def _drop(self, fault: LogFault) -> None:
+        del self._faults[fault.host, fault.name, fault.place]
+        self._by_place[fault.host, fault.place].remove(fault)
+        self._secondary[fault.host].remove(fault)
+
+    def _override(self, action: LogFault, place: str, seconds: float) -> None:
+        """Mark the earlier XIDs of the GPU for which the driver names a recovery action.
+
+        Lines may run backwards: by their times, or by what the driver says without them.
+        """
+        if action.last_at is None:
+            self._orders[action.host].read(place, action.detail)
+        for fault in self._by_place[action.host, place]:
+            if fault is action or not fault.name.startswith(XID_NAMES) or _is_later(fault, action):
+                continue
+            if fault.last_at is None or action.last_at is None or action.last_at - fault.last_at <= seconds:
+                fault.overridden_by = action.name
+
+    def _start_host(self, host: str) -> tuple[SteadyClock, FaultCorrelator]:
+        self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
+        return self._hosts[host]
+
+    def _start_fault(self, host: str, name: str, place: str, part: str) -> LogFault:
+        rule = self._catalog.find_class(name)
+        settle_s = rule.settle_seconds if rule else 0.0
+        follows = rule is not None and rule.follows is not None
+        counter = FaultCounter.for_class(rule)
+        fault = LogFault(name, part or NODE_SUBJECT, counter, settle_s, host, place=place, may_follow=follows)
+        self._faults[host, name, place] = fault
+        self._by_place[host, place].append(fault)
+        if follows:
+            self._secondary[host].append(fault)
+        return fault
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Return every fault as plain data, the worst first."""
+        faults = []
+        for fault in self._faults.values():
+            if runs_back := self._orders[fault.host].runs_back:
+                fault.overridden_by = ""
+            told = log_fault_as_json(fault, self._catalog)
+            if runs_back and fault.name in self._recovery_actions:
+                told["action"] = "ticket" if told["action"] != "none" else "none"
+                told["because"] += f"; {RUNS_BACK}"
+            if self._hosts[fault.host][0].runs_back:
+                told["first"], told["last"] = told["last"], told["first"]
+            faults.append(told)
+        return sorted(faults, key=_urgency_key)
+
+
+def _is_later(fault: LogFault, action: LogFault) -> bool:
+    """Whether a fault came after a recovery action by the time that its line tells, though it stands before it."""
+    one, other = fault.newest, action.newest
+    if one is None or other is None or one.at is None or other.at is None:
+        return False
+    is_one_clock = (one.wall is None) == (other.wall is None)
+    return is_one_clock and one.at > other.at
+
+
+def _urgency_key(fault: dict[str, Any]) -> tuple[bool, int, str, str]:
+    return fault["action"] == "none", SEVERITIES.index(fault["severity"]), fault["fault"], fault["subject"]
+
+
+def find_fault_owner(blame: FaultBlame) -> FaultOwner:
+    """Return who owns a fault. The surroundings of a node (cables, air, power) count as hardware."""
+    return "hardware" if blame == "environment" else blame
+
+
+def log_fault_as_json(fault: LogFault, catalog: FaultCatalog) -> dict[str, Any]:
+    """Return a fault as plain data: class, owner, severity, count, what it asks for, and why."""
+    rule, treatment = catalog.find_class(fault.name), catalog.find_treatment(fault.name)
+    reached = fault.counter.is_threshold_reached and not fault.overridden_by
+    return {
+        "fault": fault.name,
+        "class": find_fault_owner(treatment.blame),
+        "severity": treatment.severity if reached else "informational",
+        "subject": fault.subject,
+        "host": fault.host,
+        "count": fault.counter.count,
+        "first": fault.first,
+        "last": fault.last,
+        "action": treatment.remedy if reached else "none",
+        "because": "; ".join(_list_reasons(fault, rule)),
+        "investigate": rule.investigate if rule else "",
+        "lines": fault.lines,
+        "detail": fault.detail,
+    }
+
+
+def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:
+    if rule is None:
+        return ["no fault catalogue holds it: noted, until somebody says what it means"]
+    reasons = [rule.summary.rstrip("."), rule.source]
+    if fault.code:
+        reasons.append(str(fault.code))
+    if fault.settling:
+        reasons.append(f"{fault.settling} of them within {rule.settle_seconds:g} s after the boot, which belong to it")
+    if fault.overridden_by:
+        reasons.append(f"the driver's recovery action, {fault.overridden_by}, came after it and decides")
+    elif not fault.counter.is_threshold_reached:
+        reasons.append(_describe_below_threshold(fault, rule))
+    reasons += [
+        f"{name} ×{count} followed from it and is not counted" for name, count in sorted(fault.secondary.items())
+    ]
+    return reasons
+
+
+def _describe_below_threshold(fault: LogFault, rule: FaultClass) -> str:
+    if rule.count == 1:
+        return "so it is noted only"
+    return f"{len(fault.counter.recent)} of {rule.count} within {rule.window_minutes:g} min that would make it a fault"

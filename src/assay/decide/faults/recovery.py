@@ -1,0 +1,191 @@
+"""Finds the open faults that are over: a newer pass, a quiet time, a value within bounds, or a resolved alert.
+
+If a fault moved its node, it does not end here: it stays until checks prove the node healthy again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.faults.recovery_actions import seconds_between
+from assay.decide.state.node_state import NodeState
+from assay.model.evidence import EvidenceDocument
+from assay.model.faults.bmc_part_names import find_part
+from assay.model.faults.counting_and_correlation import EVENT_SECONDS, PrimaryFault, may_follow
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
+from assay.model.outcome import RecordedOutcome, read_part
+from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, MeasurementThreshold
+from assay.model.timestamps import format_duration, parse_time
+
+LOG_PATHS = {
+    "kernel": ("probe", "kernel_log", "lines"),
+    "nvml": ("probe", "kernel_log", "lines"),
+    "sel": ("bmc", "events"),
+    "intake": ("probe", "kernel_log", "lines"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FaultClearance:
+    """An open fault that is over, by id, and the reason.
+
+    `seen_up_to` is the number of its last entry that this knew: a later entry keeps it open. 0 ends it whatever came.
+    `name`: its class and its subject, for people.
+    """
+
+    fault: str
+    reason: str
+    seen_up_to: int = 0
+    name: str = ""
+
+    @classmethod
+    def of(cls, fault: FaultRecord, reason: str, seen_up_to: int = 0) -> FaultClearance:
+        """Return the end of this fault."""
+        return cls(fault.id, reason, seen_up_to, f"{fault.fault_class} on {fault.subject}")
+
+
+def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:
+    """Return the open faults of checks that pass again on the same subject, on evidence newer than the fault.
+
+    `outcomes` are the newest of all checks of the node. While one check of a fault fails or ends as an error, another
+    check's pass does not end the fault.
+    """
+    judged: dict[tuple[str, str], list[RecordedOutcome]] = defaultdict(list)
+    for recorded in outcomes:
+        judged[(recorded.outcome.fault, recorded.outcome.subject)].append(recorded)
+    return [
+        FaultClearance.of(fault, proof)
+        for fault in _list_open_faults(node_state)
+        if set(fault.marks) == {"check"}
+        for proof in [_find_proof(fault, judged.get((fault.fault_class, fault.subject), []))]
+        if proof
+    ]
+
+
+def find_measured_recoveries(
+    catalog: FaultCatalog, node_state: NodeState, outcomes: Iterable[RecordedOutcome]
+) -> list[FaultClearance]:
+    """Return the open faults of measurements that are within bounds again, in a newer outcome on the same subject."""
+    judged = [one for one in outcomes if one.outcome.verdict in ("pass", "fail")]
+    return [
+        FaultClearance.of(fault, text)
+        for fault in _list_open_faults(node_state)
+        if set(fault.marks) == {"check"}
+        for rule in [catalog.find_class(fault.fault_class)]
+        if rule and rule.measurement
+        for one in judged
+        if one.outcome.subject == fault.subject and parse_time(one.measured_at) > parse_time(fault.last_seen)
+        if (text := _describe_within_bounds(rule.measurement, one))
+    ]
+
+
+def find_quiet_recoveries(
+    catalog: FaultCatalog, node_state: NodeState, evidence: EvidenceDocument
+) -> list[FaultClearance]:
+    """Return the open log faults that were not seen again for the `recover_hours` of their class.
+
+    A log that could not be read does not count as quiet. Without `recover_hours`, a fault of the class does not end by
+    itself.
+    """
+    return [
+        FaultClearance.of(fault, f"not seen again for {format_duration(quiet)}")
+        for fault in _list_open_faults(node_state)
+        if fault.marks and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
+        for quiet in _measure_quiet_time(catalog, fault, evidence)
+    ]
+
+
+def find_overridden_faults(
+    catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
+) -> list[FaultClearance]:
+    """Return the open XIDs that a recovery action among the faults just found ends, unless they moved their node."""
+    return [
+        FaultClearance.of(fault, f"the driver's recovery action: {action.detail}")
+        for action in found
+        if (rule := catalog.find_recovery_action(action.fault_class)) and not action.subject.endswith(UNKNOWN_PART)
+        for fault in node_state.faults
+        if fault.id != action.id and fault.subject == action.subject and _can_end(fault)
+        if 0 <= seconds_between(fault.last_seen, action.last_seen) <= rule.overrides_seconds
+    ]
+
+
+def find_explained_faults(
+    catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
+) -> list[FaultClearance]:
+    """Return the open faults that began just before one just found and follow from it, unless they moved their node.
+
+    The lines of one event may come in two deliveries, and in any order.
+    """
+    return [
+        FaultClearance.of(fault, f"it follows from {cause.fault_class} on {cause.subject}")
+        for cause in found
+        if cause.fault_class in catalog.primary_faults and not cause.subject.endswith(UNKNOWN_PART)
+        for fault in _list_open_faults(node_state)
+        if fault.id != cause.id and _is_line_of_event(fault, cause)
+        for primary in [PrimaryFault(cause.fault_class, read_part(cause.subject))]
+        if may_follow(catalog, fault.fault_class, find_part(fault), primary)
+    ]
+
+
+def _is_line_of_event(fault: FaultRecord, cause: FaultObservation) -> bool:
+    """Whether a fault that only logs told began just before this one did."""
+    is_told = {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
+    return is_told and 0 <= seconds_between(fault.first_seen, cause.first_seen) <= EVENT_SECONDS
+
+
+def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
+    """Return the open faults that end with an alert: only alerts reported them."""
+    return [
+        FaultClearance.of(fault, because)
+        for fault in _list_open_faults(node_state)
+        if (fault.fault_class, fault.subject) == (fault_class, subject) and set(fault.marks) == {ALERT_SOURCE}
+    ]
+
+
+def _list_open_faults(node_state: NodeState) -> list[FaultRecord]:
+    """Return the open faults that moved no node."""
+    return [fault for fault in node_state.faults if fault.is_open and fault.response != "acted"]
+
+
+def _can_end(fault: FaultRecord) -> bool:
+    return fault.is_open and fault.response != "acted" and fault.fault_class.startswith(XID_NAMES)
+
+
+def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> str:
+    """Return what ends a fault: its checks pass, and the newest pass is newer than the fault. "" if nothing ends it."""
+    judged = [one for one in outcomes if one.outcome.verdict != "skip"]
+    newer = [one for one in judged if parse_time(one.measured_at) > parse_time(fault.last_seen)]
+    if not newer or any(one.outcome.verdict != "pass" for one in judged):
+        return ""
+    last = max(newer, key=lambda one: (one.measured_at, one.id))
+    which = f"all {len(judged)} checks of it passed, the last" if len(judged) > 1 else "passed again,"
+    return f"{which} {last.id}"
+
+
+def _describe_within_bounds(bound: MeasurementThreshold, recorded: RecordedOutcome) -> str:
+    """Return the measured value of an outcome, "" if it measured something else, or anything out of bounds."""
+    numbers = [number for number in recorded.outcome.measurements if number.name == bound.name]
+    if any(bound.is_exceeded(number.name, number.value) for number in numbers):
+        return ""
+    return ", ".join(f"{number.name} is {number.value:g} {number.unit}".rstrip() for number in numbers)
+
+
+def _measure_quiet_time(catalog: FaultCatalog, fault: FaultRecord, evidence: EvidenceDocument) -> list[timedelta]:
+    """Return how long the logs of a fault have been quiet, an empty list if that is too short or unknown."""
+    rule = catalog.find_class(fault.fault_class)
+    if rule is None or rule.recover_hours is None:
+        return []
+    if any(evidence.read(*LOG_PATHS[_kind(source)]).kind != "value" for source in fault.marks):
+        return []
+    quiet = evidence.at - parse_time(fault.last_seen)
+    return [quiet] if quiet >= timedelta(hours=rule.recover_hours) else []
+
+
+def _kind(source: str) -> str:
+    """Return the kind of a source: a BMC's event logs have a source each, `sel LOG`."""
+    return source.partition(" ")[0]

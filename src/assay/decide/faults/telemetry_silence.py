@@ -1,0 +1,163 @@
+"""Silence past its deadline is a fault (`telemetry.lost`), and never counts as health. Pure.
+
+It does not count against a node in three cases: nobody listened, a repair may have shut the node down, or its state
+watches nothing. If many nodes of a pool fall silent together, one broken collector is more likely: that is one wave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assay.decide.faults.detection import FaultObservation
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.moves.circuit_breaker import is_wave
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.ledger_entry import derive_id
+from assay.model.node import Node
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.intake_limits import SilenceLimits
+from assay.model.timestamps import format_duration, format_time, parse_time
+
+TELEMETRY_LOST = "telemetry.lost"
+SOURCE_LABELS = {"agent": "its agent", "probe": "the probe", "bmc": "its BMC"}
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySource:
+    """A source (agent, probe or bmc) of one node: when it was last heard (None for never).
+
+    `since` is the time from which it could have been heard but was not.
+    """
+
+    node: str
+    source: str
+    last_heard_at: datetime | None
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceWave:
+    """Nodes of a pool whose source fell silent together, the first at `since`. `total` is the size of the pool."""
+
+    pool: str
+    source: str
+    nodes: tuple[str, ...]
+    total: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceResult:
+    """New faults, ends of faults, and waves. The nodes of a wave get no fault."""
+
+    faults: tuple[FaultObservation, ...]
+    clearances: tuple[FaultClearance, ...]
+    waves: tuple[SilenceWave, ...]
+
+
+SilentSource = tuple[TelemetrySource, datetime]
+"""A source that is silent past its deadline, and since when."""
+
+
+def judge_silence(snapshot: FleetSnapshot, catalog: FaultCatalog, sources: Sequence[TelemetrySource]) -> SilenceResult:
+    """Return the consequences of these sources' silence, by the policy's deadlines."""
+    views = {view.name: view for view in snapshot.nodes}
+    expected = [one for one in sources if one.node in views and is_telemetry_expected(snapshot, views[one.node])]
+    silent: list[SilentSource] = []
+    for source in expected:
+        view = views[source.node]
+        at = _find_silent_since(snapshot, view, source)
+        if at and not _has_open_fault(view, source.source):
+            silent.append((source, at))
+    waves = tuple(_find_waves(snapshot, expected, silent))
+    in_wave = {(name, wave.source) for wave in waves for name in wave.nodes}
+    alone = [(source, at) for source, at in silent if (source.node, source.source) not in in_wave]
+    faults = tuple(_make_silence_fault(snapshot, catalog, views[source.node], source, at) for source, at in alone)
+    return SilenceResult(faults, tuple(_find_clearances(snapshot, expected)), waves)
+
+
+def is_telemetry_expected(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether a node must be heard: its state watches or requires phases, and no effect may have shut it down."""
+    state = snapshot.policy_state_of(view)
+    return bool(state.watch or state.requires) and not view.node_state.unsettled_effects
+
+
+def silence_deadline(silence: SilenceLimits, source: str) -> timedelta:
+    """Return how long a source may stay silent."""
+    return timedelta(minutes=silence.agent_minutes if source == "agent" else silence.readings_minutes)
+
+
+def _find_silent_since(snapshot: FleetSnapshot, view: NodeSnapshot, source: TelemetrySource) -> datetime | None:
+    """Return when a silence past its deadline began, else None. It counts from when the node must be heard."""
+    starts = [source.since, parse_time(view.node_state.since), parse_time(view.node_state.repaired_at)]
+    start = max([*starts, source.last_heard_at] if source.last_heard_at else starts)
+    return start if snapshot.now - start > silence_deadline(snapshot.policy.silence, source.source) else None
+
+
+def _has_open_fault(view: NodeSnapshot, source: str) -> bool:
+    subject = f"{view.node.subject}/{source}"
+    faults = [fault for fault in view.node_state.faults if fault.is_open and fault.fault_class == TELEMETRY_LOST]
+    return any(fault.subject == subject for fault in faults)
+
+
+def _find_waves(
+    snapshot: FleetSnapshot, expected: Sequence[TelemetrySource], silent: Sequence[SilentSource]
+) -> Iterator[SilenceWave]:
+    pools = {view.name: view.node.pool for view in snapshot.nodes}
+    totals = Counter((pools[source.node], source.source) for source in expected)
+    groups: dict[tuple[str, str], list[SilentSource]] = defaultdict(list)
+    for source, at in silent:
+        groups[pools[source.node], source.source].append((source, at))
+    for (pool, name), found in sorted(groups.items()):
+        if is_wave(snapshot.policy.breaker, len(found), totals[pool, name]):
+            nodes = tuple(sorted(source.node for source, _ in found))
+            yield SilenceWave(pool, name, nodes, totals[pool, name], min(at for _, at in found))
+
+
+def _make_silence_fault(
+    snapshot: FleetSnapshot, catalog: FaultCatalog, view: NodeSnapshot, source: TelemetrySource, at: datetime
+) -> FaultObservation:
+    if source.last_heard_at is None:
+        heard = "was never heard"
+    else:
+        heard = f"was last heard at {source.last_heard_at:%Y-%m-%d %H:%M:%S} UTC"
+    detail = f"{SOURCE_LABELS[source.source]} {heard}; silent for {format_duration(snapshot.now - at)}"
+    return make_telemetry_fault(catalog, view.node, source.source, "silence", at, snapshot.now, detail)
+
+
+def make_telemetry_fault(
+    catalog: FaultCatalog, node: Node, part: str, mark: str, since: datetime, now: datetime, detail: str
+) -> FaultObservation:
+    """Return the fault of a silent `part` of a node since that time; `mark` names the silent source."""
+    treatment, subject = catalog.find_treatment(TELEMETRY_LOST), f"{node.subject}/{part}"
+    return FaultObservation(
+        id=derive_id("fault", node.name, TELEMETRY_LOST, subject, mark, format_time(since)),
+        node=node.name,
+        fault_class=TELEMETRY_LOST,
+        subject=subject,
+        severity=treatment.severity,
+        blame=treatment.blame,
+        remedy=treatment.remedy,
+        count=1,
+        first_seen=format_time(since),
+        last_seen=format_time(now),
+        detail=detail,
+        marks={mark: format_time(since)},
+        times=(format_time(now),),
+    )
+
+
+def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource]) -> Iterator[FaultClearance]:
+    """Yield the ends of silences: sources that were heard again."""
+    heard = {(source.node, source.source): source.last_heard_at for source in expected}
+    for view in snapshot.nodes:
+        for fault in view.node_state.faults:
+            if fault.is_open and "silence" in fault.marks:
+                source = fault.subject.rpartition("/")[2]
+                at = heard.get((view.name, source))
+                if at and at > parse_time(fault.last_seen):
+                    label = SOURCE_LABELS.get(source, source)
+                    yield FaultClearance.of(fault, f"{label} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC")

@@ -1,0 +1,256 @@
+"""The circuit breaker. If many nodes of a pool fail at once, it holds back the moves of the whole pool.
+
+One common cause is then more likely than many separate ones. The module also finds waves of missed deadlines, and ranks
+what the nodes of a wave have in common. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
+from assay.decide.moves.fault_remedies import is_still_failing
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.specs.policy_sections import FaultBreakerLimits, FaultClassWave
+from assay.model.timestamps import format_time, hours, parse_time
+
+MAX_NODES_COMPARED = 64
+MAX_CAUSES_SHOWN = 3
+MAX_NAMES_SHOWN = 3
+MIN_WAVE_SHARE = 0.8
+"""Of a wave's nodes, at least this share has a trait that may be its cause …"""
+MIN_CONTRAST = 2
+"""… and that share is at least this many times the share among the other nodes."""
+TRAIT_ORDER = ("leaf", "rack", "spec commit", "firmware")
+"""The order of trait kinds that are equally likely; other kinds come after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingWave:
+    """A wave that the breaker held and that goes on: the fault classes in it, and the reason in one line."""
+
+    classes: frozenset[str]
+    reason: str
+
+
+def find_new_waves(snapshot: FleetSnapshot) -> dict[str, str]:
+    """Return the pools whose breaker is open, each with the reason in one line.
+
+    Only nodes count that serve, or served until just now, and whose faults can move them. So the bring-up of a thousand
+    nodes does not open the breaker, and neither does a pool that assay only watches.
+    """
+    pools = {pool: _describe_new_wave(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    return {pool: reason for pool, reason in pools.items() if reason}
+
+
+def find_ongoing_waves(snapshot: FleetSnapshot) -> dict[str, OngoingWave]:
+    """Return the pools in which a wave lasts longer than the window. Such a wave holds back only its own fault classes.
+
+    Without this, a lasting wave would pass the breaker: as many nodes at a time as the limits allow. A fault that only
+    a log reported stops being part of the wave when the log reports nothing more.
+    """
+    pools = {pool: _find_ongoing_wave(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    return {pool: wave for pool, wave in pools.items() if wave}
+
+
+def find_class_waves(snapshot: FleetSnapshot) -> dict[str, list[OngoingWave]]:
+    """Return the pools in which one fault class came to many nodes within hours or days.
+
+    Such a wave holds back only its class: a driver's bug shows on a few nodes an hour, and on all in a week. A fault
+    that went without a repair does not count.
+    """
+    pools = {pool: _find_class_waves(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    return {pool: waves for pool, waves in pools.items() if waves}
+
+
+def find_deadline_waves(snapshot: FleetSnapshot) -> dict[str, str]:
+    """Return the pools in which so many nodes miss a deadline at once that one cause is more likely.
+
+    A deadline counts from the time when the breaker last held it back. So a clock that jumps moves no node.
+    """
+    bound: dict[str, list[NodeSnapshot]] = defaultdict(list)
+    for view in snapshot.nodes:
+        deadline = snapshot.policy_state_of(view).deadline
+        if deadline and deadline.to:
+            bound[view.node.pool].append(view)
+    pools = {pool: _describe_deadline_wave(snapshot, pool, views) for pool, views in sorted(bound.items())}
+    return {pool: reason for pool, reason in pools.items() if reason}
+
+
+def has_missed_deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether a node has missed the deadline of its state."""
+    deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
+    start = max(parse_time(node_state.since), parse_time(node_state.deadline_held_at))
+    return deadline is not None and snapshot.now - start > hours(deadline.hours)
+
+
+def is_wave(breaker: FaultBreakerLimits | FaultClassWave, count: int, total: int) -> bool:
+    """Whether `count` of `total` nodes are enough for a wave."""
+    return count >= breaker.min_nodes and count * 100 >= breaker.percent * total
+
+
+def can_be_wave(breaker: FaultBreakerLimits, fault_class: str, severity: str) -> bool:
+    """Whether a fault counts for the breaker. Declared drift does not: a merged change causes it on all nodes."""
+    return severity != "informational" and fault_class not in breaker.drift
+
+
+def _group_serving_by_pool(snapshot: FleetSnapshot) -> list[tuple[str, list[NodeSnapshot]]]:
+    """Return the nodes that serve, or served until just now, by pool."""
+    pools: dict[str, list[NodeSnapshot]] = defaultdict(list)
+    for view in snapshot.nodes:
+        if is_in_service(snapshot.policy, view.node_state) or is_out_of_service(snapshot.policy, view.node_state):
+            pools[view.node.pool].append(view)
+    return sorted(pools.items())
+
+
+def _count_serving(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> int:
+    return len(views) + sum(count for (name, *_), count in snapshot.quiet_counts.items() if name == pool)
+
+
+def _describe_new_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
+    breaker, hit = snapshot.policy.breaker, dict[str, list[FaultRecord]]()
+    start = format_time(snapshot.now - timedelta(minutes=breaker.window_minutes))
+    for view in views:
+        recent = [fault for fault in _list_counting(snapshot, view) if fault.arrived_at > start]
+        if recent:
+            hit[view.name] = recent
+    serving = _count_serving(snapshot, pool, views)
+    if not is_wave(breaker, len(hit), serving):
+        return ""
+    wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
+    common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
+    return f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}"
+
+
+def _list_counting(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
+    """Return the faults of a node that count for the breaker, whenever they arrived."""
+    if not view.profile.acts_on_faults:
+        return []
+    breaker = snapshot.policy.breaker
+    faults = (fault for fault in view.node_state.faults if not fault.no_wave)
+    return [fault for fault in faults if can_be_wave(breaker, fault.fault_class, fault.severity)]
+
+
+def _find_class_waves(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> list[OngoingWave]:
+    serving, waves = _count_serving(snapshot, pool, views), list[OngoingWave]()
+    for window in snapshot.policy.breaker.by_class:
+        start = format_time(snapshot.now - hours(window.hours))
+        nodes: dict[str, dict[str, NodeSnapshot]] = defaultdict(dict)
+        for view in views:
+            for fault in _list_counting(snapshot, view):
+                if fault.arrived_at > start and (fault.is_open or fault.response == "acted"):
+                    nodes[fault.fault_class][view.name] = view
+        for name, hit in sorted(nodes.items()):
+            if is_wave(window, len(hit), serving) and not any(name in wave.classes for wave in waves):
+                text = f"{len(hit)} of {serving} serving nodes of pool {pool} showed {name} within {window.hours:g} h"
+                reason = f"breaker: {text}{_describe_likely_causes(snapshot, hit)}"
+                waves.append(OngoingWave(frozenset({name}), reason))
+    return waves
+
+
+def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> OngoingWave | None:
+    hit: dict[str, list[FaultRecord]] = {}
+    for view in views:
+        present = [fault for fault in view.node_state.faults if _is_still_present(view, fault)]
+        if present and view.profile.acts_on_faults:
+            hit[view.name] = present
+    serving = _count_serving(snapshot, pool, views)
+    if not is_wave(snapshot.policy.breaker, len(hit), serving):
+        return None
+    wave = f"{len(hit)} of {serving} serving nodes of pool {pool} still show the faults of a wave"
+    common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
+    classes = frozenset(fault.fault_class for faults in hit.values() for fault in faults)
+    return OngoingWave(classes, f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}")
+
+
+def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
+    """Whether a fault that the breaker held still exists. A check's fault does until newer evidence is judged."""
+    if not fault.is_open or fault.response != "breaker" or fault.no_wave or view.node_state.is_repaired(fault):
+        return False
+    return "check" in fault.marks or is_still_failing(view, fault)
+
+
+def _describe_deadline_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
+    late = (view for view in views if has_missed_deadline(snapshot, view))
+    missed = [view for view in late if not view.node_state.is_deadline_free]
+    if not is_wave(snapshot.policy.breaker, len(missed), len(views)):
+        return ""
+    states = Counter(view.node_state.state for view in missed)
+    counts = ", ".join(f"{state} on {count}" for state, count in sorted(states.items()))
+    wave = f"{len(missed)} of {len(views)} nodes of pool {pool} miss their deadline at once ({counts})"
+    likely = _describe_likely_causes(snapshot, [view.name for view in missed])
+    return f"breaker: {wave}: either the clock jumped, or what they wait for is down{likely}"
+
+
+def _describe_faults_and_racks(views: list[NodeSnapshot], faults: Iterable[list[FaultRecord]]) -> str:
+    """Return what the nodes have in common: the fault that most of them show, and the rack if all are in one."""
+    classes = Counter(name for of_node in faults for name in {fault.fault_class for fault in of_node})
+    name, count = min(classes.items(), key=lambda item: (-item[1], item[0]))
+    racks = sorted({view.node.rack for view in views})
+    place = f"all in rack {racks[0]}" if len(racks) == 1 else f"in {len(racks)} racks"
+    return f"{name} on {count}, {place}"
+
+
+def _describe_likely_causes(snapshot: FleetSnapshot, wave: Collection[str]) -> str:
+    """Return what only the nodes of a wave share, as the end of a sentence; "" if nothing is known.
+
+    Reading traits means reading evidence, which is slow. So this compares only the first nodes by name.
+    """
+    traits = snapshot.traits
+    others = sorted(name for name in traits if name not in wave)[:MAX_NODES_COMPARED]
+    hit = [traits[name] for name in sorted(wave) if name in traits][:MAX_NODES_COMPARED]
+    causes = rank_common_causes(hit, [traits[name] for name in others]) if hit else []
+    likely = "; or ".join(str(cause) for cause in causes[:MAX_CAUSES_SHOWN])
+    return f"; likely behind it: {likely}" if likely else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonCause:
+    """Traits of one kind that the same number of nodes have, in the wave and among the other nodes."""
+
+    kind: str
+    names: tuple[str, ...]
+    wave_hits: int
+    wave_size: int
+    other_hits: int
+    others: int
+
+    def __str__(self) -> str:
+        more = f" and {len(self.names) - MAX_NAMES_SHOWN} more" if len(self.names) > MAX_NAMES_SHOWN else ""
+        names = f"{', '.join(self.names[:MAX_NAMES_SHOWN])}{more}"
+        rest = f", and {self.other_hits} of the {self.others} others" if self.others else ""
+        return f"{self.kind} {names} ({self.wave_hits} of {self.wave_size}{rest})"
+
+
+def rank_common_causes(wave: Sequence[NodeTraits], others: Sequence[NodeTraits]) -> list[CommonCause]:
+    """Return the traits that may have caused a wave, the likeliest first.
+
+    See `MIN_WAVE_SHARE` and `MIN_CONTRAST`. Without other nodes to compare with, a trait qualifies if the whole wave
+    shares it.
+    """
+    wave_counts, other_counts = _count_traits(wave), _count_traits(others)
+    groups: dict[tuple[str, int, int], list[str]] = defaultdict(list)
+    for (kind, name), count in wave_counts.items():
+        elsewhere = other_counts[kind, name]
+        share, other_share = count / len(wave), elsewhere / len(others) if others else 0.0
+        if share >= (MIN_WAVE_SHARE if others else 1) and share >= MIN_CONTRAST * other_share:
+            groups[kind, count, elsewhere].append(name)
+    causes = [
+        CommonCause(kind, tuple(sorted(names)), count, len(wave), elsewhere, len(others))
+        for (kind, count, elsewhere), names in groups.items()
+    ]
+    return sorted(causes, key=_likelihood_key)
+
+
+def _count_traits(nodes: Iterable[NodeTraits]) -> Counter[NodeTrait]:
+    return Counter(trait for traits in nodes for trait in traits)
+
+
+def _likelihood_key(cause: CommonCause) -> tuple[float, int, str]:
+    contrast = cause.wave_hits / cause.wave_size - (cause.other_hits / cause.others if cause.others else 0)
+    order = TRAIT_ORDER.index(cause.kind) if cause.kind in TRAIT_ORDER else len(TRAIT_ORDER)
+    return (-contrast, order, cause.kind)

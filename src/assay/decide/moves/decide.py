@@ -1,0 +1,271 @@
+"""Decides what happens next to every node: a pure function of the fleet snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from assay.decide.moves import circuit_breaker, fault_remedies, held_answers, rack_cordons
+from assay.decide.moves.blast_radius_limits import LimitCapacity, holds_out_of_service
+from assay.decide.moves.explained_drift import drop_explained_drift
+from assay.decide.moves.flapping import propose_flapping_escalation
+from assay.decide.moves.holds import find_prohibition, propose_hold_actions
+from assay.decide.moves.known_issues import drop_excused_faults, propose_known_issue_records
+from assay.decide.moves.lost_cordons import propose_recordon
+from assay.decide.moves.manual_moves import propose_manual_move
+from assay.decide.moves.pending_decisions import SCHEDULER_SILENT, find_withdrawal_reason, propose_pending_changes
+from assay.decide.moves.proposals import Proposal, grant_proposal, refuse_proposal
+from assay.decide.moves.proposed_exits import propose_transitions
+from assay.decide.moves.setting_corrections import hold_back_correction, is_correction
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.trust.trust_gate import ask_trust
+from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
+from assay.model.errors import AssayError
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
+from assay.model.timestamps import format_time, hours
+
+
+def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
+    """Return the decisions that are due and were not made before: at most one move per node.
+
+    `asked` names the nodes to decide about, None for all; the others are only counted. If limits leave room for some
+    nodes only, those with the worst faults come first. The order of nodes and outcomes does not change the answer.
+    Raises AssayError for a node in a state that the policy does not have.
+    """
+    for view in snapshot.nodes:
+        _reject_unknown_state(snapshot, view)
+    snapshot = drop_explained_drift(drop_excused_faults(snapshot))
+    bounds = _PassBounds(snapshot)
+    decisions: list[Decision] = []
+    views = snapshot.nodes if asked is None else [view for view in snapshot.nodes if view.name in asked]
+    for view in sorted(views, key=fault_remedies.urgency_key):
+        made = _decide_node(snapshot, view, bounds)
+        decisions += [decision for decision in made if decision.id not in view.node_state.decision_ids]
+    return decisions
+
+
+class _PassBounds:
+    """The bounds of one pass over the fleet: the limits' capacity, waves by pool, and racks that lack nodes.
+
+    Each bound is computed when a proposal first needs it, because most passes propose no move.
+    """
+
+    def __init__(self, snapshot: FleetSnapshot) -> None:
+        self._snapshot = snapshot
+
+    @cached_property
+    def capacity(self) -> LimitCapacity:
+        """The capacity that the limits leave."""
+        return LimitCapacity(self._snapshot)
+
+    @cached_property
+    def corrections_left(self) -> int:
+        """How many corrections may still begin in this hour."""
+        hour_ago = format_time(self._snapshot.now - hours(1))
+        begun = sum(one.at > hour_ago for view in self._snapshot.nodes for one in view.node_state.corrections)
+        return self._snapshot.policy.corrections.per_hour - begun
+
+    @cached_property
+    def new_waves(self) -> Mapping[str, str]:
+        """The reason of each pool with a new wave of faults."""
+        return circuit_breaker.find_new_waves(self._snapshot)
+
+    @cached_property
+    def ongoing_waves(self) -> Mapping[str, circuit_breaker.OngoingWave]:
+        """The wave of each pool in which one goes on."""
+        return circuit_breaker.find_ongoing_waves(self._snapshot)
+
+    @cached_property
+    def class_waves(self) -> Mapping[str, list[circuit_breaker.OngoingWave]]:
+        """The waves of single fault classes in each pool."""
+        return circuit_breaker.find_class_waves(self._snapshot)
+
+    @cached_property
+    def deadline_waves(self) -> Mapping[str, str]:
+        """The reason of each pool with a wave of missed deadlines."""
+        return circuit_breaker.find_deadline_waves(self._snapshot)
+
+    @cached_property
+    def short_racks(self) -> Mapping[rack_cordons.RackPlace, rack_cordons.ShortRack]:
+        """The racks that lack nodes."""
+        return rack_cordons.find_short_racks(self._snapshot, self._is_in_class_wave)
+
+    def _is_in_class_wave(self, view: NodeSnapshot, fault: FaultRecord) -> bool:
+        """Whether a wave of its class holds a fault back from this pass on, so that no rack is cordoned for it."""
+        waves = self.class_waves.get(view.node.pool, [])
+        return not fault.no_wave and any(fault.fault_class in wave.classes for wave in waves)
+
+
+def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:
+    """Yield the records, and either the first granted move or the record that it is held back.
+
+    A held-back move blocks all later ones, except the cordon of a whole rack. It blocks none if a person requested it,
+    or if the profile lets no fault move the node.
+    """
+    is_blocked = False
+    for proposal in _collect_proposals(snapshot, view, bounds.short_racks.get(view.node.rack_place)):
+        if proposal.timing == "record":
+            yield _decide_record(snapshot, view, proposal, bounds)
+            continue
+        move, blockers = _resolve_timing(view, proposal)
+        if _is_already_pending(view, move) or (is_blocked and not move.rule_name.startswith(RACK_RULE_PREFIX)):
+            continue
+        decision = _grant_or_refuse(snapshot, view, move, blockers, bounds)
+        yield decision
+        if decision.timing != "record":
+            return
+        if cordon := held_answers.cordon_refused_node(snapshot, view, move, decision, bounds.capacity):
+            yield cordon
+            return
+        is_blocked = _blocks_others(snapshot, view, move)
+    if view.node_state.is_held_by_breaker and (
+        cordon := held_answers.cordon_held_node(snapshot, view, bounds.capacity)
+    ):
+        yield cordon
+
+
+def _blocks_others(snapshot: FleetSnapshot, view: NodeSnapshot, move: Proposal) -> bool:
+    """Whether a move that is held back keeps later ones from being made. The order of a rollout does once it is out."""
+    if move.rule_name == ROLLOUT_RULE:
+        return not snapshot.policy_state_of(view).in_service
+    return move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
+
+
+def _collect_proposals(
+    snapshot: FleetSnapshot, view: NodeSnapshot, short: rack_cordons.ShortRack | None
+) -> Iterator[Proposal]:
+    """Yield every proposal for a node, in order of precedence.
+
+    A pending decision that lost its cause is withdrawn first, so later proposals no longer see it.
+    """
+    yield from propose_known_issue_records(snapshot, view)
+    yield from propose_hold_actions(snapshot, view)
+    yield from propose_pending_changes(snapshot, view, short)
+    yield from propose_flapping_escalation(snapshot, view)
+    if find_withdrawal_reason(snapshot, view.node_state, short):
+        view = replace(view, node_state=replace(view.node_state, pending=None))
+    yield from propose_manual_move(snapshot, view)
+    yield from fault_remedies.propose_fault_remedies(snapshot, view)
+    yield from propose_transitions(snapshot, view)
+    yield from rack_cordons.propose_rack_cordon(snapshot.policy, view, short)
+    yield from propose_recordon(snapshot, view)
+
+
+def _decide_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> Decision:
+    """Return a record. It asks for a ticket only if the profile allows tickets."""
+    proposal, why = ask_trust(snapshot, view, proposal)
+    if why:
+        return refuse_proposal(snapshot, view, proposal, why)
+    if is_correction(proposal):
+        proposal = _limit_correction(snapshot, view, proposal, bounds)
+    if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
+        proposal = replace(proposal, remedy="none")
+    return grant_proposal(snapshot, view, proposal, proposal.blockers)
+
+
+def _limit_correction(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> Proposal:
+    """Return a correction, or the record of what holds it back in the pool or the fleet. It uses up capacity."""
+    pool, needs_idle = view.node.pool, proposal.remedy == CONFIGURE_IDLE
+    if wave := bounds.new_waves.get(pool):
+        return hold_back_correction(proposal, DecisionCause("limit", f"breaker/{pool}", wave))
+    if bounds.corrections_left <= 0:
+        text = f"held back: {snapshot.policy.corrections.per_hour} corrections have begun in the last hour"
+        return hold_back_correction(proposal, DecisionCause("limit", "corrections/fleet", text))
+    if needs_idle and (refusal := bounds.capacity.find_refusal(view, proposal.to)):
+        return hold_back_correction(proposal, DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text))
+    bounds.corrections_left -= 1
+    if needs_idle:
+        bounds.capacity.reserve(view, proposal.to)
+    return proposal
+
+
+def _resolve_timing(view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, tuple[str, ...]]:
+    """Return the proposal as of now, and the jobs that it waits for. On an idle node, nothing is pending."""
+    if proposal.timing != "pending" or proposal.blockers:
+        return proposal, proposal.blockers
+    if view.jobs == ():
+        return replace(proposal, timing="immediate"), ()
+    return proposal, view.jobs or SCHEDULER_SILENT
+
+
+def _is_already_pending(view: NodeSnapshot, proposal: Proposal) -> bool:
+    pending = view.node_state.pending
+    is_same = proposal.timing == "pending" and pending is not None and pending.to == proposal.to
+    return is_same and proposal.rule_name != FLAPPING_RULE
+
+
+def _grant_or_refuse(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
+) -> Decision:
+    """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
+    if why := find_prohibition(snapshot, view, proposal) or _find_pool_refusal(snapshot, view, proposal, bounds):
+        return refuse_proposal(snapshot, view, proposal, why)
+    to, is_order = _find_limited_state(snapshot, view, proposal), proposal.rule_name == PERSON_RULE
+    if to and (refusal := bounds.capacity.find_refusal(view, to, is_order=is_order)):
+        why = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
+        return refuse_proposal(snapshot, view, proposal, why)
+    proposal, untrusted = ask_trust(snapshot, view, proposal)
+    if untrusted:
+        return refuse_proposal(snapshot, view, proposal, untrusted)
+    if to:
+        bounds.capacity.reserve(view, to, is_order=is_order)
+    return grant_proposal(snapshot, view, proposal, blockers)
+
+
+def _find_pool_refusal(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds
+) -> DecisionCause | None:
+    """Return what holds back the whole pool: a wave of faults or missed deadlines, or too many cordoned racks."""
+    pool = view.node.pool
+    is_rollout = proposal.rule_name == ROLLOUT_RULE and snapshot.policy_state_of(view).in_service
+    wave = _find_fault_wave(snapshot, view, proposal, bounds) if proposal.takes_out or is_rollout else ""
+    if not wave and proposal.is_deadline and not view.node_state.is_deadline_free:
+        wave = bounds.deadline_waves.get(pool, "")
+    if wave:
+        return DecisionCause("breaker", pool, wave)
+    if proposal.rule_name.startswith(RACK_RULE_PREFIX):
+        short = bounds.short_racks.get(view.node.rack_place)
+        if short and short.limit_reason:
+            return DecisionCause("limit", f"{proposal.rule_name}/{pool}", short.limit_reason)
+    return None
+
+
+def _find_fault_wave(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> str:
+    """Return the wave that holds back a proposal: a new wave holds all, an ongoing one only its own fault classes.
+
+    What an ongoing wave has held for as long as it may goes on, as far as limits allow. So does what came before a
+    person cleared the breaker.
+    """
+    if wave := bounds.new_waves.get(view.node.pool):
+        return wave
+    causes = {fault for cause in proposal.causes for fault in cause.fault_ids}
+    faults = [fault for fault in view.node_state.faults if fault.id in causes]
+    if faults and all(fault.no_wave or fault_remedies.is_released(snapshot, view, fault) for fault in faults):
+        return ""
+    ongoing, classes = bounds.ongoing_waves.get(view.node.pool), {fault.fault_class for fault in faults}
+    if ongoing and classes <= ongoing.classes:
+        return ongoing.reason
+    by_class = bounds.class_waves.get(view.node.pool, []) if classes else []
+    return next((wave.reason for wave in by_class if classes <= wave.classes), "")
+
+
+def _find_limited_state(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> str:
+    """Return the state whose capacity a move takes now, "" for none. A pending move that cordons takes it at once."""
+    if proposal.timing == "immediate":
+        return proposal.to
+    is_cordoned = holds_out_of_service(snapshot.policy, proposal.rule_name) or (
+        proposal.rule_name == PERSON_RULE and snapshot.policy.waiting.by_hand
+    )
+    return view.node_state.state if is_cordoned else ""
+
+
+def _reject_unknown_state(snapshot: FleetSnapshot, view: NodeSnapshot) -> None:
+    state, policy = view.node_state.state, snapshot.policy.name
+    if state not in snapshot.policy.states:
+        raise AssayError(
+            f"{view.name} is in state {state}, which policy {policy} does not have",
+            where=snapshot.lines.get((f"LifecyclePolicy/{policy}", "states"), ""),
+            fix=f"add the state {state} to the policy again, with a way out of it",
+        )

@@ -1,0 +1,113 @@
+"""Cordons the nodes whose answer the breaker, a limit or the trust step holds back; says what each breaker holds.
+
+No new job starts on a broken node meanwhile. The breaker's cordons take at most half of the room that limits leave, so
+that other faults are still answered. A node that finds no room is cordoned when there is some.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from assay.decide.moves.blast_radius_limits import LimitCapacity, is_only_held
+from assay.decide.moves.fault_remedies import make_fault_cause, make_fault_keys, shorten_fault_causes
+from assay.decide.moves.proposals import Proposal, grant_proposal
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.decide.trust.trust_record import TRUST_CAUSE
+from assay.model.decision import HELD_RULE, Decision, DecisionCause
+
+BREAKER_CAUSE = "breaker"
+"""The kind of the cause that says that the breaker holds a move back."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBreaker:
+    """A pool's breaker that holds nodes back: why, since when (ISO 8601), which, and which of them it cordoned."""
+
+    pool: str
+    reason: str
+    since: str
+    nodes: tuple[str, ...]
+    cordoned: tuple[str, ...]
+
+    @property
+    def clear_command(self) -> str:
+        """How a person lets assay answer what is held back."""
+        return f"assay breaker clear {self.pool} --reason '…'"
+
+
+def list_open_breakers(node_states: Iterable[NodeState]) -> list[OpenBreaker]:
+    """Return the breakers that hold nodes back, by pool."""
+    held: dict[str, list[NodeState]] = defaultdict(list)
+    for node_state in node_states:
+        if node_state.is_held_by_breaker:
+            held[node_state.pool].append(node_state)
+    return [
+        _describe_open_breaker(pool, sorted(states, key=lambda one: one.node)) for pool, states in sorted(held.items())
+    ]
+
+
+def _describe_open_breaker(pool: str, states: list[NodeState]) -> OpenBreaker:
+    times = [fault.responded_at for state in states for fault in state.faults_held_by_breaker]
+    times += [state.deadline_held_at for state in states if state.deadline_held_at]
+    return OpenBreaker(
+        pool=pool,
+        reason=max(state.breaker_reason for state in states),
+        since=min(times),
+        nodes=tuple(state.node for state in states),
+        cordoned=tuple(state.node for state in states if is_only_held(state)),
+    )
+
+
+def find_nodes_to_clear(node_states: Iterable[NodeState], pool: str, since: str) -> list[NodeState]:
+    """Return the nodes of a pool that count for a wave: held deadlines, open faults, and faults newer than `since`."""
+    return [
+        state
+        for state in node_states
+        if state.pool == pool
+        and (state.is_held_by_breaker or any(one.is_open or one.arrived_at > since for one in state.faults))
+    ]
+
+
+def cordon_refused_node(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, refusal: Decision, capacity: LimitCapacity
+) -> Decision | None:
+    """Return the cordon of a node whose move was just held back; None if nothing holds it so, or there is no room."""
+    why = refusal.causes[0]
+    is_slowed = why.kind == "limit" and why.id.startswith("reboots_per_hour")
+    is_held = why.kind in (BREAKER_CAUSE, TRUST_CAUSE) or is_slowed
+    if not (is_held and proposal.takes_out and proposal.identity_keys):
+        return None
+    return _cordon(snapshot, view, replace(proposal, causes=(why, *proposal.causes)), capacity)
+
+
+def cordon_held_node(snapshot: FleetSnapshot, view: NodeSnapshot, capacity: LimitCapacity) -> Decision | None:
+    """Return the cordon of a node that found no room when the breaker held it; None if there still is none."""
+    node_state = view.node_state
+    faults, withdrawn = node_state.faults_held_by_breaker, node_state.withdrawn
+    is_opened_by_hand = withdrawn is not None and withdrawn.by not in node_state.decision_ids
+    if not faults or node_state.hold or is_opened_by_hand or not view.profile.acts_on_faults:
+        return None
+    why = DecisionCause(BREAKER_CAUSE, view.node.pool, node_state.breaker_reason)
+    causes = (why, *shorten_fault_causes([make_fault_cause(fault) for fault in faults]))
+    keys = tuple(key for fault in faults for key in make_fault_keys(fault))
+    return _cordon(snapshot, view, Proposal(node_state.state, "pending", "", HELD_RULE, causes, keys), capacity)
+
+
+def _cordon(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, capacity: LimitCapacity
+) -> Decision | None:
+    """Return the cordon of a node that serves, where it is; the first cause of the proposal says what holds it back."""
+    why, state = proposal.causes[0], view.node_state.state
+    is_open = snapshot.policy.states[state].in_service and view.node_state.pending is None
+    if not is_open or "cordon" not in view.profile.actions or capacity.find_refusal(view, state):
+        return None
+    if view.name in snapshot.same_machines or snapshot.trust.find(view.node.pool, ("cordon",)).step != "act":
+        return None
+    if why.kind == BREAKER_CAUSE and not capacity.has_room_to_hold(view):
+        return None
+    capacity.reserve(view, state, is_only_held=True)
+    held = replace(proposal, to=state, timing="pending", policy_path="breaker", rule_name=HELD_RULE, remedy="cordon")
+    return grant_proposal(snapshot, view, held, (why.text,))

@@ -1,0 +1,110 @@
+"""Moves that people or a rollout order: which the policy allows, and the next step of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from assay.decide.moves.proposals import Proposal
+from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements, list_entry_actions
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.decide.trust.trust_record import MoveRequest
+from assay.model.decision import PERSON_RULE, ROLLOUT_RULE, DecisionCause, DecisionTiming
+from assay.model.errors import AssayError
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+
+def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
+    """Return the next state on the way from `origin` to `target`, "" if the policy has no such way.
+
+    The way out of service leads through a state that drains the node, unless `target` itself cordons it on arrival.
+    """
+    if target not in policy.states:
+        return ""
+    direct = policy.has_edge(origin, target)
+    if not policy.states[origin].in_service or "cordon" in policy.states[target].entry:
+        return target if direct else ""
+    drains = [name for name in policy.edges.get(origin, ()) if policy.states[name].until_idle]
+    through = next((name for name in drains if policy.has_edge(name, target)), "")
+    return through or (target if direct else "")
+
+
+def refuse_unreachable_states(policy: LifecyclePolicy, node_state: NodeState, targets: Sequence[str]) -> str:
+    """Return the first of these states to which a person may order the node.
+
+    Raises AssayError, with the states that it may go to, if the policy has no way to any of them.
+    """
+    reachable = next((name for name in targets if find_next_step(policy, node_state.state, name)), "")
+    if not reachable:
+        way = f"from {node_state.state} to {' or '.join(targets)}"
+        what = f"the policy has no transition for {node_state.node} {way}"
+        raise AssayError(what, fix=describe_reachable_states(policy, node_state.state))
+    return reachable
+
+
+def describe_reachable_states(policy: LifecyclePolicy, state: str) -> str:
+    """Return the states to which a person may send a node from `state`, for people."""
+    reachable = [name for name in policy.states if name != state and find_next_step(policy, state, name)]
+    return f"from {state} it may go to {', '.join(reachable)}" if reachable else f"no transition leaves {state}"
+
+
+def is_order_stopped(policy: LifecyclePolicy, node_state: NodeState, running: Collection[str]) -> bool:
+    """Whether a node that serves has the order of a rollout that is paused or over. Such an order is not carried out.
+
+    A node that has left service already finishes its way.
+    """
+    request = node_state.move_request
+    return (
+        request is not None
+        and bool(request.rollout)
+        and request.rollout not in running
+        and policy.states[node_state.state].in_service
+    )
+
+
+def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield the next step of a requested move. It waits until the node is idle, unless the request says `now`."""
+    request, node_state = view.node_state.move_request, view.node_state
+    if request is None or request.to == node_state.state:
+        return
+    step = find_next_step(snapshot.policy, node_state.state, request.to)
+    if is_order_stopped(snapshot.policy, node_state, snapshot.running_rollouts):
+        return
+    kind, rule = ("rollout", ROLLOUT_RULE) if request.rollout else ("person", PERSON_RULE)
+    cause = DecisionCause(kind, request.id, f"{request.who} asked for {request.to}: {request.reason}")
+    path = f"edges.{node_state.state}"
+    if why := _find_obstacle(snapshot, view, request, step):  # recorded once a stay for each reason
+        causes = (DecisionCause("policy", why, why), cause)
+        yield Proposal(node_state.state, "record", path, rule, causes, (request.id, why), "wait")
+    elif not snapshot.policy_state_of(view).until_idle or _is_drained(snapshot, view):
+        waits = snapshot.policy_state_of(view).in_service and not request.now
+        timing: DecisionTiming = "pending" if waits else "immediate"
+        yield Proposal(step, timing, path, rule, (cause,), (request.id,))
+
+
+def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveRequest, step: str) -> str:
+    """Return what forbids the next step, "" if nothing does."""
+    if late := view.node_state.trust.find_outlived(request.id):
+        return late
+    if request.to not in snapshot.policy.states:
+        return f"the policy has no state {request.to}"
+    if "zap" in snapshot.policy.states[request.to].entry and (why := snapshot.refused_zaps.get(view.name)):
+        return why
+    if not step:
+        return f"the policy draws no way from {view.node_state.state} to {request.to}"
+    return _find_unproved_phases(snapshot, view) if snapshot.policy.states[step].in_service else ""
+
+
+def _find_unproved_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
+    """Return the phases that a node must still pass before it serves. A person may skip its soak time, but no check."""
+    results = judge_state_requirements(snapshot, view)
+    if not results or not are_entry_actions_verified(snapshot, view):
+        return f"nobody serves straight out of {view.node_state.state}: nothing is proved there"
+    unmet = [result.requirement.phase for result in results if not result.is_met]
+    return f"phase {' and '.join(unmet)} is not passed" if unmet else ""
+
+
+def _is_drained(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether no job is left on the node, and draining it has ended."""
+    standings = [standing for _, standing in list_entry_actions(snapshot, view)]
+    return view.jobs == () and all(standing in ("verified", "failed") for standing in standings)

@@ -1,0 +1,132 @@
+"""Compares a node's newest outcomes with its state's requirements: passed, fresh, and newer than what they prove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.decide.moves.evidence_validity import (
+    RequiredBoot,
+    counts_in_stay,
+    find_disorder,
+    find_required_boot,
+    find_shortcoming,
+)
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.repair_proof import list_requirements
+from assay.model.outcome import Outcome, RecordedOutcome
+from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.known_issues import KnownIssue, find_known_issue
+from assay.model.specs.policy_sections import PhaseRequirement
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementResult:
+    """Whether a node meets one requirement.
+
+    `missing` says, by check and subject, why an outcome does not count as passed. `excused` are failures, each with the
+    known issue that excuses it. Their evidence must be as fresh as that of a pass.
+    """
+
+    requirement: PhaseRequirement
+    passed: tuple[RecordedOutcome, ...]
+    failed: tuple[RecordedOutcome, ...]
+    missing: tuple[str, ...]
+    excused: tuple[tuple[RecordedOutcome, KnownIssue], ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        """Whether every declared check counts as passed or is excused, and at least one passed."""
+        return bool(self.passed) and not self.failed and not self.missing
+
+
+def judge_state_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[RequirementResult]:
+    """Return the result of every requirement of the node's state, and of what proves the repair of its faults."""
+    newest = {(one.outcome.check, one.outcome.subject): one for one in view.latest}
+    requirements = list_requirements(snapshot, view)
+    phases = {requirement.phase for requirement in requirements}
+    boot = find_required_boot(view.node_state, (one for one in view.latest if phases & set(one.outcome.phases)))
+    return [_judge_requirement(snapshot, view, requirement, newest, boot) for requirement in requirements]
+
+
+def list_due_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[Phase, ...]:
+    """Return the phases to judge now: those that the state watches, and the required ones that are not met yet.
+
+    Required phases are due only after the entry actions are verified: before that, checks would judge the old node.
+    """
+    due = list(snapshot.policy_state_of(view).watch)
+    if are_entry_actions_verified(snapshot, view):
+        results = judge_state_requirements(snapshot, view)
+        due += [result.requirement.phase for result in results if not result.is_met]
+    return tuple(dict.fromkeys(due))
+
+
+def are_entry_actions_verified(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
+    """Whether every entry action of the node's state is verified."""
+    return all(standing == "verified" for _, standing in list_entry_actions(snapshot, view))
+
+
+def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
+    """Return the entry actions of the node's state, each with the standing of its effect ("" before it starts).
+
+    Tickets are left out, because nothing waits for them. If a node was enrolled in its state, it has no entry actions.
+    """
+    if not view.node_state.decision:
+        return []
+    actions = [action for action in snapshot.policy_state_of(view).entry if action != "ticket"]
+    effects = [(action, view.node_state.find_effect(view.node_state.decision, action)) for action in actions]
+    return [(action, effect.standing if effect else "") for action, effect in effects]
+
+
+@dataclass(slots=True)
+class _RequirementResultBuilder:
+    """A result that is being put together."""
+
+    passed: list[RecordedOutcome] = field(default_factory=list)
+    failed: list[RecordedOutcome] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    excused: list[tuple[RecordedOutcome, KnownIssue]] = field(default_factory=list)
+
+    def build(self, requirement: PhaseRequirement) -> RequirementResult:
+        return RequirementResult(
+            requirement, tuple(self.passed), tuple(self.failed), tuple(self.missing), tuple(self.excused)
+        )
+
+
+def _judge_requirement(
+    snapshot: FleetSnapshot,
+    view: NodeSnapshot,
+    requirement: PhaseRequirement,
+    newest: dict[tuple[str, str], RecordedOutcome],
+    boot: RequiredBoot,
+) -> RequirementResult:
+    declared = [
+        (check, str(subject)) for check, subject in view.declared if check.is_due(requirement.phase, requirement.parts)
+    ]
+    deciding = [(check, subject) for check, subject in declared if check.id not in snapshot.observing_checks]
+    result = _RequirementResultBuilder()
+    for check, subject in deciding:
+        recorded = newest.get((check.id, subject))
+        outcome = recorded.outcome if recorded else None
+        issue = _find_excuse(snapshot, view, outcome) if outcome else None
+        is_failure = recorded is not None and recorded.outcome.verdict == "fail" and not issue
+        if recorded and is_failure and counts_in_stay(snapshot.policy, view.node_state, recorded):
+            result.failed.append(recorded)
+        why = find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
+        why = why or find_disorder(snapshot, view, requirement, recorded, boot)
+        if why:
+            result.missing.append(f"{check.id}[{subject}]: {why}")
+        elif recorded and issue:
+            result.excused.append((recorded, issue))
+        elif recorded:
+            result.passed.append(recorded)
+    if requirement.active and not any(check.active for check, _ in deciding):
+        result.missing.append(f"no active check is declared for phase {requirement.phase}")
+    return result.build(requirement)
+
+
+def _find_excuse(snapshot: FleetSnapshot, view: NodeSnapshot, outcome: Outcome) -> KnownIssue | None:
+    """Return the known issue that excuses an outcome here. What admission requires is excused only by the policy."""
+    policy, to = snapshot.policy, snapshot.policy_state_of(view).pass_to
+    if to and policy.states[to].in_service and not policy.excuses.may_excuse_admission(outcome.check):
+        return None
+    return find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now)

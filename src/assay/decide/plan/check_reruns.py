@@ -1,0 +1,179 @@
+"""Finds the checks whose passes stop counting: something that they read changes, or the node is repaired.
+
+These checks must run again on these nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.repair_routes import ServiceRoute
+from assay.decide.plan.setting_routes import reads_field
+from assay.decide.plan.spec_pair_comparison import IMAGE, NodeGroup, SpecPair, SpecPairKey
+from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.load_parts import GOLDEN_FIXTURES
+
+NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
+
+
+@dataclass(frozen=True, slots=True)
+class StaleCheck:
+    """A check that must be run again, and why. `certain`: it fails until somebody has worked on the node.
+
+    `unmet`: the settings that it then finds different, with their old and new values.
+    """
+
+    check: str
+    phases: tuple[str, ...]
+    fault: str
+    because: tuple[str, ...]
+    certain: bool
+    unmet: tuple[str, ...] = ()
+
+
+class StaleCheckFinder:
+    """The checks of two revisions. Each answer is computed once for all nodes that change in the same way."""
+
+    def __init__(self, before: FleetRevision, after: FleetRevision) -> None:
+        self._before, self._after = before, after
+        self.rewritten = dict(self._rewritten())
+        self.removed_checks = tuple(sorted(before.checks.keys() - after.checks.keys()))
+        self._known: dict[tuple[SpecPairKey, frozenset[str]], tuple[StaleCheck, ...]] = {}
+
+    def find(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> tuple[StaleCheck, ...]:
+        """Return the stale checks on nodes of a pair of specs; `said` names other changed fields of these nodes."""
+        if (key, said) not in self._known:
+            self._known[key, said] = tuple(self._stale(key, pair, said))
+        return self._known[key, said]
+
+    def _stale(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> Iterator[StaleCheck]:
+        for ident, check in self._after.checks.items():
+            reads = self._after.reads.get(ident, NO_READS)
+            unmet = [one for one in pair.settings if one.how == "applied" and _reads(check, reads, one.field)]
+            certain = (*_find_unmet_bundle(reads, pair), *(f"spec.{one.field}" for one in unmet))
+            maybe = (
+                *self.rewritten.get(ident, ()),
+                *_find_changed_inputs(check, reads, pair, said),
+                *self._profile(key, reads),
+            )
+            if because := tuple(dict.fromkeys((*certain, *maybe))):
+                yield StaleCheck(
+                    ident,
+                    tuple(check.phases),
+                    check.fault,
+                    because,
+                    bool(certain),
+                    tuple(f"{one.field} {one.old} {one.new}" for one in unmet),
+                )
+
+    def _profile(self, key: SpecPairKey, reads: CheckInputs) -> Iterator[str]:
+        old, new = self._before.fleet.profiles[key[2]], self._after.fleet.profiles[key[3]]
+        yield from (f"profile.{path}" for path in sorted(reads.profile) if value_at(old, path) != value_at(new, path))
+
+    def _rewritten(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the checks that are new, or whose declaration or code changes."""
+        for ident, check in self._after.checks.items():
+            was = self._before.checks.get(ident)
+            if was is None:
+                yield ident, ("a new check",)
+                continue
+            reads = self._before.reads.get(ident, NO_READS), self._after.reads.get(ident, NO_READS)
+            signs = {
+                "declared otherwise": normalize_declaration(was) != normalize_declaration(check),
+                "written otherwise": reads[0].digest != reads[1].digest,
+            }
+            if because := tuple(sign for sign, holds in signs.items() if holds):
+                yield ident, because
+
+
+def _reads(check: CheckDeclaration, reads: CheckInputs, field: str) -> bool:
+    return reads_field(check, reads, field) or (field == IMAGE and ("node", "image") in reads.declared)
+
+
+def _find_unmet_bundle(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
+    """Yield the bundle if a check reads it and the node cannot have its versions yet."""
+    if "bundle" in reads.fixtures and pair.moves:
+        yield "the firmware bundle"
+
+
+def _find_changed_inputs(
+    check: CheckDeclaration, reads: CheckInputs, pair: SpecPair, said: frozenset[str]
+) -> Iterator[str]:
+    if "bundle" in reads.fixtures and pair.bundle:
+        yield "the firmware bundle"
+    if any(GOLDEN_FIXTURES[one] in pair.golden for one in GOLDEN_FIXTURES.keys() & reads.fixtures):
+        yield "golden digests"
+    for threshold in pair.thresholds:
+        if threshold.limit in reads.limits:
+            yield f"limit {threshold.limit} {threshold.old or 'none'} → {threshold.new or 'none'}"
+    for path in list_spec_paths(check, reads):
+        if value_at(pair.old, path) != value_at(pair.new, path):
+            yield f"spec.{path}".rstrip(".")
+    for root, field in sorted(reads.declared):
+        if (field if root == "node" else f"{root}_{field}s") in said:
+            yield f"{root}.declared.{field}"
+    if "cables" in said and reads.has_cables:
+        yield "its cables"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRerun:
+    """Nodes whose passes of `stale` checks no longer count; after a `repair`, those of whole phases do not either."""
+
+    nodes: tuple[str, ...]
+    stale: tuple[StaleCheck, ...]
+    repair: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def phases(self) -> dict[str, tuple[str, ...]]:
+        """Every check to run, by phase."""
+        found: dict[str, list[str]] = {}
+        for one in self.stale:
+            for phase in one.phases:
+                found.setdefault(phase, []).append(one.check)
+        for phase, checks in self.repair:
+            found[phase] = list(dict.fromkeys([*found.get(phase, []), *checks]))
+        return {phase: tuple(checks) for phase, checks in found.items()}
+
+
+def list_check_reruns(
+    groups: Iterable[NodeGroup], staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
+) -> tuple[CheckRerun, ...]:
+    """Return the checks to run again; `ways` holds the way out of service of every node that leaves."""
+    found = [
+        one
+        for group in groups
+        for one in _list_reruns_of_group(
+            group, staleness.find(group.key, group.pair, group.changed_fields), after, ways
+        )
+    ]
+    return tuple(found)
+
+
+def _list_reruns_of_group(
+    group: NodeGroup, stale: tuple[StaleCheck, ...], after: FleetRevision, ways: Mapping[str, ServiceRoute]
+) -> Iterator[CheckRerun]:
+    by_way: dict[ServiceRoute | None, list[str]] = {}
+    for name in group.names:
+        by_way.setdefault(ways.get(name), []).append(name)
+    for route, names in by_way.items():
+        repair = tuple(_list_repair_checks(after, route)) if route else ()
+        if stale or repair:
+            yield CheckRerun(tuple(names), stale, repair)
+
+
+def _list_repair_checks(after: FleetRevision, route: ServiceRoute) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the phases that must pass again after the repair, with their checks."""
+    for phase in list_reproved_phases(after.policy, route):
+        yield phase, tuple(check.id for check in after.checks.values() if phase in check.phases)
+
+
+def list_reproved_phases(policy: LifecyclePolicy, route: ServiceRoute) -> list[str]:
+    """Return the phases whose passes must be newer than the repair, in the order in which the node needs them."""
+    states = route.states[route.states.index(route.repair) :] if route.repair else ()
+    wanted = [want.phase for name in states for want in policy.states[name].requires if want.newer_than_repair]
+    return list(dict.fromkeys(wanted))

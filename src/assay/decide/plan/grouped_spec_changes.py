@@ -1,0 +1,99 @@
+"""Lists what specs change on nodes, grouped for people: firmware, settings to apply, limits, hardware to judge."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from assay.decide.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.decide.plan.setting_routes import reads_field
+from assay.decide.plan.spec_pair_comparison import LimitDifference, NodeGroup, SettingChange, VersionChange
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareChange:
+    """One component that changes its version, and the nodes on which it does."""
+
+    move: VersionChange
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationChange:
+    """A changed field of a spec, the nodes and their pools, and the checks that read it.
+
+    If no check does, nobody sees the change.
+    """
+
+    setting: SettingChange
+    nodes: tuple[str, ...]
+    pools: tuple[str, ...]
+    seen_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChange:
+    """A changed limit of a spec, its file and line, its nodes, and the checks that read it."""
+
+    spec: str
+    threshold: LimitDifference
+    line: str
+    nodes: tuple[str, ...]
+    checks: tuple[str, ...]
+
+
+def list_firmware_changes(groups: Iterable[NodeGroup]) -> tuple[FirmwareChange, ...]:
+    """Return the version changes in the order in which zap applies them."""
+    found = _group_nodes_by((move, group) for group in groups for move in group.pair.moves)
+    moves = [FirmwareChange(move, nodes) for move, nodes in found]
+    return tuple(sorted(moves, key=lambda one: (one.move.order, one.move.component)))
+
+
+def list_configuration_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[ConfigurationChange, ...]:
+    """Return the changed fields, except firmware and limits."""
+    found = _group_nodes_by((setting, group) for group in groups for setting in group.pair.settings)
+    return tuple(
+        ConfigurationChange(
+            setting, nodes, _list_pools(after, nodes), tuple(_find_reading_checks(after, setting.field))
+        )
+        for setting, nodes in found
+    )
+
+
+def _list_pools(after: FleetRevision, nodes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({after.fleet.nodes[name].pool for name in nodes}))
+
+
+def list_limit_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[LimitChange, ...]:
+    """Return the limits that change, by spec."""
+    found = _group_nodes_by(
+        ((group.pair.new.name, limit), group) for group in groups for limit in group.pair.thresholds
+    )
+    return tuple(
+        LimitChange(
+            spec,
+            threshold,
+            find_spec_line(after.fleet, f"NodeSpec/{spec}", f"limits.{threshold.limit}"),
+            nodes,
+            tuple(
+                ident for ident in after.checks if ident in after.reads and threshold.limit in after.reads[ident].limits
+            ),
+        )
+        for (spec, threshold), nodes in found
+    )
+
+
+def _group_nodes_by(touched: Iterable[tuple[T, NodeGroup]]) -> Iterator[tuple[T, tuple[str, ...]]]:
+    nodes: dict[T, list[str]] = defaultdict(list)
+    for what, group in touched:
+        nodes[what] += group.names
+    return ((what, tuple(names)) for what, names in nodes.items())
+
+
+def _find_reading_checks(after: FleetRevision, field: str) -> Iterator[str]:
+    """Yield the checks that read a field of the spec, or that run once for each part that the spec declares."""
+    return (ident for ident, check in after.checks.items() if reads_field(check, after.reads.get(ident), field))

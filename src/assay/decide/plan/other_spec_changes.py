@@ -1,0 +1,131 @@
+"""Names changes of specs that no other section of the plan shows: routes, quirks, monitoring, specs of no node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from assay.decide.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.decide.plan.other_change import ChangeTopic, OtherChange, list_all_pools
+from assay.decide.plan.policy_changes import UNCOMPARED_FIELDS, SettingDifference, compare_values
+from assay.declare.secret_detection import find_secret_shape
+from assay.declare.validation_problems import SECRET_NAME
+from assay.model.fleet import FIELD_OF_KIND
+from assay.model.text.text_lists import format_count
+
+COMPARED_KINDS = (
+    "TicketRoute",
+    "BmcQuirks",
+    "Monitoring",
+    "Checklists",
+    "CostAssumptions",
+    "BurnIn",
+    "CollectiveWorkload",
+    "GoldenDigests",
+    "ExpectedMachines",
+    "Image",
+    "Provisioning",
+    "TrendRules",
+    "AdapterNames",
+)
+"""Kinds that are compared here value by value."""
+SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")
+"""Kinds that have sections of their own."""
+SHOWN_DIFFERENCES = 5
+OF_NODES = ("NodeSpec", "FirmwareBundle", "ManagementProfile")
+"""Kinds that touch only the nodes that use them. A change on a node has a section of its own."""
+NO_POOLS = (*OF_NODES, "CostAssumptions", "CollectiveWorkload", "TrendRules", "AdapterNames")
+"""Kinds for which no pool has to be rehearsed, if no other section shows the change."""
+
+
+def list_other_spec_changes(
+    before: FleetRevision, after: FleetRevision, shown: Collection[str]
+) -> Iterator[OtherChange]:
+    """Yield the changes. `shown` are the specs (`Kind/name`) whose changes other sections show."""
+    for kind in (*COMPARED_KINDS, *SHOWN_KINDS):
+        place = FIELD_OF_KIND[kind]
+        was, will = getattr(before.fleet, place), getattr(after.fleet, place)
+        if was is not will:
+            yield from _compare_kind(after, kind, was, will, shown)
+    yield from _list_removed_components(before, after)
+
+
+def _list_removed_components(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
+    """Yield each component that a bundle no longer has: nothing is applied, and nothing is judged any more."""
+    was, will = before.fleet.bundles, after.fleet.bundles
+    for name in sorted(was.keys() & will.keys()) if was is not will else ():
+        left = {part.name for part in will[name].components}
+        if was[name] is will[name] or left.issuperset(part.name for part in was[name].components):
+            continue
+        pools = tuple(sorted({node.pool for node in after.fleet.nodes.values() if _has_bundle(after, node.spec, name)}))
+        for part in was[name].components:
+            if part.name not in left:
+                what = f"FirmwareBundle {name}: {part.name} {part.version} is no longer in it, and is judged no more"
+                line = find_spec_line(after.fleet, f"FirmwareBundle/{name}", "components")
+                yield OtherChange("spec", what, line, pools, weakens=True)
+
+
+def _has_bundle(after: FleetRevision, spec: str, bundle: str) -> bool:
+    return spec in after.fleet.node_specs and after.fleet.node_specs[spec].firmware == bundle
+
+
+def _compare_kind(
+    after: FleetRevision, kind: str, was: Mapping[str, Any], will: Mapping[str, Any], shown: Collection[str]
+) -> Iterator[OtherChange]:
+    topic: ChangeTopic = "ticket route" if kind == "TicketRoute" else "spec"
+    pools = () if kind in NO_POOLS else list_all_pools(after)
+    for name in sorted(was.keys() | will.keys()):
+        document, old, new = f"{kind}/{name}", was.get(name), will.get(name)
+        if old is new or document in shown:
+            continue
+        if old is None or new is None:
+            what = f"{kind} {name} is {'new' if old is None else 'removed'}{_describe_use(kind, old or new)}"
+            yield OtherChange(topic, what, find_spec_line(after.fleet, document, ""), pools)
+        elif found := compare_values(after, old, new, document, UNCOMPARED_FIELDS):
+            yield from _describe(topic, document, found, pools)
+
+
+def _describe_use(kind: str, spec: Any) -> str:
+    if kind == "TicketRoute":
+        return f": tickets to {spec.sink}"
+    return ", no node uses it" if kind in OF_NODES else ""
+
+
+def _describe(
+    topic: ChangeTopic, document: str, found: tuple[SettingDifference, ...], pools: tuple[str, ...]
+) -> Iterator[OtherChange]:
+    """Yield a line for each of the first differences, and one for the rest."""
+    title = document.replace("/", " ")
+    for one in found[:SHOWN_DIFFERENCES]:
+        values = f"{one.old or 'none'} → {one.new or 'none'}"
+        is_secret = SECRET_NAME.search(one.path) or find_secret_shape(values)
+        value = "given otherwise" if is_secret else values
+        yield OtherChange(topic, f"{title}: {one.path}: {value}", one.line, pools)
+    if more := found[SHOWN_DIFFERENCES:]:
+        yield OtherChange(topic, f"{title}: {format_count(len(more), 'more value')}", more[0].line, pools)
+
+
+def find_shown_specs(
+    before: FleetRevision, after: FleetRevision, settings: Mapping[str, Iterable[str]], fabrics: Iterable[str]
+) -> set[str]:
+    """Return the specs (`Kind/name`) whose changes other sections show.
+
+    `settings` are the paths of changed values by kind, such as `compute.limits.symbol_errors`; `fabrics` are recabled.
+    """
+    shown = {f"FabricDesign/{name}" for name in fabrics}
+    for kind in SHOWN_KINDS:
+        place = FIELD_OF_KIND[kind]
+        names = {*getattr(before.fleet, place), *getattr(after.fleet, place)}
+        paths = tuple(settings.get(kind, ()))
+        shown |= {f"{kind}/{name}" for name in names if any(path.startswith(f"{name}.") for path in paths)}
+        if kind in ("FaultCatalog", "LifecyclePolicy") and paths:
+            shown |= {f"{kind}/{name}" for name in names}
+    return shown | set(_list_used_specs(before)) | set(_list_used_specs(after))
+
+
+def _list_used_specs(revision: FleetRevision) -> Iterator[str]:
+    fleet = revision.fleet
+    specs = {node.spec for node in fleet.nodes.values()}
+    yield from (f"NodeSpec/{name}" for name in specs)
+    yield from (f"ManagementProfile/{name}" for name in {node.profile for node in fleet.nodes.values()})
+    yield from (f"FirmwareBundle/{fleet.node_specs[name].firmware}" for name in specs if name in fleet.node_specs)

@@ -1,0 +1,201 @@
+"""Compares two policies and fault catalogues: their answers by state and fault class, and every setting."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from assay.decide.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.declare.rules.possible_faults import list_fault_names
+from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
+from assay.model.specs.firmware_bundle import FirmwareBundle
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_response import PolicyResponse, respond_to_fault
+
+UNCOMPARED_FIELDS = {"kind", "name", "extends", "description", "owner", "sources", "source", "summary"}
+CABLE_FIELDS = {"site", "nodes", "rails", "adapter_ports", "planes", "rate", "leaves", "spines", "lengths", "cables"}
+UNKNOWN_FAULT = "any other"
+FaultTreatmentKey = tuple[str, FaultSeverity, FaultBlame, Remedy]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseChange:
+    """Cases whose answer changes from `old` to `new`. None: the state or the class does not exist.
+
+    `cases` are (state, fault class, in use: None for either way).
+    """
+
+    old: PolicyResponse | None
+    new: PolicyResponse | None
+    cases: tuple[tuple[str, str, bool | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """One changed setting, by its dotted path; "" if it did not exist before, or does not exist after."""
+
+    path: str
+    """The setting, by its dotted path."""
+    old: str
+    """Its value before; "" if it did not exist."""
+    new: str
+    """Its value after; "" if it does not exist any more."""
+    line: str
+    """The file and line."""
+
+
+def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[ResponseChange, ...]:
+    """Return every case whose answer changes, grouped by old and new answer."""
+    if before.policy == after.policy and before.catalog == after.catalog:
+        return ()
+    states = dict.fromkeys([*before.policy.states, *after.policy.states])
+    old, new = dict(_kinds(before.catalog)), dict(_kinds(after.catalog))
+    groups: dict[tuple[PolicyResponse | None, PolicyResponse | None], dict[tuple[str, str], set[bool]]] = defaultdict(
+        dict
+    )
+    was, will = _Answers(before.policy), _Answers(after.policy)
+    for state in states:
+        for fault in dict.fromkeys([*old, *new]):
+            for in_use in (False, True):
+                said = was.find(state, old.get(fault), in_use), will.find(state, new.get(fault), in_use)
+                if said[0] != said[1]:
+                    groups[said].setdefault((state, fault), set()).add(in_use)
+    return tuple(ResponseChange(*said, tuple(_cases(cases))) for said, cases in groups.items())
+
+
+def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, FaultTreatmentKey]]:
+    """Yield every possible fault: each XID under its own name, also with its severity below its count."""
+    for title, fault in catalog.classes.items():
+        for name in list_fault_names(title, fault):
+            yield name, (name, fault.severity, fault.blame, fault.remedy)
+            if fault.count > 1:
+                yield f"{name} below its count", (name, "informational", fault.blame, fault.remedy)
+    other = catalog.default_treatment
+    yield UNKNOWN_FAULT, (UNKNOWN_FAULT, other.severity, other.blame, other.remedy)
+
+
+class _Answers:
+    """What a policy answers. Faults that no rule names differ only in how they are treated: a few answers serve all."""
+
+    def __init__(self, policy: LifecyclePolicy) -> None:
+        self._policy = policy
+        self._named = {name for rule in policy.faults.values() for name in rule.classes}
+        self._known: dict[tuple[str, FaultTreatmentKey, bool], PolicyResponse] = {}
+
+    def find(self, state: str, kind: FaultTreatmentKey | None, in_use: bool) -> PolicyResponse | None:
+        """Return the answer to a fault of a node in `state`, None where the state or the class does not exist."""
+        if not kind or state not in self._policy.states:
+            return None
+        key = (state, kind if kind[0] in self._named else (UNKNOWN_FAULT, *kind[1:]), in_use)
+        if key not in self._known:
+            self._known[key] = respond_to_fault(self._policy, state, *key[1], in_use)
+        return self._known[key]
+
+
+def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, str, bool | None]]:
+    for (state, fault), uses in cases.items():
+        yield state, fault, None if len(uses) == 2 else next(iter(uses))
+
+
+def compare_policy_settings(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return every setting of the policy that changes, without the fault rules: see `compare_responses`."""
+    document = f"LifecyclePolicy/{after.policy.name}"
+    return compare_values(after, before.policy, after.policy, document, skip={*UNCOMPARED_FIELDS, "faults"})
+
+
+def compare_fault_classes(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return every change in how faults are recognised and treated."""
+    found = compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
+    return tuple(replace(one, line=after.catalog_line(one.path)) for one in found)
+
+
+def compare_profiles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return every change of what automation may do to the nodes of a profile."""
+    was, will = before.fleet.profiles, after.fleet.profiles
+    return tuple(
+        replace(one, path=f"{name}.{one.path}")
+        for name in sorted(was.keys() & will.keys())
+        for one in compare_values(after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS)
+    )
+
+
+def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return the changes of a bundle's old components, except their versions."""
+    was, will = before.fleet.bundles, after.fleet.bundles
+    return tuple(
+        replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
+        for name in sorted(was.keys() & will.keys())
+        for one in compare_values(
+            after,
+            _SharedComponents(was[name], will[name]),
+            _SharedComponents(will[name], was[name]),
+            "",
+            skip={"version"},
+        )
+    )
+
+
+def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
+    """Return the changes of a fabric's requirements; its cables are compared elsewhere."""
+    was, will = before.fleet.designs, after.fleet.designs
+    return tuple(
+        replace(one, path=f"{name}.{one.path}")
+        for name in sorted(was.keys() & will.keys())
+        for one in compare_values(
+            after, was[name], will[name], f"FabricDesign/{name}", skip={*UNCOMPARED_FIELDS, *CABLE_FIELDS}
+        )
+    )
+
+
+class _SharedComponents:
+    """The components of a bundle that another bundle has too, by name."""
+
+    def __init__(self, bundle: FirmwareBundle, other: FirmwareBundle) -> None:
+        shared = {part.name for part in other.components}
+        self._parts = {part.name: part.model_dump() for part in bundle.components if part.name in shared}
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return plain data, as models do."""
+        return self._parts
+
+
+def _line_of_component(after: FleetRevision, bundle: str, path: str) -> str:
+    name, _, field = path.partition(".")
+    places = [part.name for part in after.fleet.bundles[bundle].components]
+    return find_spec_line(after.fleet, f"FirmwareBundle/{bundle}", f"components.{places.index(name)}.{field}")
+
+
+def compare_values(
+    after: FleetRevision, old: Any, new: Any, document: str, skip: set[str]
+) -> tuple[SettingDifference, ...]:
+    """Return every value that differs between two models, except the fields in `skip`, at any depth."""
+    if old == new:
+        return ()
+    was, will = dict(_flatten(old.model_dump(), skip)), dict(_flatten(new.model_dump(), skip))
+    paths = [path for path in dict.fromkeys([*was, *will]) if was.get(path, "") != will.get(path, "")]
+    return tuple(
+        SettingDifference(path, was.get(path, ""), will.get(path, ""), find_spec_line(after.fleet, document, path))
+        for path in paths
+    )
+
+
+def _flatten(value: Any, skip: set[str], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every plain value by its dotted path; a list of plain values is one."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name not in skip:
+                yield from _flatten(item, skip, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        for number, item in enumerate(value):
+            yield from _flatten(item, skip, f"{path}.{number}")
+    elif value is not None and value != []:
+        yield path, ", ".join(map(str, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as YAML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,128 @@
+"""Finds a node's way out of service, through the repair that a change needs, and back, along the policy's edges.
+
+It also estimates how long the node is out: as recorded, else as the policy says, else by an assumption that is marked
+as such.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.decide.plan.assumptions import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
+from assay.decide.plan.current_fleet_state import FleetFacts
+from assay.decide.plan.spec_pair_comparison import IMAGE, SpecPair
+from assay.model.decision import RESTART_ACTIONS
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.node.declared_settings import SETTING_ROLES
+from assay.model.specs.policy_sections import LifecycleState
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRoute:
+    """`states` from the first to the one where the node serves again; empty if the policy has no such way.
+
+    `repair` is the state whose actions apply the change.
+    """
+
+    states: tuple[str, ...]
+    repair: str = ""
+
+    @property
+    def out_of_service(self) -> tuple[str, ...]:
+        """The states in which the node does not serve."""
+        return self.states[1:-1]
+
+
+def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> ServiceRoute:
+    """Return the way for a pair of specs: through zap, else through a restart if the image that boots brings it all."""
+    if pair.moves or pair.is_other_spec or not _comes_by_image(pair):
+        return find_shortest_route(policy, start, frozenset({"zap"}))
+    found = find_shortest_route(policy, start, frozenset({"reboot"}))
+    return found if found.states else find_shortest_route(policy, start, frozenset(RESTART_ACTIONS))
+
+
+def _comes_by_image(pair: SpecPair) -> bool:
+    fields = [one.field for one in pair.settings if one.how == "applied"]
+    in_memory = pair.new.host.root == "memory"
+    return all(field == IMAGE or (in_memory and SETTING_ROLES[field].home == "disk") for field in fields)
+
+
+def find_shortest_route(policy: LifecyclePolicy, start: str, actions: frozenset[str]) -> ServiceRoute:
+    """Return the shortest way from `start` back into service, through a state with one of these entry actions."""
+    there = _shortest(policy, start, lambda state: bool(actions & set(state.entry)))
+    back = _shortest(policy, there[-1], lambda state: state.in_service) if there else ()
+    return ServiceRoute((*there, *back[1:]), there[-1]) if back else ServiceRoute(())
+
+
+def _shortest(policy: LifecyclePolicy, start: str, reached: Callable[[LifecycleState], bool]) -> tuple[str, ...]:
+    """Return the shortest way along the edges; of equal ones, the first in the policy."""
+    came: dict[str, str] = {start: ""}
+    waiting = deque([start])
+    while waiting:
+        here = waiting.popleft()
+        if here in policy.states and reached(policy.states[here]):
+            return _trace_back(came, here)
+        for there in policy.edges.get(here, ()):
+            if there not in came:
+                came[there] = here
+                waiting.append(there)
+    return ()
+
+
+def _trace_back(came: dict[str, str], end: str) -> tuple[str, ...]:
+    way = [end]
+    while came[way[-1]]:
+        way.append(came[way[-1]])
+    return tuple(reversed(way))
+
+
+EstimateBasis = Literal["recorded", "policy", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class StayEstimate:
+    """The estimated stay in one state. `sources` name the origin of the number."""
+
+    state: str
+    """The state."""
+    hours: float
+    """How many hours the stay takes."""
+    basis: EstimateBasis
+    """What the number rests on."""
+    sources: tuple[str, ...]
+
+
+def estimate_stays(policy: LifecyclePolicy, facts: FleetFacts, route: ServiceRoute) -> tuple[StayEstimate, ...]:
+    """Return the stays of a node that leaves service on this way."""
+    return tuple(_estimate_stay(policy, facts, name) for name in route.out_of_service)
+
+
+def _estimate_stay(policy: LifecyclePolicy, facts: FleetFacts, name: str) -> StayEstimate:
+    state, seen = policy.states[name], facts.stays.get(name)
+    if seen and seen.hours >= state.soak_hours:
+        return StayEstimate(name, seen.hours, "recorded", (f"median of {seen.count} stays",))
+    if state.soak_hours:
+        return StayEstimate(name, state.soak_hours, "policy", ("soak_hours",))
+    return _sum_parts(facts, name, state)
+
+
+def _sum_parts(facts: FleetFacts, name: str, state: LifecycleState) -> StayEstimate:
+    """Add up the entry actions, the required suites, and the person who certifies."""
+    recorded = [(action, facts.actions[action]) for action in state.entry if action in facts.actions]
+    assumed: list[tuple[str, AssumedHours]] = [
+        (action, ACTION_HOURS[action]) for action in state.entry if action not in facts.actions
+    ]
+    assumed += [("suites", SUITE_HOURS)] if state.requires else []
+    assumed += [("a person", PERSON_HOURS)] if state.certified_to and not state.pass_to else []
+    hours = sum(one.hours for _, one in recorded) + sum(one.hours for _, one in assumed)
+    said = [f"{action}: median of {one.count}" for action, one in recorded]
+    said += [_format_assumption(what, one) for what, one in assumed if one.hours]
+    basis: EstimateBasis = "assumed" if any(one.hours for _, one in assumed) else "recorded" if recorded else "policy"
+    return StayEstimate(name, hours, basis, tuple(said))
+
+
+def _format_assumption(what: str, one: AssumedHours) -> str:
+    return f"{what} {one.hours:g} h: {one.source}"

@@ -1,0 +1,301 @@
+"""Computes what a changed spec means for a node, once for all nodes with the same pair of specs and profiles.
+
+Everything is computed once per group of nodes that change in the same way, not once per node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inventory_changes import COMPARED_FIELDS, PLACE_FIELDS, InventoryChanges
+from assay.decide.plan.setting_routes import (
+    IN_SERVICE,
+    SettingRoute,
+    SettingWay,
+    find_setting_route,
+    make_rollout_route,
+)
+from assay.model.decision import WIPE
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
+from assay.model.specs.load_parts import GOLDEN_FIXTURES, GoldenKind
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.node.declared_settings import NESTED, SETTING_ROLES, list_declared_settings
+from assay.model.specs.node.node_spec import NodeSpec
+
+UNJUDGED_FIELDS = {"kind", "name", "extends", "description", "owner", "firmware", "limits"}
+RESET_ORDER: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
+NO_RESET = "none"
+
+SpecPairKey = tuple[str, str, str, str, str, str]
+IMAGE = "image"
+"""The name of a SettingChange of the image that a node boots, which no NodeSpec declares."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """One component that changes its version; "" if the bundle did not have it."""
+
+    component: str
+    old: str
+    new: str
+    reset: FirmwareReset
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A changed field of the spec, such as `host.governor`: `applied` to the node, or only `judged`.
+
+    `way` and `rule`: how an applied setting reaches a node in service, and the rule of the policy (see SettingRoute).
+    """
+
+    field: str
+    old: str
+    new: str
+    how: Literal["applied", "judged"]
+    reset: FirmwareReset
+    way: SettingWay = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitDifference:
+    """A changed limit; "" if it did not exist before, or does not exist after."""
+
+    limit: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpecPair:
+    """A node's spec before and after, and the differences.
+
+    `bundle`: whether the firmware bundle differs. `golden`: which golden digests for its GPUs differ.
+    """
+
+    old: NodeSpec
+    new: NodeSpec
+    moves: tuple[VersionChange, ...]
+    settings: tuple[SettingChange, ...]
+    thresholds: tuple[LimitDifference, ...]
+    bundle: bool
+    is_other_spec: bool
+    golden: frozenset[GoldenKind] = frozenset()
+
+    @property
+    def reset(self) -> FirmwareReset:
+        """The strongest restart that the change needs."""
+        needed = [*(move.reset for move in self.moves), *(setting.reset for setting in self.settings)]
+        return max(needed, key=RESET_ORDER.index, default="none")
+
+    @property
+    def has_drift(self) -> bool:
+        """Whether a node of this pair differs from its new spec until somebody works on it."""
+        return bool(self.moves) or any(one.way != "next_wipe" for one in self.settings)
+
+    @property
+    def needs_service_exit(self) -> bool:
+        """Whether a node must leave service: for firmware, for a restart, or as another kind of node.
+
+        Another spec alone is no reason if all that differs is brought to a node in service.
+        """
+        other_kind = self.is_other_spec and any(setting.way not in IN_SERVICE for setting in self.settings)
+        return bool(self.moves) or self.reset != NO_RESET or other_kind
+
+
+def spec_pair_key(old: Node, new: Node) -> SpecPairKey:
+    """Return the key that nodes share if the specs change them in the same way."""
+    return old.spec, new.spec, old.profile, new.profile, old.image, new.image
+
+
+def compare_spec_pairs(
+    before: FleetRevision, after: FleetRevision, kept: Iterable[tuple[Node, Node]]
+) -> dict[SpecPairKey, SpecPair]:
+    """Return every pair of specs that nodes have, each computed once."""
+    found: dict[SpecPairKey, SpecPair] = {}
+    for old, new in kept:
+        key = spec_pair_key(old, new)
+        if key not in found:
+            found[key] = _pair(before.fleet, after, old, new)
+    return found
+
+
+def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair:
+    fleet = after.fleet
+    was, will, profile = before.spec_of(old.name), fleet.spec_of(new.name), fleet.profile_of(new.name)
+    pair = SpecPair(
+        old=was,
+        new=will,
+        moves=_moves(_managed_components(before, old), _managed_components(fleet, new)),
+        settings=(*_settings(after, profile, was, will), *_change_of_image(after, profile, old, new)),
+        thresholds=tuple(_thresholds(was, will)),
+        bundle=before.bundle_of(old.name).components != fleet.bundle_of(new.name).components,
+        is_other_spec=was.name != will.name,
+        golden=frozenset(
+            kind
+            for kind in GOLDEN_FIXTURES.values()
+            if before.list_golden_values(was.name, kind) != fleet.list_golden_values(will.name, kind)
+        ),
+    )
+    return _route_by_rollout(after, pair) if pair.needs_service_exit and profile.acts_on_faults else pair
+
+
+def _route_by_rollout(after: FleetRevision, pair: SpecPair) -> SpecPair:
+    """Return a pair whose nodes get every setting out of service, since they leave it anyway."""
+    route = make_rollout_route(after)
+    settings = (replace(one, way=route.way, rule=route.rule) if one.how == "applied" else one for one in pair.settings)
+    return replace(pair, settings=tuple(settings))
+
+
+def _managed_components(fleet: Fleet, node: Node) -> dict[str, FirmwareComponent]:
+    """Return the components that automation manages on a node; adapters only if the profile says so."""
+    hca = fleet.profile_of(node.name).hca_firmware
+    return {part.name: part for part in fleet.bundle_of(node.name).components if hca or not part.hca}
+
+
+def _moves(old: Mapping[str, FirmwareComponent], new: Mapping[str, FirmwareComponent]) -> tuple[VersionChange, ...]:
+    moves = [
+        VersionChange(name, old[name].version if name in old else "", part.version, part.reset, part.order)
+        for name, part in new.items()
+        if name not in old or old[name].version != part.version
+    ]
+    return tuple(sorted(moves, key=lambda move: (move.order, move.component)))
+
+
+def _settings(
+    after: FleetRevision, profile: ManagementProfile, old: NodeSpec, new: NodeSpec
+) -> Iterator[SettingChange]:
+    declared = set(list_declared_settings(new))
+    for path, was, will in _list_changes(old, new):
+        contrast = _format_contrast(was, will)
+        if path not in declared:
+            yield SettingChange(path, *contrast, "judged", "none", "next_wipe" if path == WIPE else "")
+            continue
+        route = find_setting_route(after, profile, path, " ".join(contrast))
+        reset: FirmwareReset = "host" if SETTING_ROLES[path].applied == "zap" else "none"
+        yield SettingChange(path, *contrast, "applied", reset, route.way, route.rule)
+
+
+def _change_of_image(after: FleetRevision, profile: ManagementProfile, old: Node, new: Node) -> Iterator[SettingChange]:
+    """Yield the change of the image that a node boots: a restart brings another one."""
+    if new.image and old.image != new.image and profile.host_settings:
+        route = make_rollout_route(after) if profile.acts_on_faults else SettingRoute("tracked")
+        yield SettingChange(IMAGE, old.image or NO_RESET, new.image, "applied", "host", route.way, route.rule)
+
+
+def _list_changes(old: NodeSpec, new: NodeSpec) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path of each field that differs, as deep as settings are named, and both values."""
+    for field in type(new).model_fields:
+        was, will = getattr(old, field), getattr(new, field)
+        if field in UNJUDGED_FIELDS or was == will:
+            continue
+        if field == "nics":
+            yield from _list_changes_of_nics(old, new)
+        elif field in NESTED:
+            for name in type(will).model_fields:
+                if getattr(was, name) != getattr(will, name):
+                    yield f"{field}.{name}", getattr(was, name), getattr(will, name)
+        else:
+            yield field, was, will
+
+
+def _list_changes_of_nics(old: NodeSpec, new: NodeSpec) -> Iterator[tuple[str, Any, Any]]:
+    parts = [[nic.model_copy(update={"mtu": None}) for nic in spec.nics] for spec in (old, new)]
+    mtus = [{nic.name: nic.mtu for nic in spec.nics if nic.mtu} for spec in (old, new)]
+    for path, (was, will) in (("nics", parts), ("nics.mtu", mtus)):
+        if was != will:
+            yield path, was, will
+
+
+def _thresholds(old: NodeSpec, new: NodeSpec) -> Iterable[LimitDifference]:
+    for name in dict.fromkeys([*old.limits, *new.limits]):
+        was, will = _bound(old, name), _bound(new, name)
+        if was != will:
+            yield LimitDifference(name, was, will)
+
+
+def _bound(spec: NodeSpec, name: str) -> str:
+    limit = spec.limits.get(name)
+    return f"{limit.value:g} {limit.unit}".strip() if limit else ""
+
+
+def _format_contrast(old: Any, new: Any) -> tuple[str, str]:
+    """Return the difference of two values, each side in one line."""
+    if isinstance(old, list) and isinstance(new, list):
+        only = [one for one in old if one not in new], [one for one in new if one not in old]
+        return (_line(only[0]), _line(only[1])) if only[0] or only[1] else (_line(old), _line(new))
+    was, will = _as_map(old, new), _as_map(new, old)
+    if was is None or will is None:
+        return _scalar(old), _scalar(new)
+    names = [name for name in dict.fromkeys([*was, *will]) if was.get(name) != will.get(name)]
+    return (_entries(was, names), _entries(will, names))
+
+
+def _scalar(value: Any) -> str:
+    return NO_RESET if value is None else str(value)
+
+
+def _as_map(value: Any, other: Any) -> Mapping[str, Any] | None:
+    """Return a value as a mapping, if it or the other is one and it is not something else."""
+    if value is None:
+        return {} if isinstance(other, Mapping) or hasattr(other, "model_fields_set") else None
+    if isinstance(value, Mapping):
+        return value
+    return dict(value) if hasattr(value, "model_fields_set") else None
+
+
+def _entries(values: Mapping[str, Any], names: Iterable[str]) -> str:
+    return ", ".join(f"{name}={values[name]}" for name in names if values.get(name) is not None) or NO_RESET
+
+
+def _line(values: Iterable[Any]) -> str:
+    return " ".join(str(value) for value in values) or NO_RESET
+
+
+NODE_FIELDS = {what: field for field, what in COMPARED_FIELDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes with one pair of specs and profiles. `said`: their other changes, by field of Node."""
+
+    key: SpecPairKey
+    pair: SpecPair
+    changed_fields: frozenset[str]
+    nodes: tuple[tuple[Node, Node], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes' names."""
+        return tuple(new.name for _, new in self.nodes)
+
+
+def group_nodes(
+    changes: InventoryChanges, pairs: Mapping[SpecPairKey, SpecPair], recabled: set[str]
+) -> tuple[NodeGroup, ...]:
+    """Return every node of both revisions in its group; `recabled` nodes get other cables."""
+    said = _map_changed_fields(changes, recabled)
+    nothing: frozenset[str] = frozenset()
+    found: dict[tuple[SpecPairKey, frozenset[str]], list[tuple[Node, Node]]] = defaultdict(list)
+    for old, new in changes.kept:
+        found[spec_pair_key(old, new), said.get(new.name, nothing)].append((old, new))
+    return tuple(NodeGroup(key, pairs[key], fields, tuple(nodes)) for (key, fields), nodes in found.items())
+
+
+def _map_changed_fields(changes: InventoryChanges, recabled: set[str]) -> dict[str, frozenset[str]]:
+    fields: dict[str, set[str]] = defaultdict(set)
+    for change in changes.changed:
+        for name in change.nodes:
+            fields[name].update(
+                PLACE_FIELDS if change.what == "place" else (NODE_FIELDS.get(change.what, change.what),)
+            )
+    for name in recabled:
+        fields[name].add("cables")
+    return {name: frozenset(some) for name, some in fields.items()}

@@ -1,0 +1,187 @@
+"""The nodes of a replay with their states. Gives the snapshot at any moment, with quiet nodes as a count.
+
+For each node it holds its faults, who uses it, and the last outcomes of its suites.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from assay.decide.faults.detection import FaultObservation, count_sightings, drop_secondary_sightings
+from assay.decide.moves.rack_cordons import find_rack_companions
+from assay.decide.replay.exposure import NodeCondition
+from assay.decide.replay.replay_nodes import ReplayNodes, ReplayRules
+from assay.decide.replay.simulated_node import SimulatedNode
+from assay.decide.state import decision_and_fault_entries
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.node_state_projection import NodeStateProjection
+from assay.model.faults.sightings import FaultSighting
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
+from assay.model.outcome import CheckSubject
+from assay.model.timestamps import parse_time
+
+ONE_HOUR = timedelta(hours=1)
+DRAIN_ACTIONS = frozenset({"drain", "drain-now"})
+CORDON_ACTIONS = {"cordon": True, "uncordon": False}
+
+
+class SimulatedFleet:
+    """Every node, by name. Each entry of a node (as in the ledger) changes its state at once."""
+
+    def __init__(self, rules: ReplayRules, cast: ReplayNodes, at: datetime) -> None:
+        self._rules = rules
+        self.simulated_nodes = {node.name: _make_node(rules, node) for node in cast.nodes.values()}
+        self._chronicle = NodeStateProjection()
+        self._views: dict[str, NodeSnapshot] = {}
+        self._active: dict[str, None] = dict.fromkeys(self.simulated_nodes)
+        self._quiet: Counter[PoolRack] = Counter(
+            {(pool, "", ""): count for pool, count in cast.unlisted_counts.items()}
+        )
+        self._touched = set(self.simulated_nodes)
+        self._memory = max(ONE_HOUR, timedelta(hours=rules.policy.breaker.longest_hours))
+        for actor in self.simulated_nodes.values():
+            name, pool = actor.node.name, actor.node.pool
+            self._chronicle.apply(
+                [
+                    decision_and_fault_entries.make_enrolled_entry(
+                        name, pool, cast.starts.get(name, rules.policy.service_state), at
+                    )
+                ]
+            )
+
+    def apply(self, *entries: LedgerEntry) -> None:
+        """Apply an entry."""
+        self._chronicle.apply(entries)
+        for entry in entries:
+            self.invalidate(entry.node)
+
+    def invalidate(self, name: str) -> None:
+        """Record that the node changed: its state, its use, or the outcomes of its suites."""
+        self._views.pop(name, None)
+        self.touch(name)
+        self.simulated_nodes[name].settled_faults.clear()
+
+    def finish_action(self, name: str, action: str) -> None:
+        """Let an action have its effect on the node's jobs and on its cordon."""
+        actor = self.simulated_nodes[name]
+        if action in DRAIN_ACTIONS:
+            actor.in_use = False
+        if action in CORDON_ACTIONS:
+            actor.is_cordoned = CORDON_ACTIONS[action]
+
+    def set_use(self, name: str, in_use: bool | None) -> bool:
+        """Note whether customers use a node, None for as before; return whether that changes."""
+        actor = self.simulated_nodes[name]
+        if in_use in (None, actor.in_use):
+            return False
+        actor.in_use = not actor.in_use
+        self.invalidate(name)
+        return True
+
+    def touch(self, name: str) -> None:
+        """Note that something happened to a node."""
+        self._touched.add(name)
+
+    def take_touched(self) -> list[str]:
+        """Return the nodes to which something happened since this was asked last, at first all."""
+        touched, self._touched = sorted(self._touched), set()
+        return touched
+
+    def find_condition(self, name: str) -> NodeCondition:
+        """Return how a node stands to customers now."""
+        node_state = self.node_state(name)
+        state = self._rules.policy.states[node_state.state]
+        return self.simulated_nodes[name].find_condition(node_state, state, self._rules.catalog)
+
+    def add_sighting(self, name: str, sighting: FaultSighting) -> list[FaultObservation]:
+        """Add one sighting; return what it adds. Secondary faults, and those of a repair, add nothing.
+
+        If a sighting repeats a known fault, it is counted later, together with others, before the next decision.
+        """
+        actor = self.simulated_nodes[name]
+        key = (sighting.fault_class, sighting.part)
+        if key in actor.settled_faults:
+            actor.uncounted_sightings.append(sighting)
+            return []
+        seen = self._count(name, [sighting])
+        catalog = self._rules.catalog
+        actor.settled_faults |= {
+            key for one in seen if one.severity == catalog.find_treatment(one.fault_class).severity
+        }
+        return seen
+
+    def _count(self, name: str, sightings: list[FaultSighting]) -> list[FaultObservation]:
+        node, node_state, catalog = self.simulated_nodes[name].node, self.node_state(name), self._rules.catalog
+        counting = drop_secondary_sightings(catalog, node, node_state, sightings)
+        most = self._rules.policy.intake.node.open_faults
+        seen = count_sightings(catalog, node, node_state, counting, most)
+        self.apply(*(decision_and_fault_entries.make_fault_entry(one, parse_time(one.last_seen)) for one in seen))
+        return seen
+
+    def node_snapshot(self, name: str) -> NodeSnapshot:
+        """Return what a decision may look at."""
+        if self.simulated_nodes[name].uncounted_sightings:
+            self._count_deferred(name)
+        if name not in self._views:
+            node_state = self._chronicle.node_state(name)
+            assert node_state is not None, "every node was enrolled"
+            self._views[name] = self.simulated_nodes[name].make_snapshot(node_state)
+        return self._views[name]
+
+    def _count_deferred(self, name: str) -> None:
+        actor = self.simulated_nodes[name]
+        waiting, actor.uncounted_sightings = actor.uncounted_sightings, []
+        settled = set(actor.settled_faults)
+        self._count(name, waiting)
+        actor.settled_faults |= settled
+
+    def node_state(self, name: str) -> NodeState:
+        """Return a node's state up to now."""
+        return self.node_snapshot(name).node_state
+
+    def fleet_snapshot(self, now: datetime, asked: Collection[str] = ()) -> FleetSnapshot:
+        """Return the fleet at a moment; the nodes `asked` are in it by name, even if they are quiet."""
+        self._activate(asked)
+        still = [name for name in self._active if name not in asked and self._is_quiet(name, now)]
+        needed = self.rack_companions(self._active.keys() - set(still))
+        for name in still:
+            if name not in needed:
+                del self._active[name]
+                self._quiet[_pool_rack(self.simulated_nodes[name].node)] += 1
+        self._activate(needed)
+        views = tuple(self.node_snapshot(name) for name in self._active)
+        return FleetSnapshot(now, self._rules.policy, views, self._rules.lines, quiet_counts=self._quiet)
+
+    def rack_companions(self, names: Collection[str]) -> set[str]:
+        """Return all nodes in the racks of these nodes, for racks that are one machine."""
+        nodes = (actor.node for actor in self.simulated_nodes.values())
+        return find_rack_companions(self._rules.policy, nodes, (self.simulated_nodes[name].node for name in names))
+
+    def _activate(self, names: Collection[str]) -> None:
+        for name in sorted(set(names) - self._active.keys()):
+            self._active[name] = None
+            self._quiet[_pool_rack(self.simulated_nodes[name].node)] -= 1
+
+    def _is_quiet(self, name: str, now: datetime) -> bool:
+        node_state, actor = self.node_snapshot(name).node_state, self.simulated_nodes[name]
+        serves = self._rules.policy.states[node_state.state].in_service
+        return (
+            serves
+            and node_state.pending is None
+            and not actor.has_failures
+            and now - actor.last_disturbed_at > self._memory
+        )
+
+
+def _pool_rack(node: Node) -> PoolRack:
+    return (node.pool, node.site, node.rack)
+
+
+def _make_node(rules: ReplayRules, node: Node) -> SimulatedNode:
+    subject = CheckSubject(node.pool, node.name)
+    declared = tuple((check, subject) for check in rules.checks.values())
+    return SimulatedNode(node, rules.profiles[node.profile], declared)

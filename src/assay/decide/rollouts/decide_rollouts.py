@@ -1,0 +1,147 @@
+"""Decides what happens next in a rollout: which nodes get their order, what pauses it, when it is finished. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from assay.decide.moves.blast_radius_limits import is_in_service, is_ordered_out, is_out_of_service
+from assay.decide.rollouts.node_progress import SETTLED, NodeProgress, judge_progress
+from assay.decide.rollouts.pause_rules import RolloutStop, find_pause, find_resumption
+from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.rollouts.rollout_waves import (
+    RolloutCandidate,
+    RolloutCapacity,
+    WaveSchedule,
+    measure_capacity,
+    schedule_waves,
+)
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.text.text_lists import format_count, format_nodes
+from assay.model.timestamps import hours, parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """What is due now. `progress` has every node of the rollout.
+
+    `orders` leave service now, `proven` are back with a new proof. `pause` stops it, `resume` says why the rule that
+    stopped it lets it go on, `finish` how it ended. `waits_for` is what the next wave waits for, "" if it goes now.
+    """
+
+    progress: tuple[NodeProgress, ...]
+    orders: tuple[NodeProgress, ...] = ()
+    proven: tuple[NodeProgress, ...] = ()
+    pause: RolloutStop | None = None
+    resume: str = ""
+    finish: str = ""
+    waits_for: str = ""
+
+
+def decide_rollouts(snapshot: FleetSnapshot, rollout: Rollout) -> RolloutStep:
+    """Return the next step of an active rollout.
+
+    Every enrolled node is in the snapshot by name. Those that `list_returned_nodes` names have their newest outcomes.
+    """
+    progress = tuple(judge_progress(snapshot, rollout))
+    proven = tuple(one for one in progress if one.kind == "proven" and not one.member.proof)
+    if all(one.kind in SETTLED for one in progress):
+        return RolloutStep(progress, proven=proven, finish=describe_end(progress))
+    if rollout.pause:
+        resume = find_resumption(snapshot, rollout, progress)
+        return RolloutStep(progress, proven=proven, resume=resume, waits_for=_describe_pause(rollout))
+    if stop := find_pause(snapshot, rollout, progress):
+        return RolloutStep(progress, proven=proven, pause=stop, waits_for=stop.reason)
+    due = tuple(one for one in progress if one.order_due)
+    wave, waits_for = _find_next_wave(snapshot, progress)
+    orders = (*due, *(one for one in progress if one.node in wave))
+    return RolloutStep(progress, orders=orders, proven=proven, waits_for=waits_for)
+
+
+def describe_end(progress: Sequence[NodeProgress]) -> str:
+    """Return how a rollout ended, in one line."""
+    counts = Counter(one.kind for one in progress)
+    failed = [one.node for one in progress if one.kind == "failed"]
+    said = [f"{counts['proven']} of {format_count(len(progress), 'node')} proven"]
+    said += [f"failed: {format_nodes(failed)}"] if failed else []
+    said += [f"{counts['left alone']} left alone"] if counts["left alone"] else []
+    return ", ".join(said)
+
+
+def _describe_pause(rollout: Rollout) -> str:
+    return f"paused by {rollout.pause.who}: {rollout.pause.reason}" if rollout.pause else ""
+
+
+def _find_next_wave(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> tuple[Collection[str], str]:
+    """Return the nodes of the wave that goes now; or none, and what it waits for.
+
+    Waves are divided only when nothing else holds the next one: in a large fleet that costs more than all the rest.
+    """
+    if reason := _find_wait(snapshot, progress):
+        return (), reason
+    schedule = _schedule(snapshot, progress)
+    return (schedule.waves[0].nodes, "") if schedule.waves else ((), schedule.waiting[0].why)
+
+
+def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> str:
+    """Return what the next wave waits for, "" if only the limits may hold it."""
+    if absent := [one for one in progress if one.kind == "out" and one.member.is_ordered_out]:
+        return f"{_name(absent)} must come back and be proven first"
+    if leaving := [one for one in progress if one.kind == "leaving" and _blocks(snapshot, one)]:
+        return f"{_name(leaving)} must leave service first: {leaving[0].why}"
+    if all(one.kind != "waiting" for one in progress):
+        rest = [one for one in progress if one.kind not in SETTLED]
+        return f"{_name(rest)}: {rest[0].why}"
+    return snapshot.policy.rollouts.describe_closed_hours(snapshot.now)
+
+
+def _name(some: Sequence[NodeProgress]) -> str:
+    return format_nodes([one.node for one in some])
+
+
+def _blocks(snapshot: FleetSnapshot, one: NodeProgress) -> bool:
+    """Whether the next wave waits for a node with an order that still serves: so long as the policy says."""
+    waited = snapshot.now - parse_time(one.member.ordered_at)
+    return waited < hours(snapshot.policy.rollouts.wait_hours)
+
+
+def forecast_waves(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> WaveSchedule:
+    """Return the waves that remain, if every node of the rollout that is out now comes back and is proven."""
+    absent = {one.node for one in progress if one.kind in ("out", "leaving")}
+    later = [replace(one, kind="proven") if one.node in absent else one for one in progress]
+    return _schedule(snapshot, later, absent)
+
+
+def _schedule(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], but_for: Collection[str] = ()) -> WaveSchedule:
+    """Return the waves of the nodes that wait, by today's limits; canaries of a kind first, until enough are proven."""
+    nodes = {view.name: view.node for view in snapshot.nodes}
+    waiting = [nodes[one.node] for one in progress if one.kind == "waiting"]
+    proven = [nodes[one.node] for one in progress if one.kind == "proven" and one.node in nodes]
+    kinds = Counter((node.spec, node.pool) for node in proven)
+    candidates = [RolloutCandidate(one.name, one.pool, one.rack_place, one.spec, 0.0) for one in waiting]
+    return schedule_waves(candidates, measure_room(snapshot, but_for), snapshot.policy.rollouts.canaries, kinds)
+
+
+def measure_room(snapshot: FleetSnapshot, but_for: Collection[str] = ()) -> RolloutCapacity:
+    """Return how many more nodes may leave service now, counted as decisions count them. Every node is by name.
+
+    The nodes `but_for` count as back.
+    """
+    policy = snapshot.policy
+    views = [view for view in snapshot.nodes if view.node_state.state in policy.states]
+    out = [
+        view.node
+        for view in views
+        if is_out_of_service(policy, view.node_state) or is_ordered_out(policy, view.node_state) or _is_leaving(view)
+    ]
+    gone = {node.name for node in out}
+    serving = [view.node for view in views if view.name in gone or is_in_service(policy, view.node_state)]
+    still_out = [node for node in out if node.name not in but_for]
+    return measure_capacity(policy.limits, [view.node for view in snapshot.nodes], serving, still_out)
+
+
+def _is_leaving(view: NodeSnapshot) -> bool:
+    """Whether a rollout has ordered the node out, and it has not left yet."""
+    request = view.node_state.move_request
+    return request is not None and bool(request.rollout)

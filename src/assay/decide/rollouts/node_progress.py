@@ -1,0 +1,181 @@
+"""How far each node of a rollout is: waiting, leaving, out, proven, failed, held, or left alone; and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.decide.moves.evidence_validity import is_newer_than_repair
+from assay.decide.moves.known_issues import drop_excused_outcomes
+from assay.decide.moves.manual_moves import find_next_step
+from assay.decide.rollouts.rollout_history import Rollout, RolloutMember
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.model.outcome import Outcome
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text.text_lists import format_list
+
+ProgressKind = Literal["waiting", "leaving", "out", "proven", "failed", "held", "left alone"]
+PROGRESS_KINDS: tuple[ProgressKind, ...] = ("proven", "out", "leaving", "waiting", "held", "failed", "left alone")
+SETTLED: frozenset[ProgressKind] = frozenset({"proven", "failed", "left alone"})
+"""A rollout has nothing more to do for such a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProgress:
+    """One node of a rollout. `why` is one line for people.
+
+    - `waiting`: it serves, and has no order yet. `leaving`: it has its order, and waits for room or for a job's end.
+    - `out`: on its way through the states, or back and not yet proven. `proven`: it serves with the change.
+    - `failed`: only people get it further, or a check fails on it. `held`: a person holds it.
+    - `left alone`: nothing of this rollout is done to it.
+
+    `order_due`: it gets its order without a wave, because an earlier rollout had taken it out.
+    """
+
+    member: RolloutMember
+    kind: ProgressKind
+    why: str = ""
+    order_due: bool = False
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+        return self.member.node
+
+
+def judge_progress(snapshot: FleetSnapshot, rollout: Rollout) -> list[NodeProgress]:
+    """Return the progress of every node. Outcomes are needed only for nodes that `list_returned_nodes` names."""
+    views = {view.name: view for view in snapshot.nodes}
+    return [
+        NodeProgress(member, *_judge_member(snapshot, rollout, member, views.get(name)))
+        for name, member in rollout.members.items()
+    ]
+
+
+def list_returned_nodes(policy: LifecyclePolicy, rollout: Rollout, states: Mapping[str, NodeState]) -> Iterator[str]:
+    """Yield the nodes that serve after a repair for this rollout, and that nothing proves yet."""
+    for name, member in rollout.members.items():
+        state = states.get(name)
+        if member.proof or state is None or not policy.is_in_service(state.state):
+            continue
+        if _is_repaired(policy, rollout, member, state):
+            yield name
+
+
+def is_on_way_back(policy: LifecyclePolicy, state: str) -> bool:
+    """Whether automation alone brings a node from this state back into service, if everything passes."""
+    seen = set[str]()
+    current: str | None = state
+    while current in policy.states and current not in seen:
+        if policy.states[current].in_service:
+            return True
+        seen.add(current)
+        current = policy.states[current].pass_to
+    return False
+
+
+Judgement = tuple[ProgressKind, str] | tuple[ProgressKind, str, bool]
+
+
+def _judge_member(
+    snapshot: FleetSnapshot, rollout: Rollout, member: RolloutMember, view: NodeSnapshot | None
+) -> Judgement:
+    if member.proof:
+        return "proven", member.proof
+    if view is None:
+        return "left alone", "the inventory no longer has it"
+    policy, node_state = snapshot.policy, view.node_state
+    if node_state.state not in policy.states or policy.states[node_state.state].final:
+        return "left alone", f"it is {node_state.state}"
+    if not view.profile.acts_on_faults:
+        return "left alone", f"profile {view.profile.name} lets automation take no node out of service"
+    if node_state.hold:
+        return "held", f"held by {node_state.hold.who}: {node_state.hold.reason}"
+    if policy.is_in_service(node_state.state):
+        return _judge_serving(snapshot, rollout, member, view)
+    return _judge_absent(policy, member, node_state)
+
+
+def _judge_serving(
+    snapshot: FleetSnapshot, rollout: Rollout, member: RolloutMember, view: NodeSnapshot
+) -> tuple[ProgressKind, str]:
+    policy, node_state = snapshot.policy, view.node_state
+    request = node_state.move_request
+    if request and request.rollout == rollout.id:
+        return "leaving", _describe_wait(node_state)
+    if _is_repaired(policy, rollout, member, node_state):
+        return _judge_proof(snapshot, view, member.to)
+    if member.order:
+        return "left alone", "somebody withdrew its order, and it serves as before"
+    if member.to not in policy.states:
+        return "left alone", f"the policy has no state {member.to or 'that brings the change'}"
+    if not find_next_step(policy, node_state.state, member.to):
+        return "left alone", f"the policy draws no way from {node_state.state} to {member.to}"
+    if missing := sorted(set(policy.states[member.to].entry) - set(view.profile.actions)):
+        return "left alone", f"profile {view.profile.name} does not allow: {', '.join(missing)}"
+    return "waiting", "waits for its wave"
+
+
+def _describe_wait(node_state: NodeState) -> str:
+    if pending := node_state.pending:
+        return f"waits for {', '.join(pending.blockers) or 'its turn'}"
+    return node_state.note or "its order is given"
+
+
+def _judge_absent(policy: LifecyclePolicy, member: RolloutMember, node_state: NodeState) -> Judgement:
+    """Return the progress of a node that does not serve."""
+    state, request = node_state.state, node_state.move_request
+    why = f"in {state}: {node_state.reason}" if node_state.reason else f"in {state}"
+    is_ordered = request is not None and bool(request.rollout) and request.to == member.to
+    if is_ordered or is_on_way_back(policy, state):
+        is_due = member.is_under_way and not member.order and request is None and state != member.to
+        return "out", why, is_due and bool(find_next_step(policy, state, member.to))
+    if member.order:
+        return "failed", why
+    return "left alone", f"{why}; it takes the change on its way back into service"
+
+
+def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot, target: str) -> tuple[ProgressKind, str]:
+    """Return whether checks that are newer than the repair, and judged by today's spec, prove the node.
+
+    One pass is not enough: every check of drift that the node's way from `target` into service runs must have passed.
+    """
+    counting = drop_excused_outcomes(
+        view.latest, view.node, snapshot.known_issues, snapshot.observing_checks, snapshot.now
+    )
+    hashes = view.judging_hashes
+    newer = [
+        one
+        for one in counting
+        if is_newer_than_repair(view.node_state, one)
+        and hashes.get(one.outcome.check, one.outcome.judged_by) == one.outcome.judged_by
+    ]
+    failed = sorted({one.outcome.check.rpartition("::")[2] for one in newer if one.outcome.verdict == "fail"})
+    passed = [one for one in newer if one.outcome.verdict == "pass" and not one.is_dated_ahead]
+    if failed:
+        return "failed", f"back in {view.node_state.state}, and fails: {', '.join(failed)}"
+    if not passed:
+        return "out", f"back in {view.node_state.state}; no check has passed since the repair"
+    drift = {one.outcome.check for one in counting if _shows_drift(snapshot.policy, view, target, one.outcome)}
+    if unproved := sorted(check.rpartition("::")[2] for check in drift - {one.outcome.check for one in passed}):
+        return "out", f"back in {view.node_state.state}; not passed since the repair: {format_list(unproved, 3)}"
+    repair = view.node_state.repairs[-1].kind
+    return "proven", f"{len(passed)} checks passed by today's spec, on evidence newer than its {repair}"
+
+
+def _shows_drift(policy: LifecyclePolicy, view: NodeSnapshot, target: str, outcome: Outcome) -> bool:
+    """Whether a check shows drift, and is run in the state that brings the change or while the node serves."""
+    phases = {*policy.states[view.node_state.state].watch, *(want.phase for want in policy.states[target].requires)}
+    is_declared = outcome.check in view.judging_hashes
+    return is_declared and outcome.fault in policy.breaker.drift and not phases.isdisjoint(outcome.phases)
+
+
+def _is_repaired(policy: LifecyclePolicy, rollout: Rollout, member: RolloutMember, node_state: NodeState) -> bool:
+    """Whether what the node's target state does was verified on it, since its order or else since the rollout began."""
+    target = policy.states.get(member.to)
+    since = member.order_seq or rollout.started_seq
+    return target is not None and any(
+        repair.kind in target.entry and repair.seq > since for repair in node_state.repairs
+    )

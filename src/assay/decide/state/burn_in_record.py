@@ -1,0 +1,166 @@
+"""What the ledger says of a node's last burn-in: how far it is, what it covered, what drifts, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from assay.model.entries.burn_in_entries import (
+    BurnInEndedEntry,
+    BurnInHeldEntry,
+    BurnInOutcome,
+    BurnInStartedEntry,
+    BurnInWindowEntry,
+)
+from assay.model.entries.registry import decode_entry
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.burn_in_window import BurnInWindow, PartWork
+from assay.model.timestamps import format_time, parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class BurnInRecord:
+    """The last burn-in of a node. `stay_id` is the stay in which it began.
+
+    `hours` are planned, `hours_done` are over at the time `at`. `work`: what ran, by phase and load part. `log` and
+    `line`: how far the node's journal has been read. `held_hours`: what was added because of drift. `outcome` is ""
+    while it runs. `fault`: the class of the verdict that ended it, if it has one. `rates`: Gflop/s by GPU.
+    `reboots`: how often the node started again meanwhile.
+    """
+
+    id: str
+    spec: str
+    stay_id: str
+    started_at: str
+    at: str
+    hours: float
+    hours_done: float = 0.0
+    phase: str = ""
+    log: str = ""
+    line: int = 0
+    boot: str = ""
+    reboots: int = 0
+    held_hours: float = 0.0
+    drifts: tuple[str, ...] = ()
+    windows: tuple[BurnInWindow, ...] = ()
+    work: Mapping[tuple[str, str], PartWork] = field(default_factory=dict)
+    serials: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    outcome: BurnInOutcome | None = None
+    reason: str = ""
+    fault: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self.outcome is None
+
+    @property
+    def planned_hours(self) -> float:
+        """The hours of the plan, with those that were added."""
+        return self.hours + self.held_hours
+
+    @property
+    def known_hard_counters(self) -> dict[str, dict[str, int]]:
+        """The last known hard counters of each subject."""
+        found: dict[str, dict[str, int]] = {}
+        for window in self.windows:
+            for subject, counters in window.hard.items():
+                found.setdefault(subject, {}).update(counters)
+        return found
+
+    def estimate_end(self) -> datetime:
+        """Return when it ends if nothing interrupts it."""
+        return parse_time(self.at) + timedelta(hours=max(0.0, self.planned_hours - self.hours_done))
+
+    def list_coverage(self) -> Iterator[tuple[str, str, str, float]]:
+        """Yield subject, serial number ("" if not known), load part, and hours with results.
+
+        What loads the whole node counts for each of its DIMMs (`memory`), or of its GPUs.
+        """
+        hours: dict[tuple[str, str], float] = {}
+        for (_, part), work in self.work.items():
+            for subject, seconds in work.subjects.items():
+                for one in self._expand(subject, part):
+                    hours[one, part] = hours.get((one, part), 0.0) + seconds / 3600
+        for (subject, part), count in sorted(hours.items()):
+            yield subject, self.serials.get(subject, ""), part, round(count, 2)
+
+    def describe_drifts(self) -> list[str]:
+        """Return a line for each drift."""
+        return [f"its burn-in of {self.started_at[:10]} drifted: {line}" for line in self.drifts]
+
+    def _expand(self, subject: str, part: str) -> list[str]:
+        gpus = [name for name in self.serials if name.startswith("gpu")]
+        dimms = [name for name in self.serials if not name.startswith(("gpu", "nvme"))]
+        return ((dimms if part == "memory" else gpus) or [subject]) if subject == "node" else [subject]
+
+    def describe(self) -> str:
+        """Return how far it is, or how it ended, in one line."""
+        done = f"{self.hours_done:.1f} of {self.planned_hours:g} h"
+        if self.outcome is None:
+            return (
+                f"burn-in {done}, phase {self.phase or 'not begun'}, ends about {self.estimate_end():%d %b %H:%M} UTC"
+            )
+        words = {"done": "done", "failed": "failed", "incomplete": "incomplete", "stopped": "stopped", "none": "none"}
+        return f"burn-in {words[self.outcome]} after {done}{f': {self.reason}' if self.reason else ''}"
+
+
+BURN_IN_KINDS = frozenset(
+    {BurnInStartedEntry.kind, BurnInWindowEntry.kind, BurnInHeldEntry.kind, BurnInEndedEntry.kind}
+)
+
+
+def advance_burn_in(record: BurnInRecord | None, entry: LedgerEntry, stay_id: str) -> BurnInRecord | None:
+    """Return the record after an entry. Entries of an earlier burn-in change nothing."""
+    if entry.kind == BurnInStartedEntry.kind:
+        started = BurnInStartedEntry.read(entry)
+        at = format_time(entry.at)
+        is_known = record is not None and record.id == started.burn_in
+        return record if is_known else BurnInRecord(started.burn_in, started.spec, stay_id, at, at, started.hours)
+    content = decode_entry(entry)
+    if record is None or record.outcome is not None:
+        return record
+    match content:
+        case BurnInWindowEntry() if content.burn_in == record.id:
+            return _add_window(record, content, format_time(entry.at))
+        case BurnInHeldEntry() if content.burn_in == record.id:
+            return replace(record, held_hours=content.hours, drifts=content.drifts)
+        case BurnInEndedEntry() if content.burn_in == record.id:
+            return _end(record, content, format_time(entry.at))
+    return record
+
+
+def _end(record: BurnInRecord, ended: BurnInEndedEntry, at: str) -> BurnInRecord:
+    return replace(
+        record,
+        at=at,
+        hours_done=max(record.hours_done, ended.hours),
+        outcome=ended.outcome,
+        reason=ended.reason,
+        fault=ended.fault,
+        drifts=ended.drifts,
+        rates=ended.rates,
+        windows=(),
+    )
+
+
+def _add_window(record: BurnInRecord, entry: BurnInWindowEntry, at: str) -> BurnInRecord:
+    window = BurnInWindow.from_json(entry.window)
+    work = dict(record.work)
+    for part, done in window.parts.items():
+        work[window.phase, part] = work.get((window.phase, part), PartWork()).plus(done)
+    return replace(
+        record,
+        at=at,
+        hours_done=window.hours,
+        phase=window.phase,
+        log=entry.log,
+        line=entry.line,
+        boot=entry.boot,
+        reboots=record.reboots + bool(record.boot and entry.boot and record.boot != entry.boot),
+        windows=(*record.windows, window),
+        work=work,
+        serials={**record.serials, **entry.serials},
+    )

@@ -1,0 +1,161 @@
+"""Makes the entries that follow from a decision or a fault.
+
+Their ids follow from their contents. So an entry that is appended twice is in the ledger once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from assay.decide.faults.detection import FaultObservation, count_sightings, detect_faults
+from assay.decide.faults.recovery import (
+    FaultClearance,
+    find_clearances,
+    find_explained_faults,
+    find_measured_recoveries,
+    find_overridden_faults,
+    find_quiet_recoveries,
+)
+from assay.decide.moves.evidence_validity import find_proof_number, is_unproved
+from assay.decide.moves.known_issues import drop_excused_outcomes, select_proving_outcomes
+from assay.decide.state.fleet_snapshot import NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.model.clock import MAX_CLOCK_SKEW
+from assay.model.decision import Decision
+from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
+from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
+from assay.model.entries.operator_entries import ReleaseEntry
+from assay.model.evidence import EvidenceDocument
+from assay.model.faults.sightings import find_check_sightings
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
+from assay.model.outcome import RecordedOutcome
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import format_time, parse_time
+
+
+def make_enrolled_entry(
+    node: str, pool: str, state: str, at: datetime, serial: str = "", reason: str = ""
+) -> LedgerEntry:
+    """Return the first entry of a machine."""
+    ident = derive_id("enrolled", node, *([serial] if serial else []))
+    return NodeEnrolledEntry(pool, state, serial, reason).make_entry(ident, format_time(at), node)
+
+
+def make_rename_entry(machine: NodeState, node: Node, at: datetime) -> LedgerEntry:
+    """Return the entry that gives a machine another name."""
+    ident = derive_id("renamed", machine.named_by, node.name)
+    return NodeRenamedEntry(node.serial, machine.node, node.pool).make_entry(ident, format_time(at), node.name)
+
+
+def make_left_entry(machine: NodeState, new: str, at: datetime) -> LedgerEntry:
+    """Return the entry that ends a machine's old name."""
+    ident = derive_id("left", machine.named_by, new)
+    return NodeLeftEntry(new).make_entry(ident, format_time(at), machine.node)
+
+
+def make_decision_entries(
+    policy: LifecyclePolicy, node: NodeSnapshot, decision: Decision, at: datetime
+) -> tuple[LedgerEntry, ...]:
+    """Return the entries of a decision, to be appended together.
+
+    An immediate decision is a transition too. A record may withdraw a pending decision or release a hold. A decision
+    that takes the node back into service clears its open faults, but those that may be newer than its evidence.
+    """
+    stamp = format_time(at)
+    entries = [DecisionEntry.from_decision(decision).make_entry(decision.id, stamp, decision.node)]
+    if decision.timing != "immediate":
+        return (*entries, *_make_record_entries(decision, stamp))
+    move = TransitionEntry(decision.from_state, decision.to_state, decision.id)
+    entries.append(move.make_entry(derive_id("transition", decision.id), stamp, decision.node))
+    if policy.states[decision.to_state].in_service:
+        reason, number = f"back in {decision.to_state} by decision {decision.id}", find_proof_number(policy, node)
+        entries += [
+            make_cleared_entry(decision.node, FaultClearance.of(fault, reason, fault.seq), at)
+            for fault in node.node_state.faults
+            if fault.is_open and not is_unproved(node.node_state, fault, number)
+        ]
+    return tuple(entries)
+
+
+def _make_record_entries(decision: Decision, at: str) -> Iterator[LedgerEntry]:
+    """Yield what a record changes in the state of the node."""
+    cause = decision.causes[0]
+    if decision.remedy == "withdraw":
+        withdrawn = DecisionWithdrawnEntry(cause.id, cause.text, by=decision.id)
+        yield withdrawn.make_entry(derive_id("withdrawn", decision.id), at, decision.node)
+    if decision.remedy == "release":
+        release = ReleaseEntry("assay", cause.text)
+        yield release.make_entry(derive_id("released", decision.id), at, decision.node)
+
+
+def make_fault_entries(
+    fleet: Fleet,
+    node_state: NodeState,
+    now: datetime,
+    evidence: EvidenceDocument | None = None,
+    latest: Sequence[RecordedOutcome] = (),
+    scheduled: Sequence[RecordedOutcome] | None = None,
+    last_gpus: Mapping[str, str] | None = None,
+) -> list[LedgerEntry]:
+    """Return the entries of the faults that evidence and outcomes add to a node, and of those that they end.
+
+    `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a `scheduled`
+    run count in any state. Failures that a known issue excuses, or of checks that only observe, are no faults. Outcomes
+    with a date in the future do not count. `last_gpus` says in which GPU each serial number was seen last.
+    """
+    node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
+    latest, scheduled = _drop_future(latest, now), None if scheduled is None else _drop_future(scheduled, now)
+    judged = latest if scheduled is None else scheduled
+    counting = drop_excused_outcomes(judged, node, fleet.known_issues, fleet.observed_checks, now)
+    if scheduled is None:
+        spec = fleet.spec_of(node.name)
+        faults = detect_faults(catalog, fleet.policy, node, spec, node_state, evidence, counting, last_gpus)
+    else:
+        most = fleet.policy.intake.node.open_faults
+        faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting), most)
+    proofs = select_proving_outcomes(latest, fleet.observed_checks)
+    over = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
+    if evidence is not None:
+        over += find_quiet_recoveries(catalog, node_state, evidence)
+    seen_again = {fault.id for fault in faults}
+    ended = [one for one in over if one.fault not in seen_again]
+    ended += find_overridden_faults(catalog, node_state, faults)
+    ended += find_explained_faults(catalog, node_state, faults)
+    cleared = [make_cleared_entry(node.name, one, now) for one in ended]
+    return [*(make_fault_entry(fault, now) for fault in faults), *cleared]
+
+
+def _drop_future(outcomes: Sequence[RecordedOutcome], now: datetime) -> list[RecordedOutcome]:
+    return [one for one in outcomes if parse_time(one.measured_at) <= now + MAX_CLOCK_SKEW]
+
+
+def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:
+    """Return the entry of a fault that was seen, or seen again."""
+    marks = sorted(f"{source} {mark}" for source, mark in fault.marks.items())
+    content = FaultEntry(
+        fault=fault.id,
+        fault_class=fault.fault_class,
+        subject=fault.subject,
+        severity=fault.severity,
+        blame=fault.blame,
+        remedy=fault.remedy,
+        count=fault.count,
+        first_seen=fault.first_seen,
+        last_seen=fault.last_seen,
+        detail=fault.detail,
+        marks=fault.marks,
+        times=fault.times,
+    )
+    ident = derive_id(fault.id, fault.severity, str(fault.count), *marks)
+    return content.make_entry(ident, format_time(at), fault.node)
+
+
+def make_cleared_entry(node: str, clearance: FaultClearance, at: datetime) -> LedgerEntry:
+    """Return the entry that ends a fault."""
+    content = FaultClearedEntry(clearance.fault, clearance.reason, clearance.seen_up_to, clearance.name)
+    number = [str(clearance.seen_up_to)] if clearance.seen_up_to else []
+    return content.make_entry(derive_id("cleared", clearance.fault, *number), format_time(at), node)

@@ -1,0 +1,236 @@
+"""The state of one node and its history, projected from the ledger.
+
+All times are ISO 8601 UTC as `format_time` writes them, so that they sort as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.decide.state.burn_in_record import BurnInRecord
+from assay.decide.state.corrections import CorrectionRecord
+from assay.decide.trust.trust_record import NOTHING_SAID, MoveRequest, TrustRecord
+from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
+from assay.model.faults.fault_record import FaultRecord
+
+EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRecord:
+    """An effect and how far it got: `at` is when `standing` last changed, `decision` the decision that asked for it.
+
+    `answers_fault`: a fault of the node asked for it, and no person, merge or bring-up.
+    """
+
+    id: str
+    action: str
+    decision: str
+    standing: EffectStatus
+    at: str
+    reason: str = ""
+    answers_fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRecord:
+    """A point before which no pass counts: a verified repair, a certification by a person, or a replaced part.
+
+    `seq` is its number in the ledger, 0 in a history without numbers. `boot_id` is the boot that a verified restart
+    read back, and `earlier_boots` are those that were known by then.
+    """
+
+    kind: str
+    at: str
+    id: str
+    seq: int = 0
+    boot_id: str = ""
+    earlier_boots: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionRecord:
+    """One transition, with the decision behind it ("" where a person or the inventory moved the node).
+
+    `rule` is the policy's rule for it, as `file:line name`. `faults` are the ids of the faults that it answers.
+    """
+
+    at: str
+    origin: str
+    target: str
+    decision: str = ""
+    remedy: str = ""
+    rule: str = ""
+    faults: tuple[str, ...] = ()
+
+    @property
+    def is_order(self) -> bool:
+        """Whether a person ordered it, or made it without a decision."""
+        return not self.decision or find_rule_name(self.rule) == PERSON_RULE
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDecision:
+    """A decision that waits until the node is idle. `rule` is `file:line name`; `blockers` are jobs it waits for."""
+
+    decision: str
+    to: str
+    since: str
+    rule: str
+    remedy: str
+    because: tuple[DecisionCause, ...]
+    blockers: tuple[str, ...]
+
+    @property
+    def rule_name(self) -> str:
+        """The name of the rule behind it."""
+        return find_rule_name(self.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class FlapRecord:
+    """The cause of a pending decision went away by itself: when, with which fault, and of which decision."""
+
+    at: str
+    fault: str
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNote:
+    """A hold or a certification by a person. `until` is when a hold ends, "" for a hold without an end."""
+
+    id: str
+    who: str
+    reason: str
+    at: str
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnDecision:
+    """The last pending decision that was withdrawn in this stay.
+
+    `by` is the id of the decision that withdrew it, or of the entry where a person did. `cordoned` says that a cordon
+    had begun, which must be undone.
+    """
+
+    decision: str
+    by: str
+    reason: str
+    cordoned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LostCordon:
+    """A node that must be cordoned was read without a cordon; `decision` cordons it again.
+
+    `stay_id` is the stay of that time, `pending_decision` the decision that was pending then, "" for none.
+    """
+
+    decision: str
+    at: str
+    reason: str
+    stay_id: str
+    pending_decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """The projected state of one node. A stay is the time from one transition to the next.
+
+    `serial` is the machine's serial number, "" if that is not known; `named_by` is the entry that gave it this name.
+    `stay_id` is the id of the entry that began this stay and `stay_seq` its number, `decision` the decision behind it
+    ("" for none), `reason` why it was made. `note` is what was recorded since that needs a technician or keeps the node
+    here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
+    a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
+    `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
+    the node. `corrections` are the settings that it got in service, `burn_in` its last burn-in, `trust` what
+    people said to its decisions. `told_serials` are the machine's numbers as its BMC and its system told them last.
+    """
+
+    node: str
+    pool: str
+    state: str
+    since: str
+    stay_id: str
+    reason: str
+    enrolled_at: str
+    decision: str = ""
+    note: str = ""
+    pending: PendingDecision | None = None
+    hold: OperatorNote | None = None
+    certified: OperatorNote | None = None
+    move_request: MoveRequest | None = None
+    withdrawn: WithdrawnDecision | None = None
+    flaps: tuple[FlapRecord, ...] = ()
+    lost_cordons: tuple[LostCordon, ...] = ()
+    corrections: tuple[CorrectionRecord, ...] = ()
+    deadline_held_at: str = ""
+    is_deadline_free: bool = False
+    breaker_reason: str = ""
+    faults: tuple[FaultRecord, ...] = ()
+    repairs: tuple[RepairRecord, ...] = ()
+    transitions: tuple[TransitionRecord, ...] = ()
+    effects: tuple[EffectRecord, ...] = ()
+    decision_ids: frozenset[str] = frozenset()
+    stay_seq: int = 0
+    serial: str = ""
+    named_by: str = ""
+    burn_in: BurnInRecord | None = None
+    trust: TrustRecord = NOTHING_SAID
+    told_serials: tuple[str, ...] = ()
+
+    @property
+    def repaired_at(self) -> str:
+        """When the node was last repaired or certified by the clock of that time, "" for never."""
+        return self.repairs[-1].at if self.repairs else ""
+
+    @property
+    def repaired_seq(self) -> int:
+        """The number of the last repair or certification in the ledger, 0 for never."""
+        return self.repairs[-1].seq if self.repairs else 0
+
+    def is_repaired(self, fault: FaultRecord) -> bool:
+        """Whether a fault was last seen before the last repair, so that the repair answers it."""
+        boots = fault.boots if self.repairs else frozenset()
+        is_known = bool(boots) and any(boots <= repair.earlier_boots for repair in self.repairs)
+        return is_known or any(is_before(fault, repair) for repair in self.repairs[-1:])
+
+    @property
+    def unsettled_effects(self) -> tuple[EffectRecord, ...]:
+        """Effects that have started and that no reading has settled yet."""
+        return tuple(effect for effect in self.effects if effect.standing in ("intent", "done", "unknown"))
+
+    @property
+    def is_held_by_breaker(self) -> bool:
+        """Whether the breaker holds back the answer to an open fault, or to a missed deadline."""
+        return bool(self.deadline_held_at) or bool(self.faults_held_by_breaker)
+
+    @property
+    def faults_held_by_breaker(self) -> tuple[FaultRecord, ...]:
+        """The open faults whose answer the breaker holds back."""
+        return tuple(
+            one for one in self.faults if one.response == "breaker" and one.is_open and not self.is_repaired(one)
+        )
+
+    def find_effect(self, decision: str, action: str) -> EffectRecord | None:
+        """Return the effect of a decision, None where it has not started."""
+        return next((e for e in self.effects if e.decision == decision and e.action == action), None)
+
+
+def is_before(fault: FaultRecord, repair: RepairRecord) -> bool:
+    """Whether a fault was last seen before a repair.
+
+    The boot says so where the fault's source has one and the repair is a restart: no clock can change it. Otherwise
+    the order in the ledger says so, and the time only in a history without numbers.
+    """
+    if repair.boot_id and (boots := fault.boots):
+        if repair.boot_id in boots:
+            return False
+        if boots <= repair.earlier_boots:
+            return True
+    if fault.seq and repair.seq:
+        return fault.seq < repair.seq
+    return fault.last_seen <= repair.at

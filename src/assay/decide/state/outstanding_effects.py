@@ -1,0 +1,78 @@
+"""The effects that decisions ask for and that no reading has settled yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.decide.moves.lost_cordons import list_recordon_effects
+from assay.decide.moves.open_corrections import find_open_correction
+from assay.decide.state.corrections import CorrectionRecord
+from assay.decide.state.node_state import NodeState
+from assay.model.decision import CONFIGURE, WIPE
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class OutstandingEffect:
+    """One effect to start or to settle. Its id follows from decision and action (`derive_effect_id`)."""
+
+    decision: str
+    action: str
+    reason: str
+    is_started: bool
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[OutstandingEffect]:
+    """Return the outstanding effects of a node, in their order. Tickets are no effects.
+
+    After a failed action, no other action follows, because each needs the one before it; but a node whose settings
+    failed is opened again, and one whose drives were not wiped gets its dossier. If a person certifies the node after
+    the failure, assay tries the action again. On a held node, only started effects are outstanding.
+    """
+    outstanding: list[OutstandingEffect] = []
+    correction, needs_dossier_only = find_open_correction(node_state), False
+    for requested_by, action, reason in _list_requested_effects(policy, node_state, correction):
+        decision = _find_current_request(node_state, requested_by, action)
+        effect = node_state.find_effect(decision, action)
+        if effect and effect.standing == "failed":
+            needs_dossier_only = action == WIPE
+            if action in (CONFIGURE, WIPE):
+                continue
+            break
+        if needs_dossier_only and action != "dossier":
+            break
+        if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not node_state.hold):
+            params = correction.params if correction and action == CONFIGURE else {}
+            outstanding.append(OutstandingEffect(decision, action, reason, effect is not None, params))
+    return outstanding
+
+
+def _find_current_request(node_state: NodeState, decision: str, action: str) -> str:
+    """Return the id of the present request for an action: of a certification if one came after the action failed."""
+    effect, certified = node_state.find_effect(decision, action), node_state.certified
+    if effect and certified and effect.standing == "failed" and certified.at > effect.at:
+        return certified.id
+    return decision
+
+
+def _list_requested_effects(
+    policy: LifecyclePolicy, node_state: NodeState, correction: CorrectionRecord | None
+) -> list[tuple[str, str, str]]:
+    """Return the requested effects: decision, action and reason.
+
+    First comes the removal of a withdrawn cordon, then a cordon that somebody removed, then the others.
+    """
+    pending = node_state.pending
+    reason = "; ".join(cause.text for cause in pending.because) if pending else node_state.reason
+    recordons = list_recordon_effects(policy, node_state, reason)
+    if pending:
+        actions = policy.actions_while_pending(pending.rule)
+        return [*recordons, *((pending.decision, action, reason) for action in actions)]
+    withdrawn = node_state.withdrawn
+    undo = [(withdrawn.by, "uncordon", withdrawn.reason)] if withdrawn and withdrawn.cordoned else []
+    entry = policy.states[node_state.state].entry if node_state.decision else []
+    corrects = [(correction.decision, action, correction.reason) for action in correction.actions] if correction else []
+    return [*undo, *recordons, *((node_state.decision, action, reason) for action in entry), *corrects]

@@ -1,0 +1,97 @@
+"""Who held which place of a node, from when to when: the intervals to which the node's measurements belong. Pure.
+
+A new interval begins with another part, new versions, another rack, and after a repair by people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import NamedTuple
+
+from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, InstalledPart, NodeAssets, apply_asset_entry
+from assay.decide.state.node_setup import NodeSetup, apply_setup_entry
+from assay.model.entries.asset_entries import PartsSeenEntry, SetupSeenEntry
+from assay.model.entries.operator_entries import CertifiedEntry
+from assay.model.ledger_entry import LedgerEntry
+
+HOLDER_ENTRY_KINDS = (*ASSET_ENTRY_KINDS, SetupSeenEntry.kind, CertifiedEntry.kind)
+NODE_KIND = "node"
+_TRAITS = attrgetter("kind", "serial", "sku", "firmware", "rack", "position")
+
+
+class PartHolder(NamedTuple):
+    """A part at a place of a node. `place` "" is the node itself. Times are ISO 8601 UTC; `until` "": until now.
+
+    `sku` is its model, or the NodeSpec of a node. `position` is the place within the node, and a node's in its rack.
+    `firmware` names all versions that work on it, `driver` is one of them. `batch` is the delivery that first brought
+    the part, "" where that is not known.
+    """
+
+    node: str
+    place: str
+    kind: str
+    serial: str
+    sku: str
+    batch: str
+    firmware: str
+    rack: str
+    position: str
+    since: str
+    until: str = ""
+    driver: str = ""
+
+
+def list_part_holders(node: str, entries: Iterable[LedgerEntry]) -> list[PartHolder]:
+    """Return the holders of one node's places, from its entries of `HOLDER_ENTRY_KINDS`, in the order of their ends."""
+    assets, setup = NodeAssets(), NodeSetup()
+    gone, present, ended = set[str](), dict[str, PartHolder](), list[PartHolder]()
+    for entry in entries:
+        assets, setup = apply_asset_entry(assets, entry), apply_setup_entry(setup, entry)
+        gone = _follow_gone_parts(gone, entry)
+        held = {one.place: one for one in _describe_parts(node, assets, setup, entry.at) if one.place not in gone}
+        for place in [*present]:
+            if entry.kind == CertifiedEntry.kind or _differs(present[place], held.get(place)):
+                ended.append(present.pop(place)._replace(until=entry.at))
+        present = {place: _continue(present.get(place, one), one.batch) for place, one in held.items()}
+    return _name_batches([*(one for one in ended if one.until > one.since), *present.values()])
+
+
+def _follow_gone_parts(gone: set[str], entry: LedgerEntry) -> set[str]:
+    """Return the places whose part was last seen in another node."""
+    if entry.kind != PartsSeenEntry.kind:
+        return gone
+    seen = PartsSeenEntry.read(entry)
+    return (gone - seen.parts.keys()) | seen.gone.keys()
+
+
+def _describe_parts(node: str, assets: NodeAssets, setup: NodeSetup, at: str) -> Iterator[PartHolder]:
+    """Yield what holds each place now; nothing while the node's setup was never read."""
+    if not setup.entry:
+        return
+    parts: Mapping[str, InstalledPart] = {"": InstalledPart(NODE_KIND, assets.serial), **assets.parts}
+    of_node, driver = setup.find_firmware(""), setup.versions.get("driver", "")
+    for place, part in parts.items():
+        sku = setup.models.get(place, "") if place else setup.spec
+        position = place or f"u{setup.u}"
+        firmware = setup.find_firmware(place) if place in setup.versions else of_node
+        yield PartHolder(
+            node, place, part.kind, part.serial, sku, setup.batch, firmware, setup.rack, position, at, "", driver
+        )
+
+
+def _differs(before: PartHolder, now: PartHolder | None) -> bool:
+    """Whether another interval begins. A delivery that is declared later begins none."""
+    return now is None or _TRAITS(now) != _TRAITS(before)
+
+
+def _continue(one: PartHolder, batch: str) -> PartHolder:
+    return one if one.batch == batch else one._replace(batch=batch)
+
+
+def _name_batches(holders: list[PartHolder]) -> list[PartHolder]:
+    """Keep the node's delivery for itself and for the first part of each place: later ones come from elsewhere."""
+    first: dict[str, str] = {}
+    for one in sorted(holders, key=attrgetter("since")):
+        first.setdefault(one.place, one.serial)
+    return [one if not one.place or first[one.place] == one.serial else one._replace(batch="") for one in holders]

@@ -1,0 +1,119 @@
+"""Keeps what past days say in one file of DuckDB, so that the next question reads only days that are new.
+
+The file is a cache: without it, or if it is damaged, all days are read again. Each day is kept with what it depends on:
+its files of history and the holders of its parts. A day for which these have changed is read again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.decide.trends.day_keys import list_history_files
+from assay.ledger.file_locks import hold_file_lock
+from assay.ledger.history.damaged_files import name_damaged_files
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+KEPT_FILE = Path("trends") / "kept.duckdb"
+"""Where it is in the reports folder."""
+FORM = 6
+"""Counts up when the meaning of the tables changes."""
+_VALUES_IN_MEMORY = 100_000
+"""A fleet with more values on a day is folded into a file, though nobody keeps it."""
+_SHAPE = "CREATE TABLE IF NOT EXISTS kept.shape (form INT, bits INT); FROM kept.shape"
+_DELETE = "DELETE FROM kept.{name} WHERE NOT list_contains($valid, day)"
+_KEYS = "CREATE TABLE IF NOT EXISTS kept.keys (name VARCHAR, day INT, key VARCHAR)"
+
+
+@contextmanager
+def open_kept(database: DuckDBPyConnection, path: Path | None, values: float) -> Iterator[None]:
+    """Attach the file as `kept`; without one, what lasts as long as this. `values`: how many a day has.
+
+    Raises AssayError while another process has the file. A file with an error is removed, unless the error is of
+    history: then it raises DamagedFilesError.
+    """
+    import duckdb
+
+    if path is None:
+        with _attach_for_once(database, values):
+            yield
+        return
+    with hold_file_lock(path.with_suffix(".lock"), 0):
+        try:
+            with _attach(database, str(path)), name_damaged_files(list_history_files(database)):
+                yield
+        except duckdb.Error:
+            _remove(path)
+            raise
+
+
+def _remove(path: Path) -> None:
+    """Remove the file and its log."""
+    for file in (path, path.with_name(f"{path.name}.wal")):
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def choose_bits(database: DuckDBPyConnection, wanted: int, least: int) -> int:
+    """Return into how many blocks (2^bits) the file splits series: as once chosen, while that is nearly as wanted.
+
+    `least`: fewer would mix the nodes of past weeks with others. What has another form is forgotten.
+    """
+    shapes = database.execute(_SHAPE).fetchall()
+    if len(shapes) == 1:
+        form, bits = shapes[0]
+        if form == FORM and bits >= least and abs(bits - wanted) <= 1:
+            return int(bits)
+    for (name,) in database.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'kept'").fetchall():
+        database.execute(f"DROP TABLE kept.{name}")
+    database.execute(_SHAPE)
+    database.execute("INSERT INTO kept.shape VALUES ($form, $bits)", {"form": FORM, "bits": max(wanted, least)})
+    return max(wanted, least)
+
+
+def find_missing(database: DuckDBPyConnection, name: str, columns: str, keys: Mapping[int, str]) -> list[int]:
+    """Return for which days the table `name` has no rows of these keys. What it has of other keys is deleted."""
+    database.execute(_KEYS)
+    database.execute(f"CREATE TABLE IF NOT EXISTS kept.{name} ({columns})")
+    found = dict(database.execute("SELECT day, key FROM kept.keys WHERE name = $name", {"name": name}).fetchall())
+    valid = [day for day, key in found.items() if keys.get(day) == key]
+    if len(valid) < len(found):
+        asked = {"valid": valid}
+        database.execute(_DELETE.format(name=name), asked)
+        named = "DELETE FROM kept.keys WHERE name = $name AND NOT list_contains($valid, day)"
+        database.execute(named, {**asked, "name": name})
+    return sorted(keys.keys() - {*valid})
+
+
+def note_keys(database: DuckDBPyConnection, name: str, keys: Mapping[int, str]) -> None:
+    """Note that the table `name` has the rows of these days."""
+    noted = {"name": name, "days": [*keys], "keys": [*keys.values()]}
+    database.execute("INSERT INTO kept.keys SELECT $name, unnest($days), unnest($keys)", noted)
+
+
+@contextmanager
+def _attach_for_once(database: DuckDBPyConnection, values: float) -> Iterator[None]:
+    if values <= _VALUES_IN_MEMORY:
+        with _attach(database, ":memory:"):
+            yield
+        return
+    with tempfile.TemporaryDirectory() as folder, _attach(database, str(Path(folder) / KEPT_FILE.name)):
+        yield
+
+
+@contextmanager
+def _attach(database: DuckDBPyConnection, where: str) -> Iterator[None]:
+    import duckdb
+
+    quoted = where.replace("'", "''")
+    database.execute(f"ATTACH '{quoted}' AS kept")
+    try:
+        yield
+    finally:
+        with suppress(duckdb.Error):
+            database.execute("DETACH kept")

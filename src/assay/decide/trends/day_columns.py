@@ -1,0 +1,247 @@
+"""Measurements as columns: sheets of days, with a value for each series in the order of the list of series.
+
+A day is read once and folded; to compare days is then to put columns beside each other. Series are split into blocks by
+their node, so that the memory of a comparison is bounded. The first blocks hold the nodes of which past weeks are read.
+A sheet is a table of a block. Days of many values have one each; the days of a small fleet share one, which is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.decide.trends.day_queries import make_dates, run
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+VALUES_AT_ONCE = 3_000_000
+"""Values that are folded at once: more cost memory, fewer read a day several times."""
+VALUES_OF_SHEET = 100_000
+"""Fewer values that are folded at once come into one sheet."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS {schema}.series (block INT, number INT, place UBIGINT, measure UBIGINT);
+CREATE TABLE IF NOT EXISTS {schema}.raws (raw UBIGINT, block INT, number INT);
+CREATE TABLE IF NOT EXISTS {schema}.places (place UBIGINT, node VARCHAR, subject VARCHAR);
+CREATE TABLE IF NOT EXISTS {schema}.measures (measure UBIGINT, name VARCHAR, unit VARCHAR);
+CREATE TABLE IF NOT EXISTS {schema}.days (day INT, block INT, key VARCHAR, sheet INT);
+"""
+"""`series`: in the order of `number` in each block. `raws`: which series a row of measurements belongs to; several may
+belong to one, as a node that changed pools has other subjects. `days`: which sheet they are in (NULL: no values), and
+from what they were made."""
+_NUMBERED = """
+CREATE OR REPLACE TEMP TABLE numbered AS
+SELECT day, block, number, value, side_of(at_least, at_most) AS side
+FROM {source} LEFT JOIN {schema}.raws USING (raw)
+WHERE list_contains($dates, date) AND isfinite(value) AND (hash(node) >> $shift)::INT BETWEEN $low AND $high
+ORDER BY day, block, number
+"""
+_FOLDED = """
+CREATE OR REPLACE TEMP TABLE numbered AS
+SELECT day, block, number, of_day(value) AS value, arg_max(side_of(at_least, at_most), time_s) AS side
+FROM {source} JOIN {schema}.raws USING (raw)
+WHERE list_contains($dates, date) AND isfinite(value) AND (hash(node) >> $shift)::INT BETWEEN $low AND $high
+GROUP BY day, block, number ORDER BY day, block, number
+"""
+"""Only where series have several values on a day: it costs as much as all else."""
+_HAS_UNKNOWN = "SELECT count(*) > 0 FROM numbered WHERE number IS NULL"
+_UNKNOWN = """
+CREATE OR REPLACE TEMP TABLE unknown AS
+SELECT DISTINCT raw FROM {source} ANTI JOIN {schema}.raws USING (raw)
+WHERE list_contains($dates, date) AND isfinite(value) AND (hash(node) >> $shift)::INT BETWEEN $low AND $high
+"""
+_NAMED = """
+CREATE OR REPLACE TEMP TABLE named_raws AS
+SELECT *, (hash(node) >> $shift)::INT AS block, hash(node, subject) AS place, hash(name, unit) AS measure
+FROM (
+  SELECT raw, any_value(node) AS node, any_value(subject) AS subject, any_value(name) AS name, any_value(unit) AS unit
+  FROM {source} SEMI JOIN unknown USING (raw) WHERE list_contains($dates, date) GROUP BY raw
+)
+"""
+_LIST = (
+    """
+INSERT INTO {schema}.series
+WITH used AS (SELECT block, count(*)::INT AS used FROM {schema}.series GROUP BY block)
+SELECT block, (coalesce(used, 0) + row_number() OVER (PARTITION BY block ORDER BY measure, place) - 1)::INT AS number,
+  place, measure
+FROM (SELECT DISTINCT block, place, measure FROM named_raws) ANTI JOIN {schema}.series USING (block, place, measure)
+  LEFT JOIN used USING (block)
+ORDER BY block, number
+""",
+    """
+INSERT INTO {schema}.places
+SELECT DISTINCT place, node, subject FROM named_raws ANTI JOIN {schema}.places USING (place)
+""",
+    """
+INSERT INTO {schema}.measures
+SELECT DISTINCT measure, name, unit FROM named_raws ANTI JOIN {schema}.measures USING (measure)
+""",
+    """
+INSERT INTO {schema}.raws SELECT raw, block, number FROM named_raws JOIN {schema}.series USING (block, place, measure)
+""",
+)
+"""Series of the same measurement stand together: they are much alike, so their days take little room.
+A row is known only when all else about it is written."""
+_HAS_SEVERAL = """
+SELECT coalesce(bool_or(number = number_before AND block = block_before AND day = day_before), false)
+FROM (
+  SELECT *, lag(number) OVER () AS number_before, lag(block) OVER () AS block_before, lag(day) OVER () AS day_before
+  FROM numbered
+)
+"""
+_SIZES = """
+SELECT day, block, max(number) + 1, count(*) <= max(number) FROM numbered GROUP BY day, block ORDER BY day, block
+"""
+_WHOLE = """
+CREATE OR REPLACE TABLE {sheet} AS
+SELECT value AS v{day}, side AS s{day} FROM numbered WHERE day = {day} AND block = {block}
+"""
+_WITH_GAPS = """
+CREATE OR REPLACE TABLE {sheet} AS
+SELECT value AS v{day}, side AS s{day}
+FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE day = {day} AND block = {block}) USING (number)
+ORDER BY number
+"""
+_OF_SEVERAL_DAYS = """
+CREATE OR REPLACE TABLE {sheet} AS
+SELECT {columns} FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE block = {block}) USING (number)
+GROUP BY number ORDER BY number
+"""
+_COLUMN = "max(CASE WHEN day = {day} THEN value END) AS v{day}, max(CASE WHEN day = {day} THEN side END) AS s{day}"
+"""A table keeps the order of its rows."""
+_FORGET = """
+DELETE FROM {schema}.days WHERE list_contains($days, day) AND block BETWEEN $low AND $high RETURNING sheet, block
+"""
+_OLD = "DELETE FROM {schema}.days WHERE day < $before RETURNING sheet, block"
+_NOTE = "INSERT INTO {schema}.days SELECT unnest($days), unnest($blocks), unnest($keys), unnest($sheets)"
+_SHEETS = "SELECT DISTINCT sheet, block FROM {schema}.days"
+_NEXT_SHEET = "SELECT coalesce(max(sheet), 0) + 1 FROM {schema}.days"
+_SERIES = "(SELECT place, measure FROM {schema}.series WHERE block = {block}) s"
+
+
+class _FoldedDay(NamedTuple):
+    """A day of a block. `size`: one more than the number of its last series with a value."""
+
+    day: int
+    block: int
+    size: int
+    has_gaps: bool
+
+
+@dataclass(slots=True)
+class DayColumns:
+    """The columns of the view `source`, in the tables of `schema`.
+
+    `keys`: what each day was read from; a day of another key is folded again. `bits`: there are 2^bits blocks.
+    `values`: how many there are on a day.
+    """
+
+    database: DuckDBPyConnection
+    schema: str
+    source: str
+    keys: Mapping[int, str]
+    bits: int
+    values: float
+    sheets: dict[tuple[int, int], int | None] = field(default_factory=dict)
+    """The sheet of a day and block."""
+
+    def __post_init__(self) -> None:
+        """Make what is missing, and read which days there are."""
+        self.database.execute(_TABLES.format(schema=self.schema))
+        for day, block, key, sheet in self.database.execute(f"FROM {self.schema}.days").fetchall():
+            if self.keys.get(day) == key:
+                self.sheets[day, block] = sheet
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return 1 << self.bits
+
+    @property
+    def shift(self) -> int:
+        """By how many bits the hash of a node is shifted to give its block."""
+        return 64 - self.bits
+
+    def fold(self, days: Iterable[int], blocks: int) -> None:
+        """Fold those of the days that are missing in the first blocks."""
+        known = sorted({*days} & self.keys.keys())
+        missing = [day for day in known if any((day, block) not in self.sheets for block in range(blocks))]
+        for some, low, high in self._cut(missing, blocks):
+            self._fold(some, low, high)
+
+    def write_source(self, block: int, days: Iterable[int]) -> tuple[str, dict[int, str]]:
+        """Return the columns of a block as a FROM clause, its series as `s`, and the name of each day's sheet.
+
+        Day 20440 of the sheet `t3` has its values in `t3.v20440`, and their sides in `t3.s20440`.
+        """
+        found = {day: sheet for day in days if (sheet := self.sheets.get((day, block))) is not None}
+        tables = [_SERIES.format(schema=self.schema, block=block)]
+        tables += [f"{self._name(sheet, block)} t{sheet}" for sheet in sorted({*found.values()})]
+        return " POSITIONAL JOIN ".join(tables), {day: f"t{sheet}" for day, sheet in found.items()}
+
+    def drop_days(self, before: int) -> None:
+        """Forget the days before a day, and sheets that have none left."""
+        self._forget(_OLD, {"before": before})
+
+    def _cut(self, days: Sequence[int], blocks: int) -> Iterator[tuple[Sequence[int], int, int]]:
+        """Yield days and the first and the last of the blocks that are folded at once."""
+        of_a_day = max(1.0, self.values * blocks / self.blocks)
+        at_once = max(1, int(VALUES_AT_ONCE // of_a_day))
+        step = max(1, int(blocks * VALUES_AT_ONCE * 2 // of_a_day))
+        for start in range(0, len(days), at_once):
+            for low in range(0, blocks, step):
+                yield days[start : start + at_once], low, min(low + step, blocks) - 1
+
+    def _fold(self, days: Sequence[int], low: int, high: int) -> None:
+        asked: dict[str, object] = {"dates": make_dates(days), "low": low, "high": high, "shift": self.shift}
+        self._run(_NUMBERED, asked)
+        if self._ask(_HAS_UNKNOWN)[0][0]:
+            for step in (_UNKNOWN, _NAMED, *_LIST, _NUMBERED):
+                self._run(step, asked)
+        if self._ask(_HAS_SEVERAL)[0][0]:
+            self._run(_FOLDED, asked)
+        at = [(day, block) for day in days for block in range(low, high + 1)]
+        self.sheets |= dict.fromkeys(at) | self._make_sheets()
+        self.database.execute("DROP TABLE numbered")
+        self._forget(_FORGET, {"days": [*days], "low": low, "high": high})
+        noted = {"days": [day for day, _ in at], "blocks": [block for _, block in at]}
+        told = {"keys": [self.keys[day] for day, _ in at], "sheets": [self.sheets[one] for one in at]}
+        self._run(_NOTE, noted | told)
+
+    def _make_sheets(self) -> dict[tuple[int, int], int]:
+        """Make sheets of the rows of `numbered`, and return which one each day and block is in."""
+        found = [_FoldedDay._make(row) for row in self._ask(_SIZES)]
+        first = self._ask(_NEXT_SHEET)[0][0]
+        is_small = sum(one.size for one in found) <= VALUES_OF_SHEET
+        numbers = {day: first + (0 if is_small else at) for at, day in enumerate(sorted({one.day for one in found}))}
+        together = defaultdict[tuple[int, int], list[_FoldedDay]](list)
+        for one in found:
+            together[numbers[one.day], one.block].append(one)
+        for (sheet, block), days in together.items():
+            self.database.execute(_write_sheet(self._name(sheet, block), days))
+        return {(one.day, one.block): numbers[one.day] for one in found}
+
+    def _forget(self, query: str, values: Mapping[str, object]) -> None:
+        """Delete rows of `days`, and the sheets of which no day is left."""
+        there = self._ask(query, values)
+        for sheet, block in {*there} - {*self._ask(_SHEETS)} if there else ():
+            self.database.execute(f"DROP TABLE IF EXISTS {self._name(sheet, block)}")
+
+    def _name(self, sheet: int, block: int) -> str:
+        return f"{self.schema}.sheet_{sheet}_{block}"
+
+    def _run(self, query: str, values: Mapping[str, object]) -> None:
+        run(self.database, query.format(schema=self.schema, source=self.source), {**values})
+
+    def _ask(self, query: str, values: Mapping[str, object] | None = None) -> list[Any]:
+        return self.database.execute(query.format(schema=self.schema), values).fetchall()
+
+
+def _write_sheet(name: str, days: Sequence[_FoldedDay]) -> str:
+    """Return the statement that makes the table of a sheet."""
+    first, size = days[0], max(one.size for one in days)
+    columns = ", ".join(_COLUMN.format(day=one.day) for one in days)
+    query = _OF_SEVERAL_DAYS if len(days) > 1 else _WITH_GAPS if first.has_gaps else _WHOLE
+    return query.format(sheet=name, size=size, block=first.block, day=first.day, columns=columns)

@@ -1,0 +1,199 @@
+"""Compares stored measurements with the limits of two revisions.
+
+It also says how a revision reacts to a failure or a fault on a node in a state, and where each node was at any time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.model.entries.node_entries import read_entered_state
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Measurement, RecordedOutcome
+from assay.model.specs.fault_catalog import FaultCatalog, FaultSeverity
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_response import respond_to_fault
+from assay.model.timestamps import parse_time
+
+ASSUME_IN_USE = True  # whose jobs are not known counts as in use, as when deciding
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionReaction:
+    """The reaction as text, and whether it moves the node."""
+
+    text: str
+    moves: bool = False
+
+
+PASSED_REACTION = RevisionReaction("passes")
+
+
+@dataclass(frozen=True)
+class PolicyRevision:
+    """One revision: its fleet, its one policy and its one fault catalogue."""
+
+    fleet: Fleet
+    policy: LifecyclePolicy
+    catalog: FaultCatalog
+
+    def find_limit(self, node: str, name: str) -> float | None:
+        """Return a limit of a node's spec, None if the spec lacks it."""
+        known = self.fleet.nodes.get(node)
+        spec = self.fleet.node_specs.get(known.spec) if known else None
+        limit = spec.limits.get(name) if spec else None
+        return limit.value if limit else None
+
+    def react_to_failure(self, node: str, state: str, phases: Collection[str], fault: str) -> RevisionReaction:
+        """Return the reaction to a failed check of these phases."""
+        here = self.policy.states.get(state)
+        if here is None or node not in self.fleet.nodes:
+            return RevisionReaction("the state or the node is not there")
+        if fault and set(here.watch) & set(phases):
+            return self.react_to_fault(node, state, fault, self.catalog.find_treatment(fault).severity)
+        if {want.phase for want in here.requires} & set(phases):
+            return (
+                RevisionReaction(f"fails, to {here.fail_to}", True)
+                if here.fail_to
+                else RevisionReaction("fails, ticket")
+            )
+        return RevisionReaction(f"nothing in {state} looks at it")
+
+    def react_to_fault(self, node: str, state: str, fault: str, severity: FaultSeverity) -> RevisionReaction:
+        """Return the reaction to an open fault of that severity."""
+        if state not in self.policy.states or node not in self.fleet.nodes:
+            return RevisionReaction("the state or the node is not there")
+        treatment = self.catalog.find_treatment(fault)
+        said = respond_to_fault(self.policy, state, fault, severity, treatment.blame, treatment.remedy, ASSUME_IN_USE)
+        acts = self.fleet.profile_of(node).acts_on_faults
+        return RevisionReaction(str(said), said.moves_node) if acts else RevisionReaction("tracked, not acted on")
+
+
+class StateTimeline:
+    """The stays of every node, from the ledger's entries."""
+
+    def __init__(self, entries: Iterable[LedgerEntry]) -> None:
+        self._since: dict[str, list[datetime]] = defaultdict(list)
+        self._state: dict[str, list[str]] = defaultdict(list)
+        for entry in entries:
+            if entry.kind in ("node.enrolled", "transition"):
+                self._since[entry.node].append(parse_time(entry.at))
+                self._state[entry.node].append(read_entered_state(entry))
+
+    def state_at(self, node: str, when: str) -> str:
+        """Return the state of a node at a time; before its first entry, its first state; "" for an unknown node."""
+        stays = self._state.get(node)
+        if not stays:
+            return ""
+        return stays[max(0, bisect_right(self._since[node], parse_time(when)) - 1)]
+
+    def last_state(self, node: str) -> str:
+        """Return the state that a node is in."""
+        return self._state[node][-1] if node in self._state else ""
+
+
+CheckBounds = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+"""By check and measurement: the sides (`at_least`, `at_most`, `equals`) and the limit on each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgedMeasurement:
+    """One measurement whose limit changed. `before` and `after` are the reactions of the two revisions."""
+
+    node: str
+    key: tuple[str, str, str]
+    at: str
+    because: str
+    before: RevisionReaction
+    after: RevisionReaction
+    before_now: RevisionReaction
+    after_now: RevisionReaction
+
+
+class MeasurementRejudger:
+    """Compares measurements with both revisions. `read` counts changed limits, `unmapped` unknown ones."""
+
+    def __init__(
+        self, before: PolicyRevision, after: PolicyRevision, bounds: CheckBounds, states: StateTimeline
+    ) -> None:
+        self._before, self._after, self._bounds, self._states = before, after, bounds, states
+        self._limits = _limits_by_line(before.fleet)
+        self._lines = set(before.fleet.lines.values())
+        self.read = self.unmapped = 0
+
+    def rejudge(self, outcomes: Iterable[RecordedOutcome]) -> Iterator[RejudgedMeasurement]:
+        """Yield every measurement whose limit changed, in order."""
+        for one in outcomes:
+            if one.outcome.verdict in ("pass", "fail"):
+                for measurement in one.outcome.measurements:
+                    yield from self._rejudge_measurement(one, measurement)
+
+    def _rejudge_measurement(self, one: RecordedOutcome, measurement: Measurement) -> Iterator[RejudgedMeasurement]:
+        limits = self._limits_of(one.outcome.check, measurement)
+        node = one.outcome.node
+        changed = [
+            name for _, name in limits if self._before.find_limit(node, name) != self._after.find_limit(node, name)
+        ]
+        if not changed:
+            return
+        self.read += 1
+        fails = [_fails(side, node, limits, measurement.value) for side in (self._before, self._after)]
+        then, now = self._states.state_at(node, one.measured_at), self._states.last_state(node)
+        yield RejudgedMeasurement(
+            node=node,
+            key=(one.outcome.check, one.outcome.subject, measurement.name),
+            at=one.measured_at,
+            because=self._describe(one, measurement, changed),
+            before=self._reaction(self._before, one, then, fails[0]),
+            after=self._reaction(self._after, one, then, fails[1]),
+            before_now=self._reaction(self._before, one, now, fails[0]),
+            after_now=self._reaction(self._after, one, now, fails[1]),
+        )
+
+    def _limits_of(self, check: str, measurement: Measurement) -> Sequence[tuple[str, str]]:
+        """Return the limits of a measurement: those in the check's code, else those of the spec's line."""
+        if (check, measurement.name) in self._bounds:
+            return self._bounds[check, measurement.name]
+        name = self._limits.get(measurement.source, "")
+        if measurement.source and not name and measurement.source not in self._lines:
+            self.unmapped += 1
+        sides = ("at_least", measurement.at_least), ("at_most", measurement.at_most)
+        return [(side, name) for side, value in sides if name and value is not None]
+
+    def _reaction(self, side: PolicyRevision, one: RecordedOutcome, state: str, fails: bool) -> RevisionReaction:
+        outcome = one.outcome
+        return side.react_to_failure(outcome.node, state, outcome.phases, outcome.fault) if fails else PASSED_REACTION
+
+    def _describe(self, one: RecordedOutcome, measurement: Measurement, changed: list[str]) -> str:
+        node = one.outcome.node
+        bounds = [
+            f"{_number(self._before.find_limit(node, n))} → {_number(self._after.find_limit(node, n))}" for n in changed
+        ]
+        limits = ", ".join(f"limit {name} {bound}" for name, bound in zip(changed, bounds, strict=True))
+        return f"{measurement.name} {measurement.value:g} {measurement.unit} on {one.outcome.subject}; {limits}"
+
+
+def _fails(side: PolicyRevision, node: str, limits: Sequence[tuple[str, str]], value: float) -> bool:
+    bounds = [(where, side.find_limit(node, name)) for where, name in limits]
+    return any(bound is not None and not _holds(where, value, bound) for where, bound in bounds)
+
+
+def _holds(where: str, value: float, bound: float) -> bool:
+    if where == "at_least":
+        return value >= bound
+    return value <= bound if where == "at_most" else value == bound
+
+
+def _limits_by_line(fleet: Fleet) -> dict[str, str]:
+    """Return the limit on each line of a spec."""
+    paths = ((path.split("."), line) for (_, path), line in fleet.lines.items() if path.startswith("limits."))
+    return {line: steps[1] for steps, line in paths}
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"

@@ -1,0 +1,150 @@
+"""How good a rule has been: its warnings by what came of them, its stage, and whether it has earned that. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from statistics import median, quantiles
+from typing import TYPE_CHECKING
+
+from assay.decide.trends.fleet_tables import PartFailure
+from assay.decide.trends.share_interval import find_share_interval
+from assay.decide.trends.warning_history import TrendWarning, WarningHistory
+from assay.model.entries.trend_entries import TrendStage, WarningOutcome
+from assay.model.specs.trend_rules import TrendRule, TrendRules
+
+if TYPE_CHECKING:
+    from assay.decide.trends.warning_answers import RuleRecordAnswer
+
+INTERVAL = 0.9
+"""The confidence of the interval that is shown of a share."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRecord:
+    """The record of one revision of a rule. `counts`: its warnings by outcome, "open" among them.
+
+    `leads`: days by which right warnings came before their failure, ascending. `failures`: how many failures since the
+    first warning of this revision a right warning could have foreseen. `stage` is the one that holds; `lost_because`
+    says why it is not the `declared` one. `act_hours`: node-hours that one act in vain costs.
+    """
+
+    rule: str
+    fault: str
+    revision: str
+    declared: TrendStage
+    stage: TrendStage
+    lost_because: str
+    counts: Mapping[str, int]
+    leads: tuple[float, ...]
+    failures: int
+    act_hours: float
+
+    @property
+    def judged(self) -> int:
+        """How many warnings were right or wrong."""
+        return self.counts.get("right", 0) + self.counts.get("wrong", 0)
+
+    @property
+    def precision(self) -> float | None:
+        """The share of right ones among those that were right or wrong; None where there are none."""
+        return self.counts.get("right", 0) / self.judged if self.judged else None
+
+    @property
+    def precision_interval(self) -> tuple[float, float] | None:
+        """The interval of that share with 90 % confidence (Wilson)."""
+        return find_share_interval(self.counts.get("right", 0), self.judged, (1 + INTERVAL) / 2)
+
+    @property
+    def recall(self) -> float | None:
+        """The share of all failures that a right warning foresaw; None where nothing failed."""
+        return min(1.0, self.counts.get("right", 0) / self.failures) if self.failures else None
+
+    @property
+    def lead_days(self) -> tuple[float, float] | None:
+        """The lead of right warnings: the median, and what nine in ten exceed; None where there are none."""
+        if not self.leads:
+            return None
+        return median(self.leads), quantiles(self.leads, n=10, method="inclusive")[0] if self.leads[1:] else self.leads[
+            0
+        ]
+
+    @property
+    def cost_node_hours(self) -> float:
+        """What its wrong warnings cost if each was acted on once by a test."""
+        return self.counts.get("wrong", 0) * self.act_hours
+
+    def as_json(self) -> RuleRecordAnswer:
+        """Return plain JSON data."""
+        return {
+            "name": self.rule,
+            "detector": "change",
+            "fault": self.fault,
+            "stage": self.stage,
+            "declared_stage": self.declared,
+            "lost_because": self.lost_because,
+            "open": self.counts.get("open", 0),
+            "right": self.counts.get("right", 0),
+            "wrong": self.counts.get("wrong", 0),
+            "overtaken": self.counts.get("overtaken", 0),
+            "cannot_tell": self.counts.get("cannot tell", 0),
+            "precision": self.precision,
+            "precision_interval": list(self.precision_interval) if self.precision_interval else None,
+            "failures": self.failures,
+            "recall": self.recall,
+            "lead_days": list(self.lead_days) if self.lead_days else None,
+            "cost_node_hours": self.cost_node_hours,
+        }
+
+
+OUTCOMES: tuple[WarningOutcome | str, ...] = ("open", "right", "wrong", "overtaken", "cannot tell")
+
+
+def find_revision(rules: TrendRules, name: str) -> str:
+    """Return the name of a rule's present text: with another one, its record begins anew, and so does its stage."""
+    told = [rules.rules[name].model_dump(), rules.change.model_dump()]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def make_rule_records(rules: TrendRules, history: WarningHistory, failures: Sequence[PartFailure]) -> list[RuleRecord]:
+    """Return the record of each rule, in their order. `failures`: all faults of hardware."""
+    return [_make_record(rules, name, rule, history, failures) for name, rule in rules.rules.items()]
+
+
+def describe_unearned_stage(rules: TrendRules, record: RuleRecord) -> str:
+    """Return why a rule has not earned its stage, "" if it has or if too few warnings have ended to tell."""
+    earn, needed = rules.earn, find_break_even(rules, rules.costs.test.node_hours)
+    if record.stage != "record" or record.judged < earn.closed_at_least:
+        return ""
+    interval = find_share_interval(record.counts.get("right", 0), record.judged, earn.confidence)
+    if interval is None or interval[1] >= needed:
+        return ""
+    right = f"{record.counts.get('right', 0)} of {record.judged} warnings were right"
+    return f"{right}: fewer than the {needed:.0%} with which a test pays for itself"
+
+
+def find_break_even(rules: TrendRules, act_hours: float) -> float:
+    """Return the chance of a failure from which on an act that costs so many node-hours pays for itself."""
+    return act_hours / (act_hours + rules.costs.failure.node_hours)
+
+
+def _make_record(
+    rules: TrendRules, name: str, rule: TrendRule, history: WarningHistory, failures: Sequence[PartFailure]
+) -> RuleRecord:
+    revision = find_revision(rules, name)
+    own = [one for one in history.warnings if (one.content.rule, one.content.revision) == (name, revision)]
+    counts = Counter(one.closed.outcome if one.closed else "open" for one in own)
+    leads = sorted(one.closed.lead_days for one in own if one.closed and one.closed.lead_days is not None)
+    lost = history.demotions.get((name, revision), "") if rule.stage == "record" else ""
+    stage: TrendStage = "observe" if lost else rule.stage
+    foreseeable = max(_count_failures(rule, own, failures), counts["right"])
+    hours = rules.costs.test.node_hours
+    return RuleRecord(name, rule.fault, revision, rule.stage, stage, lost, counts, tuple(leads), foreseeable, hours)
+
+
+def _count_failures(rule: TrendRule, own: Collection[TrendWarning], failures: Sequence[PartFailure]) -> int:
+    since = min((one.at for one in own), default=None)
+    return sum(since is not None and one.at >= since and rule.is_proved_by(one.fault) for one in failures)

@@ -1,0 +1,93 @@
+"""Whether warnings share a rack, a batch, a firmware or the like more often than by chance: look there first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import comb
+from typing import TYPE_CHECKING
+
+from assay.decide.trends.change_scores import GroupSize
+from assay.decide.trends.change_warnings import ChangeWarning
+from assay.decide.trends.part_intervals import SHARED_TRAITS
+
+if TYPE_CHECKING:
+    from assay.decide.trends.warning_answers import SharedGroupAnswer
+
+LEAST_SHARED, MOST_P = 3, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class SharedGroup:
+    """A group that explains several warnings of a measurement: so many of its `members` are named."""
+
+    trait: str
+    value: str
+    name: str
+    named: int
+    members: int
+    p: float
+
+    def __str__(self) -> str:
+        return f"{self.trait} {self.value}: {self.named} of {self.members} (p {self.p:.2g})"
+
+    def as_json(self) -> SharedGroupAnswer:
+        """Return plain JSON data, as the edge has it."""
+        return {
+            "trait": self.trait,
+            "value": self.value,
+            "name": self.name,
+            "named": self.named,
+            "members": self.members,
+            "p": self.p,
+            "because": f"{self}: {self.name}. Look there first",
+        }
+
+
+def name_shared_groups(
+    warnings: Sequence[ChangeWarning], sizes: Iterable[GroupSize]
+) -> tuple[list[ChangeWarning], list[SharedGroup]]:
+    """Return the warnings, each with the group that explains it best, "" for none; and the groups, the surest first.
+
+    `sizes`: of all series that were judged. p is hypergeometric, times the number of groups looked at.
+    """
+    members = _count_members(sizes)
+    found = {}
+    for index, warning in enumerate(warnings):
+        alike = [other for other in warnings if other.score.name == warning.score.name]
+        explained = (_explain(warning, alike, place, members) for place in range(len(SHARED_TRAITS)))
+        if sure := [group for group in explained if group and group.p <= MOST_P]:
+            found[index] = min(sure, key=lambda group: group.p)
+    named = [replace(one, group=str(found[index])) if index in found else one for index, one in enumerate(warnings)]
+    return named, sorted(set(found.values()), key=lambda group: (group.p, str(group)))
+
+
+def _count_members(sizes: Iterable[GroupSize]) -> dict[tuple[str, int], Counter[str]]:
+    """Return how many series of each measurement have each value of each trait."""
+    members: dict[tuple[str, int], Counter[str]] = {}
+    for one in sizes:
+        for place, value in enumerate(one.traits):
+            members.setdefault((one.name, place), Counter())[value] += one.size
+    return members
+
+
+def _explain(
+    warning: ChangeWarning, alike: Sequence[ChangeWarning], place: int, every: Mapping[tuple[str, int], Counter[str]]
+) -> SharedGroup | None:
+    """Return the group of a trait, with how probable so many warnings of it are by chance; None for too few."""
+    value, sizes = warning.score.traits[place], every[warning.score.name, place]
+    shared = sum(other.score.traits[place] == value for other in alike)
+    members, everybody = sizes[value], sizes.total()
+    if not value or shared < LEAST_SHARED or members == everybody:
+        return None
+    p = min(1.0, _find_tail(shared, members, len(alike), everybody) * len(sizes))
+    return SharedGroup(SHARED_TRAITS[place], value, warning.score.name, shared, members, p)
+
+
+def _find_tail(shared: int, members: int, drawn: int, everybody: int) -> float:
+    """Return the chance of `shared` or more of a group's `members` among `drawn` of `everybody`."""
+    ways = sum(
+        comb(members, hit) * comb(everybody - members, drawn - hit) for hit in range(shared, min(members, drawn) + 1)
+    )
+    return ways / comb(everybody, drawn)

@@ -1,0 +1,123 @@
+"""How a rule has fared, and how wrong its forecasts were, by its warnings that have ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median, quantiles
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from assay.decide.trends.share_interval import find_share_interval
+
+if TYPE_CHECKING:
+    from assay.decide.trends.warning_answers import PastRecordAnswer
+
+Outcome = Literal["right", "wrong", "cannot_tell"]
+CONFIDENCE = 0.95
+"""The quantile of an interval with 90 % confidence."""
+LEAST_CLOSED = 30
+"""So many warnings with a forecast must have ended before a range of days is told."""
+TEST_NODE_HOURS = 0.33
+"""What acting on a warning costs: one test of an idle node."""
+
+
+class ClosedWarning(NamedTuple):
+    """A warning that has ended.
+
+    `forecast_days`: to the limit, in a straight line; None without one. `actual_days`: to the crossing of the limit,
+    or the failure; None where none came.
+    """
+
+    rule: str
+    forecast_days: float | None
+    actual_days: float | None
+    outcome: Outcome
+
+
+class FailuresSeen(NamedTuple):
+    """Failures and crossings: how many had a sign in what is measured, how many of these were warned of, and of all."""
+
+    with_sign: int = 0
+    foreseen_with_sign: int = 0
+    every: int = 0
+    foreseen: int = 0
+
+
+class ForecastFactors(NamedTuple):
+    """Actual days by forecast days: one in ten is below `low`, one in ten above `high`."""
+
+    low: float
+    middle: float
+    high: float
+
+    def apply(self, days: float) -> tuple[float, float, float]:
+        """Return the range of days that a straight line's days stand for."""
+        return days * self.low, days * self.middle, days * self.high
+
+
+class PastRecord(NamedTuple):
+    """How a rule has fared. In JSON, precision has a 90 % interval; lead: the median, and what nine in ten exceed."""
+
+    right: int
+    wrong: int
+    cannot_tell: int
+    leads: tuple[float, ...]
+    failures: FailuresSeen
+    node_hours: float
+
+    @property
+    def precision(self) -> float | None:
+        """The share of right ones; None where none was right or wrong."""
+        return _divide(self.right, self.right + self.wrong)
+
+    def as_json(self) -> PastRecordAnswer:
+        """Return plain JSON data."""
+        seen = self.failures
+        interval = find_share_interval(self.right, self.right + self.wrong, CONFIDENCE)
+        lead = [median(self.leads), _find_low(self.leads)] if self.leads else None
+        return {
+            "right": self.right,
+            "wrong": self.wrong,
+            "cannot_tell": self.cannot_tell,
+            "precision": _round(self.precision),
+            "precision_interval": [_round(end) for end in interval] if interval else None,
+            "recall": _round(_divide(seen.foreseen_with_sign, seen.with_sign)),
+            "recall_of_all": _round(_divide(seen.foreseen, seen.every)),
+            "lead_days": [_round(days) for days in lead] if lead else None,
+            "cost": {"node_hours": round(self.node_hours, 3)},
+        }
+
+
+def judge_record(
+    closed: Iterable[ClosedWarning], failures: FailuresSeen | None = None, test_node_hours: float = TEST_NODE_HOURS
+) -> PastRecord:
+    """Return how a rule has fared by its closed warnings. Each costs a test of an idle node."""
+    some = list(closed)
+    outcomes = [one.outcome for one in some]
+    leads = tuple(one.actual_days for one in some if one.outcome == "right" and one.actual_days is not None)
+    counts = outcomes.count("right"), outcomes.count("wrong"), outcomes.count("cannot_tell")
+    return PastRecord(*counts, leads, failures or FailuresSeen(), len(some) * test_node_hours)
+
+
+def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) -> ForecastFactors | None:
+    """Return how wrong straight lines were, None below 30 closed warnings that had a forecast and came true.
+
+    `warnings`: how many they are, where `closed` has several forecasts of one.
+    """
+    factors = [one.actual_days / one.forecast_days for one in closed if one.actual_days and one.forecast_days]
+    if (len(factors) if warnings is None else warnings) < LEAST_CLOSED:
+        return None
+    tenths = quantiles(factors, n=10)
+    low, middle, high = sorted((tenths[0], tenths[4], tenths[8]))  # of equal factors, rounding may change the order
+    return ForecastFactors(low, middle, high)
+
+
+def _find_low(leads: Sequence[float]) -> float:
+    return quantiles(leads, n=10, method="inclusive")[0] if len(leads) > 1 else leads[0]
+
+
+def _divide(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _round(number: float | None) -> float | None:
+    return None if number is None else round(number, 3)

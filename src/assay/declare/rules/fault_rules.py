@@ -1,0 +1,224 @@
+"""Fault rules of a policy that never match, contradict each other or lead nowhere; fault catalogues that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from assay.declare.repository.repository_draft import RepositoryDraft
+from assay.declare.repository_check import FilePosition, RuleFinding, rule
+from assay.declare.rules.dangling_names import suggest_name
+from assay.declare.rules.possible_faults import (
+    FaultKind,
+    RuleReach,
+    compute_rule_reach,
+    decode_kinds,
+    find_starting_remedy,
+    list_fault_kinds,
+    list_fault_names,
+    list_target_states,
+)
+from assay.model.decision import CONFIGURE
+from assay.model.specs.check_catalog_and_gates import CheckCatalog
+from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import FaultRule
+
+
+@rule("ASY0072", "a rule for an unknown fault class", why="The rule never matches.", needs=(FaultCatalog,))
+def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find classes in a policy that no catalogue has, or whose faults have other names: an XID is `gpu.xid.N`."""
+    catalogs = draft.specs_of_model(FaultCatalog).values()
+    known = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for place, title, name in _list_named_classes(draft, policy):
+            fault_names = list_fault_names(name, known[name]) if name in known else [name]
+            if not any(catalog.find_class(name) for catalog in catalogs):
+                message = f"{title}: no FaultCatalog holds the class {name}"
+                yield RuleFinding(place, message, suggest_name(name, known))
+            elif name not in fault_names:
+                message = f"{title}: faults of {name} are named {', '.join(fault_names)}"
+                yield RuleFinding(place, message, "name these instead")
+
+
+def _list_named_classes(draft: RepositoryDraft, policy: LifecyclePolicy) -> Iterator[tuple[FilePosition, str, str]]:
+    """Yield the place, the title and the name of every fault class in fault rules and in windows of the ladder."""
+    for title, fault_rule in policy.faults.items():
+        for name in fault_rule.classes:
+            yield _at(draft, policy, title, "classes"), title, name
+    for number, window in enumerate(policy.ladder.windows):
+        place = draft.find_position(f"LifecyclePolicy/{policy.name}", "ladder", "windows", number, "classes")
+        for name in window.classes:
+            yield place, f"ladder.windows.{number}", name
+
+
+@rule(
+    "ASY0078",
+    "two rules that contradict each other",
+    why="Both rules match the same fault, and only their order decides which one counts.",
+    needs=(FaultCatalog,),
+)
+def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find rules that overlap with different actions. A special case before a general rule is no contradiction."""
+    for policy, kinds, rules in _policy_reach(draft):
+        for first, later in combinations(rules, 2):
+            common = first.find_overlap(later)
+            if common and _action(first.rule) != _action(later.rule) and not first.within(later):
+                (state, use), bits = common
+                kind = decode_kinds(kinds, bits)[0]
+                where = f"{state}, {'in use' if use else 'idle'}"
+                message = f"{first.title} and {later.title} both match {kind.name} ({kind.severity}) in {where}"
+                fix = f"take it out of one of them, or make {first.title} a special case of {later.title}"
+                yield RuleFinding(_at(draft, policy, later.title), message, fix)
+
+
+@rule("ASY0079", "a rule that never matches", why="The policy never does what this rule says.", needs=(FaultCatalog,))
+def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find rules that match no fault, or only faults of the rules before them. The last rule is exempt."""
+    for policy, _, rules in _policy_reach(draft):
+        for reach in rules[:-1]:
+            if not reach.answered_kinds:
+                why = "rules above it match everything that it matches" if reach.kinds else "no fault class matches it"
+                yield RuleFinding(_at(draft, policy, reach.title), f"{reach.title}: {why}", "move it up, or remove it")
+
+
+@rule(
+    "ASY0087",
+    "a remedy that is no step of the ladder",
+    why="The rule says that the node moves, but the node stays.",
+    needs=(FaultCatalog,),
+)
+def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find faults that a rule sends up the ladder with a remedy that is no rung."""
+    for policy, kinds, rules in _policy_reach(draft):
+        found: dict[FilePosition, str] = {}
+        for reach in rules:
+            for kind in decode_kinds(kinds, reach.answered_kinds) if _uses_ladder(reach.rule) else []:
+                if (remedy := find_starting_remedy(reach.rule, kind)) not in policy.ladder.rungs:
+                    message = f"{kind.name}: {reach.title} sends it up the ladder, which has no rung {remedy}"
+                    found.setdefault(_find_remedy_position(draft, policy, reach, kind), message)
+        for place, message in found.items():
+            yield RuleFinding(place, message, "add the rung, name another remedy, or let a rule above record it")
+
+
+@rule("ASY0089", "a move without an edge", why="The node stays where it is.", needs=(FaultCatalog,))
+def missing_fault_edge(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find rules that send nodes from one of their `states` to a state that no edge leads to."""
+    for policy, kinds, rules in _policy_reach(draft):
+        for reach in (reach for reach in rules if reach.rule.states and reach.rule.timing != "record"):
+            for (state, _), bits in reach.unclaimed.items():
+                targets = list_target_states(policy, reach.rule, decode_kinds(kinds, bits))
+                if missing := sorted(target for target in targets if not policy.has_edge(state, target)):
+                    to = missing[0]
+                    message = f"{reach.title} moves nodes from {state} to {to}, but edges.{state} does not list {to}"
+                    fix = f"add {to} to edges.{state}, or take {state} out of the rule"
+                    yield RuleFinding(_at(draft, policy, reach.title, "states"), message, fix)
+                    break
+
+
+def _policy_reach(draft: RepositoryDraft) -> Iterator[tuple[LifecyclePolicy, list[FaultKind], list[RuleReach]]]:
+    """Yield each policy with the faults that can occur and the reach of its rules; nothing without a catalogue."""
+    kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
+    for policy in draft.specs_of_model(LifecyclePolicy).values() if kinds else ():
+        yield policy, kinds, list(compute_rule_reach(policy, kinds))
+
+
+def _at(draft: RepositoryDraft, policy: LifecyclePolicy, title: str, *entry: Any) -> FilePosition:
+    return draft.find_position(f"LifecyclePolicy/{policy.name}", "faults", title, *entry)
+
+
+def _action(fault_rule: FaultRule) -> tuple[object, ...]:
+    """Return what a rule does, as values that can be compared."""
+    if fault_rule.timing == "record":
+        return (fault_rule.remedy,)
+    at_once = fault_rule.while_pending if fault_rule.timing == "pending" else ()
+    return (fault_rule.timing, fault_rule.remedy, fault_rule.to, *at_once)
+
+
+def _uses_ladder(fault_rule: FaultRule) -> bool:
+    return fault_rule.timing != "record" and fault_rule.to is None and fault_rule.remedy != CONFIGURE
+
+
+def _find_remedy_position(
+    draft: RepositoryDraft, policy: LifecyclePolicy, reach: RuleReach, kind: FaultKind
+) -> FilePosition:
+    """Return where a fault's first remedy is written: in the rule, or in the catalogue's entry."""
+    if reach.rule.remedy != "class":
+        return _at(draft, policy, reach.title, "remedy")
+    return draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
+
+
+@rule(
+    "ASY0140",
+    "a fault in two catalogues",
+    why="The two may judge the fault differently, and nobody knows which one counts.",
+)
+def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find classes, XIDs and SXIDs in two catalogues that do not extend each other."""
+    owners: dict[str, str] = {}
+    for catalog in select_active_catalogs(draft.specs_of_model(FaultCatalog).values()):
+        for title, fault in catalog.classes.items():
+            for name in dict.fromkeys([title, *fault.list_xid_names()]):
+                other = owners.setdefault(name, catalog.name)
+                if other != catalog.name:
+                    place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", title)
+                    fix = f"write `extends: {other}` in {catalog.name}, or remove the fault from one of them"
+                    yield RuleFinding(place, f"{name} is in both catalogues {other} and {catalog.name}", fix)
+
+
+@rule(
+    "ASY0141",
+    "an application's fault that moves a node",
+    why="A customer's mistake takes healthy nodes out of service.",
+    needs=(FaultCatalog,),
+)
+def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find faults with the blame `application` that a rule of the policy answers with a move."""
+    kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
+    found: dict[FilePosition, str] = {}
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for reach in compute_rule_reach(policy, kinds):
+            for kind in decode_kinds(kinds, reach.answered_kinds):
+                if kind.blame == "application" and list_target_states(policy, reach.rule, [kind]):
+                    place = draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
+                    message = f"{kind.name} has the blame `application`, but {reach.title} moves the node for it"
+                    found.setdefault(place, message)
+    for place, message in found.items():
+        yield RuleFinding(place, message, "correct the blame, or let a rule above record it")
+
+
+@rule("ASY0142", "a fault that follows an unknown fault", why="assay cannot attribute the fault to its cause.")
+def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find classes that follow a class that no catalogue has."""
+    catalogs = select_active_catalogs(draft.specs_of_model(FaultCatalog).values())
+    for catalog in catalogs:
+        for title, fault in catalog.classes.items():
+            for number, name in enumerate(fault.follows.classes if fault.follows else ()):
+                if not any(other.find_class(name) for other in catalogs):
+                    path = ("classes", title, "follows", "classes", number)
+                    known = {known for other in catalogs for known in other.classes}
+                    message = f"{title} follows {name}, which no FaultCatalog holds"
+                    place = draft.find_position(f"FaultCatalog/{catalog.name}", *path)
+                    yield RuleFinding(place, message, suggest_name(name, known))
+
+
+@rule(
+    "ASY0284",
+    "a proof that no check judges",
+    why="The load runs after each repair, but nobody looks at its results, so the repair is not proven.",
+    needs=(FaultCatalog, CheckCatalog),
+)
+def unjudged_proof(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find parts of a load in `proof` that no active check declares as its own."""
+    judged = {
+        part for _, check in draft.declared_checks if check.active and not check.report_only for part in check.parts
+    }
+    for catalog in draft.specs_of_model(FaultCatalog).values():
+        for title, fault in catalog.classes.items():
+            for part in fault.proof:
+                if part not in judged:
+                    place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", title, "proof")
+                    yield RuleFinding(
+                        place, f"{title}: no active check has the part {part}", suggest_name(part, judged)
+                    )

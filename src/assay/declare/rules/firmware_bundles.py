@@ -1,0 +1,226 @@
+"""Firmware bundles with missing or wrong images, an order that cannot work, or components that no playbook brings."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from assay.declare.repository.firmware_tasks import find_yaml_error, list_playbooks, read_firmware_tasks
+from assay.declare.repository.firmware_users import ZAP_PLAYBOOK, BundleUsers, list_bundle_users
+from assay.declare.repository.repository_draft import RepositoryDraft
+from assay.declare.repository_check import RuleFinding, rule
+from assay.declare.rules.dangling_names import suggest_name
+from assay.declare.yaml_document import YAML_FIX
+from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.node.node_spec import NodeSpec
+
+LFS_POINTER_BYTES = 1024  # bytes: a git-lfs pointer file is smaller, as its specification says
+LFS_POINTER = re.compile(
+    rb"\Aversion https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?"
+    rb"oid sha256:([0-9a-f]{64})\nsize \d+\n\Z"
+)
+
+
+@rule("ASY0040", "a firmware artifact that does not exist", why="Zap finds out only after it has drained the node.")
+def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components with an artifact that is no file of the repository, and is fetched from nowhere."""
+    for bundle, number, component, path in _local_artifacts(draft):
+        if not resolve_artifact(draft.root, path).is_file():
+            message = f"{component.name}: there is no file {path} in the repository"
+            place = _at(draft, bundle, number, "artifact", "url")
+            yield RuleFinding(place, message, "add the image, correct the path, or give its HTTPS URL")
+
+
+@rule("ASY0041", "a firmware artifact with a different digest", why="This is not the image that somebody qualified.")
+def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components with a file of the repository that does not have the bundle's SHA-256."""
+    for bundle, number, component, path in _local_artifacts(draft):
+        file, artifact = resolve_artifact(draft.root, path), component.artifact
+        if artifact and file.is_file() and (found := hash_artifact(file)) != artifact.sha256:
+            place = _at(draft, bundle, number, "artifact", "sha256")
+            message = f"{component.name}: {path} has the sha256 {found}"
+            yield RuleFinding(place, message, "add the qualified image, or qualify this one")
+
+
+@rule(
+    "ASY0042",
+    "one inventory id in two components",
+    why="Each flash overwrites the other, and neither version reads back.",
+)
+def shared_inventory_id(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find inventory ids in two components of one bundle."""
+    owners: dict[tuple[str, str], str] = {}
+    for bundle, number, component in _components(draft):
+        for id_ in component.inventory:
+            owner = owners.setdefault((bundle.name, id_), component.name)
+            if owner != component.name:
+                message = f"{component.name}: {id_} already belongs to {owner}"
+                yield RuleFinding(_at(draft, bundle, number, "inventory"), message, "keep it in one of the two")
+
+
+@rule(
+    "ASY0043",
+    "one order, two resets",
+    why="Components with the same order share one reset, and here that reset is unclear.",
+)
+def mixed_resets(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components with the same order and different resets."""
+    first: dict[tuple[str, int], FirmwareComponent] = {}
+    for bundle, number, component in _components(draft):
+        other = first.setdefault((bundle.name, component.order), component)
+        if other.reset != component.reset:
+            resets = f"{component.name} resets {component.reset}, {other.name} {other.reset}"
+            message = f"{resets}, both in order {other.order}"
+            yield RuleFinding(_at(draft, bundle, number, "reset"), message, "give one of them an order of its own")
+
+
+@rule("ASY0044", "a component given twice", why="A component cannot have two versions.")
+def shared_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find component names that occur twice in a bundle."""
+    seen: set[tuple[str, str]] = set()
+    for bundle, number, component in _components(draft):
+        if (bundle.name, component.name) in seen:
+            message = f"{bundle.name} already has a component {component.name}"
+            yield RuleFinding(_at(draft, bundle, number, "name"), message, "keep one of the two")
+        seen.add((bundle.name, component.name))
+
+
+@rule("ASY0045", "components that wait for each other", why="None of these components can be the first.")
+def circular_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components that come after themselves, directly or through others."""
+    for bundle in draft.specs_of_model(FirmwareBundle).values():
+        if circle := _circle(bundle):
+            number = [component.name for component in bundle.components].index(circle[0])
+            message = f"{' after '.join(circle)}: the order is circular"
+            yield RuleFinding(_at(draft, bundle, number, "after"), message, "remove one of them from `after`")
+
+
+@rule(
+    "ASY0046",
+    "a component after one that does not exist",
+    why="The component waits for one that never comes onto the node.",
+)
+def after_unknown_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find names in `after` that are no component of the bundle."""
+    for bundle, number, component in _components(draft):
+        names = [other.name for other in bundle.components]
+        for name in component.after:
+            if name not in names:
+                message = f"{component.name} comes after {name}, which {bundle.name} does not have"
+                yield RuleFinding(_at(draft, bundle, number, "after"), message, suggest_name(name, names))
+
+
+@rule(
+    "ASY0047",
+    "an order that contradicts `after`",
+    why="Zap follows the order, so it installs this component too early.",
+)
+def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components whose order is not greater than that of the components in `after`: one order is one reset."""
+    for bundle, number, component in _components(draft):
+        first = [
+            other for other in bundle.components if other.name in component.after and other.order >= component.order
+        ]
+        if first and not _circle(bundle):
+            message = f"{component.name} comes after {first[0].name}, but has the order {component.order}"
+            fix = f"give {component.name} an order above {first[0].order}"
+            yield RuleFinding(_at(draft, bundle, number, "order"), message, fix)
+
+
+@rule(
+    "ASY0270",
+    "a component that no task of zap brings",
+    why="Zap leaves its old firmware in place, and fails when it compares the node with the bundle.",
+    needs=(FirmwareBundle, NodeSpec, ManagementProfile),
+)
+def unbrought_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components of bundles in use that no task of playbooks/zap.yml brings to a node that must have them."""
+    if ZAP_PLAYBOOK not in draft.tree.files("playbooks"):
+        return
+    if error := find_yaml_error(draft.tree, ZAP_PLAYBOOK):
+        yield RuleFinding(error[0], f"nobody knows what this playbook brings: it is no YAML: {error[1]}", YAML_FIX)
+    tasks = read_firmware_tasks(draft.tree, ZAP_PLAYBOOK)
+    told: set[tuple[str, str]] = set()
+    for users in list_bundle_users(draft, tasks):
+        for number, component in enumerate(users.bundle.components):
+            key = (users.bundle.name, component.name)
+            if users.manages(component) and not users.get_from(tasks, component.name) and key not in told:
+                told.add(key)
+                message = f"{component.name}: no task of {ZAP_PLAYBOOK} brings it to {users.describe()}"
+                fix = (
+                    f"leave `components` out of a task there: it then brings the whole bundle; or list {component.name}"
+                )
+                yield RuleFinding(_at(draft, users.bundle, number, "name"), message, fix)
+
+
+@rule(
+    "ASY0271",
+    "a playbook that names a component that a bundle lacks",
+    why="The task fails on such a node, after the tasks before it have flashed the node.",
+    needs=(FirmwareBundle, NodeSpec, ManagementProfile),
+)
+def unknown_playbook_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components in firmware tasks that the bundle of a selected node, or every bundle, does not have."""
+    tasks = {
+        task.position: task for path in list_playbooks(draft.tree) for task in read_firmware_tasks(draft.tree, path)
+    }
+    everywhere = {part.name for bundle in draft.specs_of_model(FirmwareBundle).values() for part in bundle.components}
+    users = list_bundle_users(draft, list(tasks.values())) if tasks else []
+    for task in tasks.values():
+        for name, place in task.components.items():
+            fix = f"remove {name}, restrict `hosts`, or leave `components` out: the task then brings what a bundle has"
+            if name not in everywhere:
+                yield RuleFinding(place, f"no bundle has a component {name}", suggest_name(name, everywhere))
+            elif lacking := [one for one in users if _lacks(one, name) and one.is_surely_selected(task)]:
+                by_bundle = {one.bundle.name: one.describe() for one in reversed(lacking)}
+                bundles = ", ".join(f"{bundle} (of {nodes})" for bundle, nodes in sorted(by_bundle.items()))
+                message = f"{name}: a node that the task selects has no such component in its bundle: {bundles}"
+                yield RuleFinding(place, message, fix)
+
+
+def _lacks(users: BundleUsers, name: str) -> bool:
+    return all(part.name != name for part in users.bundle.components)
+
+
+def hash_artifact(path: Path) -> str:
+    """Return the SHA-256 of an artifact. Without Git LFS, the checkout holds a pointer file with the SHA-256."""
+    with path.open("rb") as stream:
+        pointer = LFS_POINTER.match(stream.read(LFS_POINTER_BYTES + 1))
+        stream.seek(0)
+        return pointer[1].decode() if pointer else hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def resolve_artifact(root: Path, path: str) -> Path:
+    """Return `path` below the repository; for a path that leads out of it, a path that does not exist."""
+    target = (root / path).resolve()
+    return target if target.is_relative_to(root.resolve()) else root / "leads outside the repository"
+
+
+def _components(draft: RepositoryDraft) -> Iterator[tuple[FirmwareBundle, int, FirmwareComponent]]:
+    for bundle in draft.specs_of_model(FirmwareBundle).values():
+        for number, component in enumerate(bundle.components):
+            yield bundle, number, component
+
+
+def _local_artifacts(draft: RepositoryDraft) -> Iterator[tuple[FirmwareBundle, int, FirmwareComponent, str]]:
+    """Yield the components whose image is a file of the repository, with its path."""
+    for bundle, number, component in _components(draft):
+        if component.artifact and (path := component.artifact.path):
+            yield bundle, number, component, path
+
+
+def _at(draft: RepositoryDraft, bundle: FirmwareBundle, number: int, *entry: str) -> tuple[str, int, int]:
+    return draft.find_position(f"FirmwareBundle/{bundle.name}", "components", number, *entry)
+
+
+def _circle(bundle: FirmwareBundle) -> list[str]:
+    """Return the names of a circle of components, the first one again at the end; an empty list without a circle."""
+    try:
+        TopologicalSorter({component.name: component.after for component in bundle.components}).prepare()
+    except CycleError as found:
+        return list(reversed(found.args[1]))
+    return []

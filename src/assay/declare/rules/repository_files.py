@@ -1,0 +1,167 @@
+"""Files that a revision of git does not hold, that assay does not read, or that nobody has reviewed yet."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.declare.repository.git import DECLARED_FOLDERS, list_ignored_paths
+from assay.declare.repository.repository_draft import RepositoryDraft
+from assay.declare.repository.repository_tree import MAX_FILE_BYTES, MAX_LINKS, WorkingFolder
+from assay.declare.repository_check import RuleFinding, rule
+from assay.model.specs.spec_document import SPEC_KINDS
+from assay.model.text.text_lists import format_count
+
+YAML_ENDINGS = (".yaml", ".yml")
+SPECIAL_FILES = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+KIND_LINE = re.compile(rb'^[{\s]*"?kind"?\s*:\s*"?(?:%b)\b' % "|".join(SPEC_KINDS).encode(), re.MULTILINE)
+KIND_BYTES = 4096
+"""How much of a file is read to find its kind."""
+REVIEW_MARK = re.compile(rb"(?:^|\s)# review:")
+SUITE_FILE = re.compile(r"(?:^|/)(?:test_\w+|conftest)\.py$")
+
+
+@rule(
+    "ASY0230",
+    "a link that leaves the repository",
+    why="What stands there changes without a commit: no plan shows it, and no signature covers it.",
+)
+def link_to_outside(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find links to a place outside of the repository, or with an absolute path, which is another one elsewhere."""
+    for path, full in _list_odd_files(draft):
+        if full.is_symlink() and full.exists() and _leaves(draft.root, full):
+            message = f"the link {path} leads to {full.readlink()}, outside of the repository"
+            if _is_inside(draft.root, full):
+                message = f"the link {path} leads to {full.readlink()}: on another machine, this is another file"
+            yield RuleFinding((path, 0, 0), message, "copy the file into the repository, or use a relative link in it")
+
+
+@rule("ASY0231", "a file that cannot be read as one", why="assay skips it, so what it is meant to declare is missing.")
+def unreadable_kind_of_file(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find links that lead nowhere or back to a folder above them, pipes, sockets and devices."""
+    for path, full in _list_odd_files(draft):
+        if full.is_symlink() and not full.exists():
+            message = f"the link {path} leads to {full.readlink()}, which is not there, or leads back to the link"
+            yield RuleFinding((path, 0, 0), message, "correct the link, or remove it")
+        elif full.is_symlink() and Path(os.path.realpath(full.parent)).is_relative_to(os.path.realpath(full)):
+            message = f"the link {path} leads to a folder that it stands in"
+            yield RuleFinding((path, 0, 0), message, "remove the link")
+        elif not full.is_symlink():
+            what = SPECIAL_FILES.get(stat.S_IFMT(full.lstat().st_mode), "no file")
+            yield RuleFinding((path, 0, 0), f"{path} is {what}", "remove it, or make it a regular file")
+
+
+@rule(
+    "ASY0232",
+    "a file that looks like a spec and is not read",
+    why="assay reads only .yaml and .yml in specs/. What stands in this file has no effect.",
+)
+def unread_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find files below specs/ whose ending is written otherwise, or whose text names a kind of spec."""
+    for path in draft.tree.files("specs"):
+        if path.endswith(YAML_ENDINGS):
+            continue
+        ending = posixpath.splitext(path)[1]
+        if ending.lower() in YAML_ENDINGS or _names_a_kind(draft, path):
+            fix = "rename it to end with .yaml, or keep it outside of specs/"
+            yield RuleFinding((path, 0, 0), f"{path} looks like a spec, but assay does not read it", fix)
+
+
+@rule(
+    "ASY0233",
+    "a file that is read here and ignored by git",
+    why="assay uses it on this machine, and nobody else has it: no plan shows it, and no signature covers it.",
+)
+def ignored_declaration(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find specs, inventory files, playbooks and suites that git ignores."""
+    if not isinstance(draft.tree, WorkingFolder):
+        return
+    read = {"inventory": set(draft.tree.files("inventory")), "specs": set(draft.tree.files("specs"))}
+    for path in list_ignored_paths(draft.root):
+        folder = path.partition("/")[0]
+        is_yaml = path.endswith(YAML_ENDINGS)
+        if (is_yaml and path in read.get(folder, {path})) or (folder == "suites" and SUITE_FILE.search(path)):
+            message = f"git ignores {path}, and assay reads it"
+            yield RuleFinding((path, 0, 0), message, "commit it (`git add -f`), or remove it")
+
+
+@rule(
+    "ASY0260",
+    "a drafted spec that nobody has reviewed to its end",
+    why="A draft marks what it copied or guessed: the value may be that of another kind of node, or of none.",
+    severity="warning",
+)
+def unreviewed_draft(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find specs with `# review:` marks, one finding for each file, at its first mark."""
+    for path in draft.tree.files("specs"):
+        marks = _list_marks(draft, path) if path.endswith(YAML_ENDINGS) else []
+        if marks:
+            others = f", the last in line {marks[-1]}" if marks[1:] else ""
+            count = format_count(len(marks), "line")
+            message = f"{count} with the mark `# review:`{others}: values that a draft copied or guessed"
+            fix = "compare each with the hardware or its documents, then remove its mark"
+            yield RuleFinding((path, marks[0], 0), message, fix)
+
+
+def _list_marks(draft: RepositoryDraft, path: str) -> list[int]:
+    """Return the numbers of the lines with a mark."""
+    try:
+        content = draft.tree.read(path, MAX_FILE_BYTES)
+    except OSError:
+        return []
+    if b"# review:" not in content:
+        return []
+    return [number for number, line in enumerate(content.splitlines(), 1) if REVIEW_MARK.search(line)]
+
+
+def _names_a_kind(draft: RepositoryDraft, path: str) -> bool:
+    try:
+        return KIND_LINE.search(draft.tree.read(path, KIND_BYTES)) is not None
+    except OSError:
+        return False
+
+
+def _list_odd_files(draft: RepositoryDraft) -> list[tuple[str, Path]]:
+    """Return every link and special file of the declared folders, sorted; nothing for a commit, which git reads."""
+    if not isinstance(draft.tree, WorkingFolder):
+        return []
+    return [(path, draft.root / path) for folder in DECLARED_FOLDERS for path in sorted(_walk(draft.root, folder))]
+
+
+def _walk(root: Path, folder: str) -> Iterator[str]:
+    """Yield every entry below a folder that is neither a regular file nor a folder. Links are not followed."""
+    full = root / folder
+    if full.is_symlink():
+        yield folder
+    elif full.is_dir():
+        with os.scandir(full) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _walk(root, path)
+                elif not entry.is_file(follow_symlinks=False):
+                    yield path
+
+
+def _is_inside(root: Path, full: Path) -> bool:
+    return Path(os.path.realpath(full)).is_relative_to(os.path.realpath(root))
+
+
+def _leaves(root: Path, full: Path) -> bool:
+    """Whether a link, or a link that it leads to, has an absolute path or a place outside of the repository."""
+    for _ in range(MAX_LINKS):
+        if not full.is_symlink():
+            break
+        if full.readlink().is_absolute():
+            return True
+        full = full.parent / full.readlink()
+    return not _is_inside(root, full)

@@ -1,0 +1,210 @@
+"""Secrets in the repository, where git keeps them for ever; and the file of allowed commit signers.
+
+No message repeats a secret.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from assay.declare import secret_detection
+from assay.declare.repository.git import DECLARED_FOLDERS, find_tracked_paths
+from assay.declare.repository.repository_draft import RepositoryDraft
+from assay.declare.repository_check import RuleFinding, rule
+from assay.declare.secret_detection import VAULT, SecretHint, may_hold_secrets
+from assay.declare.yaml_document import YamlDocument
+from assay.model.specs.access_rules import AccessRules
+from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+SIGNER_LINE = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
+MAX_SIGNERS_BYTES = 1024 * 1024  # bytes of allowed_signers
+REFERENCES = (("bmc_credentials",), ("agent_token",), ("metrics", "credentials"), ("metrics", "token"))
+
+
+@rule(
+    "ASY0095",
+    "credentials in a file that git keeps",
+    why="A reference does not protect a secret if the secret is committed too.",
+)
+def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find credential files that are part of the repository."""
+    references = _list_credential_files(draft)
+    declared = {file for file in references if posixpath.normpath(file).split("/")[0] in DECLARED_FOLDERS}
+    for file in sorted(declared | find_tracked_paths(draft.root, sorted(references.keys() - declared))):
+        message = f"the credentials in {file} are part of the repository"
+        yield RuleFinding(
+            references[file](), message, "move the file out of the repository, and change the credentials"
+        )
+
+
+def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[str, int, int]]]:
+    """Return every credential file below the repository, with a function that finds its first reference."""
+    found: dict[str, Callable[[], tuple[str, int, int]]] = {}
+    for host in draft.hosts:
+        for path in REFERENCES:
+            given = _get_nested(host.variables, *path)
+            for reference in given if isinstance(given, list) else [given]:
+                file = _get_nested(reference, "file")
+                if isinstance(file, str) and not file.startswith("/") and file not in found:
+                    found[file] = partial(host.find_position, path[0])
+    for spec, reference in _list_spec_references(draft):
+        if reference.file and not reference.file.startswith("/"):
+            found.setdefault(reference.file, partial(draft.find_position, spec))
+    return found
+
+
+def _list_spec_references(draft: RepositoryDraft) -> Iterator[tuple[str, CredentialReference]]:
+    """Yield each spec (`Kind/name`) that refers to a secret, and the reference."""
+    for route in draft.specs_of_kind("TicketRoute").values():
+        if route.credentials:
+            yield f"TicketRoute/{route.name}", route.credentials
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        access = policy.access or AccessRules()
+        tokens = (token for visitor in access.visitors.values() for token in visitor.token)
+        keys = (webhook.credentials for webhook in policy.notices.webhooks.values())
+        for reference in (*tokens, *keys, *filter(None, [access.session_key])):
+            yield f"LifecyclePolicy/{policy.name}", reference
+
+
+def _get_nested(variables: Any, *path: str) -> Any:
+    """Return the value at a path, None if there is none."""
+    for step in path:
+        variables = variables.get(step) if isinstance(variables, Mapping) else None
+    return variables
+
+
+@rule(
+    "ASY0096",
+    "signed commits without signers",
+    why="assay accepts no commit any more, not even one that corrects this.",
+)
+def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find policies that require signed commits and name a file of signers that is missing or has no key."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        if policy.commits is None or not policy.commits.signed:
+            continue
+        path = policy.commits.allowed_signers
+        place = draft.find_position(f"{policy.kind}/{policy.name}", "commits", "allowed_signers")
+        fix = 'one line for each key: `who@site namespaces="git" ssh-ed25519 AAAA…`'
+        if not path.startswith("specs/"):
+            yield RuleFinding(place, f"{path} is not in specs/", "move it there, where changes to it are reviewed")
+        elif not SIGNER_LINE.search(_read_file(draft, path)):
+            yield RuleFinding(place, f"{path} has no key that may sign", fix)
+
+
+def _read_file(draft: RepositoryDraft, path: str) -> bytes:
+    try:
+        return draft.tree.read(path, MAX_SIGNERS_BYTES)
+    except OSError:
+        return b""
+
+
+FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
+GROUP = ("hosts", "vars", "children")
+NOTHING = SecretHint.NOTHING
+SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
+WHY = "Git keeps it for ever, for everybody who can read the repository."
+
+
+class SecretSighting(NamedTuple):
+    """One secret: the code of its rule, where it is, and a message that does not repeat it."""
+
+    code: str
+    document: YamlDocument
+    path: tuple[Any, ...]
+    message: str
+
+
+_sightings: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
+
+
+@rule("ASY0090", "a secret in plain text", why=WHY)
+def plain_text_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find variables with a secret's name and a plain text."""
+    yield from _secret_findings(draft, "ASY0090")
+
+
+@rule("ASY0091", "a private key", why=WHY)
+def committed_private_key(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find private key blocks."""
+    yield from _secret_findings(draft, "ASY0091")
+
+
+@rule("ASY0092", "a token of a known kind", why=WHY)
+def committed_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find tokens with a known form."""
+    yield from _secret_findings(draft, "ASY0092")
+
+
+@rule(
+    "ASY0093", "a password in a URL", why="The password also gets into the logs of every program that opens this URL."
+)
+def password_in_url(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find `user:password@` in URLs."""
+    yield from _secret_findings(draft, "ASY0093")
+
+
+@rule("ASY0094", "a text that looks like a key", why=WHY)
+def random_looking_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find random-looking texts in variables with a suspicious name."""
+    yield from _secret_findings(draft, "ASY0094")
+
+
+def _secret_findings(draft: RepositoryDraft, code: str) -> Iterator[RuleFinding]:
+    if draft not in _sightings:
+        suspects = [document for document in _list_documents(draft) if may_hold_secrets(document.data)]
+        _sightings[draft] = [sighting for document in suspects for sighting in _find_secrets(document)]
+    for sighting in _sightings[draft]:
+        if sighting.code == code:
+            place = (sighting.document.file, *sighting.document.place(sighting.path))
+            yield RuleFinding(place, sighting.message, FIX)
+
+
+def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
+    """Return every file that was read, each once, however many hosts have variables from it."""
+    found = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
+    found |= {id(spec.document): spec.document for spec in draft.specs}
+    return list(found.values())
+
+
+def _find_secrets(document: YamlDocument) -> Iterator[SecretSighting]:
+    waiting: list[tuple[tuple[Any, ...], Any, SecretHint]] = [((), document.data, NOTHING)]
+    while waiting:
+        path, data, hint = waiting.pop()
+        if isinstance(data, dict) and VAULT not in data:
+            names_hosts = bool(path) and path[-1] in ("hosts", "children")  # their names say nothing about values
+            is_group = names_hosts or any(isinstance(data.get(name), dict) for name in GROUP)
+            waiting += [
+                ((*path, name), value, NOTHING if is_group else secret_detection.classify_child(name, hint))
+                for name, value in data.items()
+            ]
+        elif isinstance(data, list):
+            waiting += [((*path, index), value, hint) for index, value in enumerate(data)]
+        elif isinstance(data, str | int) and not isinstance(data, bool):
+            sighting = _classify_value(document, path, data, hint)
+            if sighting is not None:
+                yield sighting
+
+
+def _classify_value(
+    document: YamlDocument, path: tuple[Any, ...], value: str | int, hint: SecretHint
+) -> SecretSighting | None:
+    name = next((step for step in reversed(path) if isinstance(step, str)), "")
+    if isinstance(value, int):
+        if hint is not SecretHint.CERTAIN or "pass" not in name.lower():
+            return None
+        return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
+    shape = secret_detection.find_secret_shape(value)
+    if shape is not None:
+        return SecretSighting(SHAPE_CODES.get(shape, "ASY0092"), document, path, f"{name or 'this'} holds {shape.what}")
+    if not secret_detection.is_secret(value, hint, name):
+        return None
+    if hint is SecretHint.CERTAIN:
+        return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
+    return SecretSighting("ASY0094", document, path, f"{name} holds what looks like a key")

@@ -1,0 +1,173 @@
+"""Creates a fleet repository for `assay init`: the example's specs, suites, playbooks and workflows, and four nodes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from assay.declare.json_schemas import write_schemas
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.rules.code_owners import FILE as CODE_OWNERS
+from assay.declare.rules.code_owners import format_code_owners
+from assay.declare.spec_reader import read_specs
+from assay.declare.starter.own_requirement import NAME, make_requirement
+from assay.declare.starter.starter_record import StarterRecord, format_record, make_record
+from assay.model.errors import AssayError
+
+HERE = Path(__file__).parent
+OWN_FILES = HERE / "own"
+SHARED_PATHS = (
+    "specs",
+    "suites",
+    "playbooks",
+    "docs",
+    "deploy",
+    "ansible.cfg",
+    "package.json",
+    "package-lock.json",
+    ".github/actions/comment",
+    ".github/workflows/pull-request.yml",
+    ".github/workflows/merge.yml",
+    ".github/workflows/scheduled.yml",
+    ".github/workflows/report.yml",
+)
+"""Paths that are copied from the example unchanged. The wheel contains them (`carries` in pyproject.toml)."""
+
+EXCLUDED_PATHS = (
+    *("specs/fabrics", "specs/schemas", "docs/reference/answers", "docs/reference/answers.md"),
+    *("docs/design.md", "docs/loop.svg", "docs/report.png"),
+)
+"""The example's cables belong to its own nodes. This version of assay writes the schemas of specs, and prints those of
+answers. Pages on assay's own design stay out."""
+
+CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
+"""What each forge reads. `both` copies the paths of all."""
+
+SITE_PATHS = ("inventory", "specs/fabrics", "specs/owners.yaml", CODE_OWNERS)
+"""Examples that a site replaces by its own. No later version of assay touches them."""
+
+RENAMED_FILES = {"gitignore": ".gitignore"}
+"""Name in the package → name in the repository, for files that would have an effect inside the package."""
+
+
+def create_repository(folder: Path, ci: str = "github") -> None:
+    """Create a fleet repository in `folder`, which must be empty or not exist. `ci`: github, gitlab or both.
+
+    Raises AssayError if the folder is not empty, or cannot be written.
+    """
+    _require_empty(folder)
+    try:
+        _fill(folder, ci)
+        for path, content in format_record(_make_record(folder, ci)).items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(content)
+    except OSError as error:
+        raise AssayError(
+            f"cannot be written: {error.strerror or error}", where=str(error.filename or folder)
+        ) from error
+    _init_git(folder)
+
+
+def render_starter(ci: str) -> tuple[str, dict[str, bytes]]:
+    """Return this version of assay, and the files that it copies into a fleet repository, but for the site's own."""
+    with tempfile.TemporaryDirectory(prefix="assay-upgrade-") as folder:
+        _fill(Path(folder), ci)
+        return version(NAME), _read_shared_files(Path(folder))
+
+
+def find_example() -> Path:
+    """Return the folder of the example's files: in the wheel, or the root of a checkout."""
+    packed = HERE / "example"
+    return packed if packed.is_dir() else HERE.parents[2]
+
+
+def _require_empty(folder: Path) -> None:
+    """Raise AssayError unless a folder is empty or does not exist. A `.git` of an empty clone is allowed."""
+    if folder.exists() and not folder.is_dir():
+        raise AssayError(f"{folder} is a file", fix="name a folder that is empty or not there yet")
+    names = sorted(path.name for path in folder.iterdir() if path.name != ".git") if folder.is_dir() else []
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        fix = "name a folder that is empty or not there yet; nothing was written"
+        raise AssayError(f"{folder} is not empty: it holds {names[0]}{more}", fix=fix)
+
+
+def _make_record(folder: Path, ci: str) -> StarterRecord:
+    return make_record(version(NAME), ci, _read_shared_files(folder))
+
+
+def _read_shared_files(folder: Path) -> dict[str, bytes]:
+    """Return what was copied into a folder and may change in a later version."""
+    files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {path.as_posix(): file.read_bytes() for path, file in files.items() if not is_of_site(path.as_posix())}
+
+
+def is_of_site(path: str) -> bool:
+    """Return whether no version of assay touches a path of a fleet repository."""
+    return any(Path(path).is_relative_to(other) for other in (*SITE_PATHS, ".git"))
+
+
+def _fill(folder: Path, ci: str) -> None:
+    left_out = [path for forge, path in CI_PATHS.items() if ci not in (forge, "both")]
+    for name in SHARED_PATHS:
+        _copy(find_example(), find_example() / name, folder, left_out)
+    _copy(OWN_FILES, OWN_FILES, folder, left_out)
+    for name, true_name in RENAMED_FILES.items():
+        (folder / name).rename(folder / true_name)
+    _begin_with_watch(folder / "specs" / "lifecycle" / "default.yaml")
+    (folder / "requirements.txt").write_text(make_requirement(), encoding="utf-8")
+    write_schemas(folder)
+    (folder / CODE_OWNERS).write_text(format_code_owners(read_specs(WorkingFolder(folder))[0]), encoding="utf-8")
+
+
+def _begin_with_watch(policy: Path) -> None:
+    """Let automation only watch a new fleet. The example acts, because its machines exist in the lab only."""
+    text = policy.read_text(encoding="utf-8")
+    trust = _find_value(yaml.compose(text), "trust")
+    step = _find_value(trust, "fleet")
+    policy.write_text(f"{text[: step.start_mark.index]}watch{text[step.end_mark.index :]}", encoding="utf-8")
+
+
+def _find_value(mapping: Any, name: str) -> Any:
+    """Return the node of a value in a YAML mapping, with its place in the text."""
+    return next(value for key, value in mapping.value if key.value == name)
+
+
+def _copy(root: Path, source: Path, folder: Path, left_out: Sequence[str]) -> None:
+    """Copy a file, or all files below a folder, from `root` to the same place below `folder`."""
+    for file in _list_files(root, source):
+        path = file.relative_to(root)
+        if any(path.is_relative_to(other) for other in left_out):
+            continue
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+
+
+def _list_files(root: Path, source: Path) -> list[Path]:
+    found = sorted(source.rglob("*")) if source.is_dir() else [source]
+    return [file for file in found if file.is_file() and _is_included(file.relative_to(root), root)]
+
+
+def _is_included(path: Path, root: Path) -> bool:
+    is_excluded = root != OWN_FILES and any(path.is_relative_to(folder) for folder in EXCLUDED_PATHS)
+    return not is_excluded and "__pycache__" not in path.parts
+
+
+def _init_git(folder: Path) -> None:
+    """Run `git init` without a commit: the first one is the owner's. Without git, the folder stays as it is."""
+    if (folder / ".git").exists() or not shutil.which("git"):
+        return
+    run = subprocess.run(
+        ["git", "init", "--quiet", "--initial-branch=main", str(folder)], capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        fix = "the files are there; run it yourself"
+        raise AssayError(f"git init failed: {run.stderr.strip()}", where=str(folder), fix=fix)

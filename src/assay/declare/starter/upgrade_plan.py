@@ -1,0 +1,244 @@
+"""Decides what an upgrade does with each file: three texts of it → one, and the reason. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
+
+from assay.declare.starter.carried_imports import carry_imports
+from assay.declare.starter.new_repository import is_of_site
+from assay.declare.starter.site_files import SiteFiles
+from assay.declare.starter.starter_record import (
+    KEPT_ONCE_CHANGED,
+    StarterRecord,
+    format_record,
+    hash_content,
+    is_text,
+    make_record,
+)
+from assay.declare.starter.text_merge import Labels, find_moved, merge_texts
+from assay.model.text.text_lists import format_count
+
+Status = Literal["unchanged", "updated", "merged", "kept", "conflict", "new", "removed"]
+MOVED_STATUS: dict[Status, Status] = {"unchanged": "updated", "kept": "merged"}
+DELETED = "you deleted it"
+GONE = "assay no longer has it, and you never changed it"
+YOURS = "you changed it, and assay did not"
+REPLACED = "you wrote your own; assay's changes to it stay out"
+CONTAINED = "it has assay's changes already"
+UNMERGEABLE = "both sides changed it, and it is binary or generated; yours stays"
+OWN_NOW = "assay no longer has it; you changed it, so it is your own now"
+OWN_FILE = "assay has a file of this name too; yours stays"
+CARRIED = "its imports of assay are from assay.fleetkit now"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What becomes of one file. `before` and `after` are its contents, None without a file.
+
+    `old_path` is where a file stands that moves to `path`. `base` and `theirs` are the other two sides of a conflict.
+    `is_followed`: the next upgrade takes assay's text of now as the base.
+    """
+
+    path: str
+    status: Status
+    reason: str = ""
+    before: bytes | None = field(default=None, repr=False)
+    after: bytes | None = field(default=None, repr=False)
+    old_path: str = ""
+    base: bytes | None = field(default=None, repr=False)
+    theirs: bytes | None = field(default=None, repr=False)
+    is_followed: bool = True
+    source: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether a file of the repository changes."""
+        return self.before != self.after or bool(self.old_path)
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """What an upgrade from one version to another does. `files` are the record's own, as they are written last."""
+
+    before: StarterRecord
+    version: str
+    changes: tuple[FileChange, ...]
+    files: Mapping[str, bytes] = field(repr=False)
+
+    def select(self, *statuses: Status) -> list[FileChange]:
+        """Return the changes with one of these statuses."""
+        return [change for change in self.changes if change.status in statuses]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is to be written, if only into the record."""
+        return bool(self.list_touched() or self.files != format_record(self.before))
+
+    def list_touched(self) -> list[str]:
+        """Return the paths that applying writes or deletes, without the record's."""
+        writing = [change for change in self.changes if change.writes]
+        return [path for change in writing for path in (change.path, change.old_path) if path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The three sides of an upgrade, and where files went on two of them."""
+
+    site: SiteFiles
+    base: StarterRecord
+    theirs: Mapping[str, bytes]
+    labels: Labels
+    moved_by_site: Mapping[str, str]
+    moved_by_assay: Mapping[str, str]
+
+
+def make_upgrade_plan(site: SiteFiles, base: StarterRecord, version: str, theirs: Mapping[str, bytes]) -> UpgradePlan:
+    """Return what becomes of each file that assay copied, or copies now. Raises AssayError if git cannot merge."""
+    sides = _compare(site, base, version, theirs)
+    changes = [_carry(change) for change in (*_follow(sides), *_add(sides))]
+    changes = sorted([*changes, *_carry_own(site, changes)], key=lambda change: change.path)
+    followed = {change.source for change in changes if change.is_followed}
+    record = make_record(version, base.ci, {path: text for path, text in theirs.items() if path in followed})
+    return UpgradePlan(base, version, tuple(changes), format_record(record))
+
+
+def _compare(site: SiteFiles, base: StarterRecord, version: str, theirs: Mapping[str, bytes]) -> _Sides:
+    gone = {path: text for path, text in base.texts.items() if site.is_free(path)}
+    others = site.read_others({*base.hashes, *theirs}) if gone else {}
+    dropped = {path: text for path, text in base.texts.items() if path not in theirs}
+    added = {path: text for path, text in theirs.items() if path not in base.hashes and site.is_free(path)}
+    labels = Labels("this fleet", f"assay {base.version}, as copied", f"assay {version}")
+    return _Sides(site, base, theirs, labels, find_moved(gone, others), find_moved(dropped, added))
+
+
+def _follow(sides: _Sides) -> Iterator[FileChange]:
+    """Decide about the files that an earlier version copied."""
+    for path, digest in sides.base.hashes.items():
+        if is_of_site(path):
+            continue
+        source = path if path in sides.theirs else sides.moved_by_assay.get(path, "")
+        here = sides.moved_by_site.get(path, path)
+        ours, theirs = sides.site.read(here), sides.theirs.get(source)
+        if ours is None:
+            reason = sides.site.find_obstacle(here) or DELETED
+            if theirs is not None:
+                yield FileChange(here, "kept", reason, source=source)
+            continue
+        trio = _Trio(path, here, digest, sides.base.texts.get(path), ours, theirs)
+        yield _make_change(trio, _decide(sides, trio), source)
+
+
+def _make_change(trio: _Trio, verdict: _Verdict, source: str) -> FileChange:
+    """Return the change of a file that is there. A file that assay moved, moves here too, unless the site moved it."""
+    is_conflict, status, reason = verdict.status == "conflict", verdict.status, verdict.reason
+    moves = source not in ("", trio.path) and trio.here == trio.path
+    if moves:
+        status, reason = MOVED_STATUS.get(status, status), f"assay moved it from {trio.path}"
+    elif trio.here != trio.path:
+        reason = ", ".join(part for part in (reason, f"you moved it from {trio.path}") if part)
+    return FileChange(
+        source if moves else trio.here,
+        status,
+        reason,
+        before=trio.ours,
+        after=verdict.after,
+        old_path=trio.here if moves else "",
+        base=trio.base if is_conflict else None,
+        theirs=trio.theirs if is_conflict else None,
+        source=source,
+        is_followed=trio.theirs is not None,
+    )
+
+
+class _Trio(NamedTuple):
+    """One file on three sides: `path` once, `here` now. `base` is None if the record has only its hash."""
+
+    path: str
+    here: str
+    digest: str
+    base: bytes | None
+    ours: bytes
+    theirs: bytes | None
+
+
+class _Verdict(NamedTuple):
+    """What becomes of a file that is there."""
+
+    status: Status
+    after: bytes | None
+    reason: str = ""
+
+
+def _decide(sides: _Sides, trio: _Trio) -> _Verdict:
+    """Return what becomes of a file by who changed it."""
+    is_changed_here = hash_content(trio.ours) != trio.digest
+    if trio.theirs is None:
+        is_own = is_changed_here or trio.here != trio.path
+        return _Verdict("kept", trio.ours, OWN_NOW) if is_own else _Verdict("removed", None, GONE)
+    if trio.theirs == trio.ours:
+        return _Verdict("unchanged", trio.ours)
+    if not is_changed_here:
+        return _Verdict("updated", trio.theirs)
+    if hash_content(trio.theirs) == trio.digest:
+        return _Verdict("kept", trio.ours, YOURS)
+    if trio.path in KEPT_ONCE_CHANGED:
+        return _Verdict("kept", trio.ours, REPLACED)
+    return _merge(sides, trio, trio.theirs)
+
+
+def _merge(sides: _Sides, trio: _Trio, theirs: bytes) -> _Verdict:
+    """Merge what both sides changed."""
+    if trio.base is None or not is_text(trio.ours) or not is_text(theirs):
+        return _Verdict("conflict", trio.ours, UNMERGEABLE)
+    merged = merge_texts(sides.site.root, trio.ours, trio.base, theirs, sides.labels)
+    if merged.conflicts:
+        return _Verdict("conflict", merged.text, f"{format_count(merged.conflicts, 'place')} that both sides changed")
+    if merged.text == trio.ours:
+        return _Verdict("kept", trio.ours, CONTAINED)
+    return _Verdict("merged", merged.text)
+
+
+def _add(sides: _Sides) -> Iterator[FileChange]:
+    """Decide about the files that this version is the first to copy."""
+    expected = {*sides.base.hashes, *sides.moved_by_assay.values()}
+    folders = {PurePosixPath(path).parts[0] for path in sides.base.hashes if "/" in path}
+    gone = {folder for folder in folders if not any(file.is_file() for file in (sides.site.root / folder).rglob("*"))}
+    for path, text in sides.theirs.items():
+        if path in expected:
+            continue
+        ours, obstacle = sides.site.read(path), sides.site.find_obstacle(path)
+        if ours == text:
+            yield FileChange(path, "unchanged", before=ours, after=ours, source=path)
+        elif ours is not None or obstacle:
+            yield FileChange(path, "kept", obstacle or OWN_FILE, before=ours, after=ours, is_followed=False)
+        elif (folder := PurePosixPath(path).parts[0]) in gone:
+            yield FileChange(path, "kept", f"you deleted {folder}/", source=path)
+        else:
+            yield FileChange(path, "new", after=text, source=path)
+
+
+def _carry(change: FileChange) -> FileChange:
+    """Carry the imports of a Python file to `assay.fleetkit`, and name those that a person has to change."""
+    if not change.path.endswith(".py") or change.after is None:
+        return change
+    carried = carry_imports(change.after)
+    if carried == (change.after, ()):
+        return change
+    told = [f"{change.path}:{line} {advice}" for line, advice in carried.left]
+    status = change.status
+    if carried.text != change.after:
+        told.insert(0, CARRIED)
+        status = "merged" if status in ("kept", "unchanged") else status
+    return replace(change, status=status, after=carried.text, reason="; ".join(filter(None, [change.reason, *told])))
+
+
+def _carry_own(site: SiteFiles, changes: Iterable[FileChange]) -> Iterator[FileChange]:
+    """Carry the imports of the site's own Python files. Files without an old import are not spoken of."""
+    known = [path for change in changes for path in (change.path, change.old_path)]
+    for path, text in site.read_python(known).items():
+        own = FileChange(path, "kept", before=text, after=text, is_followed=False)
+        if (carried := _carry(own)) != own:
+            yield carried

@@ -1,0 +1,149 @@
+"""Compares the discovered cabling with the designed cabling. `compare_cabling` is where a comparison starts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from assay.fabric.compare.announced_names import find_wrong_names
+from assay.fabric.compare.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
+from assay.fabric.compare.port_diff import PortDiff, diff_ports
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.discovery import FabricDiscovery
+from assay.model.specs.fabric.ports_and_cables import Cable, PortId
+
+FabricVerdict = Literal["match", "mismatch", "partial"]
+
+
+@dataclass(frozen=True)
+class FabricComparison:
+    """How a discovery differs from a design. `expected`, `found` and `matching` count cables.
+
+    A cable is matching if it is in its place, and not below the designed rate as far as the rate was read. With
+    `problems`, which name what the discovery lacks, the verdict is `partial`. Then `unknown` has the designed cables of
+    which nothing can be told, `unrated` the ports whose rate was not read, and everything else is judged as ever: the
+    `discrepancies` hold whatever else was not discovered. `notes` name foreign lines in the discovery, and nodes with
+    another node's name. They change no verdict.
+    """
+
+    design: str
+    verdict: FabricVerdict
+    expected: int
+    found: int
+    matching: int
+    discrepancies: tuple[CablingDiscrepancy, ...] = ()
+    problems: tuple[str, ...] = ()
+    unknown: Sequence[Cable] = ()
+    unrated: frozenset[PortId] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def unknown_ports(self) -> frozenset[PortId]:
+        """The ports of the designed cables of which nothing can be told."""
+        return frozenset(end.port_id for cable in self.unknown for end in cable.ends)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What could not be told, and what was foreign in the discovery, a line each."""
+        problems = (f"could not tell: {problem}" for problem in self.problems)
+        return (*problems, *(f"note: {note}" for note in self.notes))
+
+    def discrepancies_of_node(self, node: str) -> list[CablingDiscrepancy]:
+        """Return the discrepancies that affect a node."""
+        return [discrepancy for discrepancy in self.discrepancies if node in discrepancy.nodes]
+
+    @property
+    def summary(self) -> str:
+        """The comparison in one line."""
+        counts = f"{self.matching} of {self.expected} cables as designed, {self.found} found"
+        by_kind = Counter(discrepancy.kind for discrepancy in self.discrepancies)
+        kinds = "".join(f", {count} {kind}" for kind, count in by_kind.items())
+        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
+        return f"fabric {self.design}: {self.verdict} ({counts}{kinds}{unknown})"
+
+    def _list_faults(self) -> list[dict[str, Any]]:
+        """Return what has one cause together, the most costly first. `members` are indexes of `discrepancies`."""
+        from assay.fabric.compare.common_causes import group_by_common_cause
+        from assay.fabric.compare.repair_cost import measure_cost
+
+        index = {id(one): number for number, one in enumerate(self.discrepancies)}
+        repairs = group_by_common_cause(self.discrepancies)
+        costs = [measure_cost(repair.members) for repair in repairs]
+        return [
+            {
+                "title": repair.title or repair.first.summary,
+                "severity": cost.severity,
+                "gbps": cost.gbps,
+                "nodes": list(cost.nodes),
+                "members": [index[id(member)] for member in repair.members],
+            }
+            for repair, cost in zip(repairs, costs, strict=True)
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "design": self.design,
+            "verdict": self.verdict,
+            "summary": self.summary,
+            "expected": self.expected,
+            "found": self.found,
+            "matching": self.matching,
+            "discrepancies": [discrepancy.as_json() for discrepancy in self.discrepancies],
+            "faults": self._list_faults(),
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+            "unknown": [cable.as_json() for cable in self.unknown],
+        }
+
+
+def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> FabricComparison:
+    """Compare a compiled design with a discovery. If nothing differs, `DiffExplanation` is not even imported."""
+    if discovery.port_guids:
+        from assay.fabric.compare.port_guids import resolve_designed_adapters
+
+        discovery = resolve_designed_adapters(topology, discovery)
+    diff = diff_ports(topology, discovery)
+    problems: list[str] = list(diff.problems)
+    discrepancies: tuple[CablingDiscrepancy, ...] = ()
+    unknown: Sequence[Cable] = ()
+    if diff.has_differences:
+        try:
+            discrepancies, unknown = _explain(topology, discovery, diff, problems)
+        except Exception as error:  # a defect of ours must not hide the fabric
+            problems.append(f"assay could not explain what differs ({type(error).__name__}: {error}): please report it")
+            unknown = topology.list_cables_at(diff.expected)
+    exchanged, borrowed = find_wrong_names(topology, discovery)
+    if exchanged:
+        from assay.fabric.compare.device_discrepancies import report_exchanged_names
+
+        discrepancies += tuple(report_exchanged_names(exchanged, topology, diff, discrepancies))
+    told = {node for one in discrepancies if one.kind in IN_PLACE_KINDS for node in one.nodes} if borrowed else set()
+    names = (f"{node} announces the name {other}" for node, other in borrowed.items() if node not in told)
+    verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
+    size = len(topology.cables)
+    matching = size - len(diff.expected) // 2 - len(diff.slow)
+    return FabricComparison(
+        topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems), unknown, diff.unrated,
+        (*discovery.notes, *names),
+    )  # fmt: skip
+
+
+def _is_inside_a_box(topology: CompiledTopology, one: CablingDiscrepancy) -> bool:
+    """Return whether it is a link that the design need not have: between the planes of a box."""
+    seen = [pair.observed for pair in one.cables if pair.observed]
+    return one.kind == "unexpected" and all(topology.joins_planes(cable.a.guid, cable.b.guid) for cable in seen)
+
+
+def _explain(
+    topology: CompiledTopology, discovery: FabricDiscovery, diff: PortDiff, problems: list[str]
+) -> tuple[tuple[CablingDiscrepancy, ...], Sequence[Cable]]:
+    from assay.fabric.compare.diff_explanation import DiffExplanation
+
+    explanation = DiffExplanation(topology, discovery, diff)
+    discrepancies = tuple(one for one in explanation.discrepancies if not _is_inside_a_box(topology, one))
+    problems += explanation.problems
+    return discrepancies, explanation.list_unknown_cables(discrepancies) if problems else ()

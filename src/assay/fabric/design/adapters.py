@@ -1,0 +1,41 @@
+"""The adapters (HCAs) of a fabric's nodes: one per rail, named as the node's spec names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.fabric.design.designed_device import DesignedDevice
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.fabric.adapter_ports import count_adapter_ports
+from assay.model.specs.fabric.fabric_design import FabricDesign
+
+
+def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
+    """Return a node's adapters in rail order, named as its spec names them."""
+    names = list_adapter_names(node, fleet, design.adapter_names)
+    ports = count_adapter_ports(design.rail_ports, design.planes)
+    return [
+        DesignedDevice(
+            guid, name, "hca", ports, node.rack, node.u, node.site or design.site, node.name,
+            hca_label="" if design.adapter_ports else design.label_rail(number),
+        )
+        for number, (guid, name) in enumerate(zip(node.hca_guids, names, strict=True))
+    ]  # fmt: skip
+
+
+def list_adapter_names(node: Node, fleet: Fleet, without_spec: Sequence[str] = ()) -> list[str]:
+    """Return the names of a node's adapters in rail order, such as `n0001 mlx5_0`.
+
+    `without_spec` are the names of a node that has no spec.
+    """
+    spec = fleet.node_specs.get(node.spec)
+    names = {hca.rail: hca.name for hca in spec.hcas} if spec else dict(enumerate(without_spec))
+    return [f"{node.name} {names.get(rail, f'mlx5_{rail}')}" for rail in range(len(node.hca_guids))]
+
+
+def map_adapter_rails(fleet: Fleet, design: FabricDesign) -> dict[str, int]:
+    """Return the rail of each adapter of the design's nodes, by the adapter's GUID: the first rail of several."""
+    nodes = (fleet.nodes[name] for name in design.node_names() if name in fleet.nodes)
+    rail_of = {adapter: rail for rail, (adapter, _) in reversed([*enumerate(design.rail_ports)])}
+    return {guid: rail_of.get(number, number) for node in nodes for number, guid in enumerate(node.hca_guids)}

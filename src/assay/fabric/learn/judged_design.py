@@ -1,0 +1,203 @@
+"""Judges a discovery by its own pattern: the design that most of its cables follow, and what breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from assay.fabric.compare.compare import FabricComparison, compare_cabling
+from assay.fabric.compare.discrepancy import CablingDiscrepancy
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
+from assay.fabric.learn.adapter_splitting import split_adapters
+from assay.fabric.learn.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
+from assay.fabric.learn.inferred_rules import make_rules
+from assay.fabric.learn.plane_folding import fold_planes
+from assay.fabric.learn.switch_naming import name_by_rule
+from assay.fabric.readers.truncated_output import PORTS_OF_PRODUCT, find_product
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.fabric.adapter_names import HostAdapter
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.text.text_lists import fold_names, format_list
+
+MIN_SHARE = 0.75
+"""A pattern that fewer cables follow is none: then every cable is listed as found."""
+UNDESIGNED_KINDS = {"device-unknown", "unexpected"}
+
+
+@dataclass(frozen=True)
+class JudgedDesign:
+    """A design of rules, the nodes that it needs, and how the discovery differs from it.
+
+    `hosts` has the host of each adapter by GUID. `exceptions` are the differences that a person must look at. Other
+    cables, of devices that the rules do not name, are listed beside the rules. `contradicted` are the nodes of which
+    the inventory has other adapters. `notes` say what else a person must decide.
+    """
+
+    design: FabricDesign
+    nodes: dict[str, tuple[str, ...]]
+    topology: CompiledTopology
+    comparison: FabricComparison
+    hosts: Mapping[str, HostAdapter]
+    contradicted: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exceptions(self) -> list[CablingDiscrepancy]:
+        """What breaks the pattern."""
+        return [one for one in self.comparison.discrepancies if not self._is_beside(one)]
+
+    def _is_beside(self, one: CablingDiscrepancy) -> bool:
+        """Return whether it is only about devices that the rules do not name."""
+        if one.kind not in UNDESIGNED_KINDS:
+            return False
+        return any(end.guid not in self.topology.devices for pair in one.cables if pair.observed
+                   for end in pair.observed.ends)  # fmt: skip
+
+    def list_cables_beside(self) -> list[DiscoveredCable]:
+        """Return the cables of devices that the rules do not name."""
+        beside = (one for one in self.comparison.discrepancies if self._is_beside(one))
+        seen = (pair.observed for one in beside for pair in one.cables if pair.observed)
+        return [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in seen]
+
+
+def judge_discovery(
+    discovery: FabricDiscovery, name: str, fleet: Fleet, hosts: Mapping[str, HostAdapter]
+) -> JudgedDesign:
+    """Return the design that most cables of a whole discovery follow. Raises NoPattern, with the reason, without one.
+
+    `hosts` has the host of each adapter by GUID. The fleet says which adapters a node has, unless most of those that
+    the fabric has in its place are others.
+    """
+    judged = _judge(discovery, name, fleet, hosts, {})
+    found = _find_seen(judged, discovery)
+    return _judge(discovery, name, fleet, hosts, found) if found else judged
+
+
+def _find_seen(judged: JudgedDesign, discovery: FabricDiscovery) -> dict[str, str]:
+    """Return the switches that stand where the rules have one that nobody saw, by the GUID that this one was given."""
+    found = {}
+    for one in judged.comparison.discrepancies:
+        ends = {end.guid: end for end in one.ends} if one.kind == "device-replaced" else {}
+        unseen = [guid for guid, end in ends.items() if end.device == one.device and is_unseen(guid)]
+        strangers = [guid for guid in ends if guid not in judged.topology.devices]
+        if len(unseen) == len(strangers) == 1 and discovery.devices[strangers[0]].kind == "switch":
+            found[unseen[0]] = strangers[0]
+    return found
+
+
+def _replace_guids(rules: Any, seen: Mapping[str, str]) -> Any:
+    """Return rules with the GUIDs of devices that were seen in place of those that were made."""
+    if isinstance(rules, dict):
+        return {key: _replace_guids(value, seen) for key, value in rules.items()}
+    if isinstance(rules, list):
+        return [_replace_guids(value, seen) for value in rules]
+    return seen.get(rules, rules) if isinstance(rules, str) else rules
+
+
+def _judge(
+    discovery: FabricDiscovery, name: str, fleet: Fleet, hosts: Mapping[str, HostAdapter], found: Mapping[str, str]
+) -> JudgedDesign:
+    """Judge once. `found` has the devices of the discovery that stand in place of those that nobody saw."""
+    folded = fold_planes(discovery)
+    seen = folded.discovery if folded else discovery
+    split = split_adapters(seen, hosts)
+    tree = FatTreeInference(split.discovery if split else seen, split.hosts if split else hosts)
+    try:
+        nameless = list(_take_nameless_adapters(tree, split.hosts if split else hosts))
+        rules = make_rules(tree, name, *_find_model(tree))
+        rules = folded.unfold(rules, tree.make_guid) if folded else rules
+        rules = _replace_guids(split.join(rules) if split else rules, found)
+        design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
+        contradicted = {n for n in design.node_names() if n in fleet.nodes
+                        and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
+        nodes = {n: fleet.nodes[n].hca_guids if n in fleet.nodes and n not in contradicted else tuple(adapters)
+                 for n in design.node_names() for adapters in [design.adapters[n]]}  # fmt: skip
+        topology = compile_topology(design, _make_fleet(design, nodes))
+    except (AssayError, ValueError, LookupError) as error:
+        raise NoPattern(f"the rules that fit best are no design: {_describe(error)}") from error
+    comparison = compare_cabling(topology, discovery)
+    if comparison.matching < MIN_SHARE * comparison.expected:
+        raise NoPattern(f"only {comparison.matching} of {comparison.expected} cables follow the rules that fit best")
+    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree), *_tell_crowded(tree), *nameless)
+    return JudgedDesign(design, nodes, topology, comparison, hosts, frozenset(contradicted), notes)
+
+
+def _agree(listed: Collection[str], found: Collection[str]) -> bool:
+    """Return whether as many adapters are listed as a node has, and at least half of them were found."""
+    return len(listed) == len(found) and 2 * len({*listed} & {*found}) >= len(found)
+
+
+def _tell_contradictions(nodes: Iterable[str]) -> Iterator[str]:
+    if names := fold_names(nodes):
+        yield (
+            f"{format_list(names)}: the inventory has other GUIDs than the fabric announces. `adapters` has those of"
+            " the fabric; a comparison uses the inventory's: correct the inventory, or rename these nodes"
+        )
+
+
+def _tell_outside(tree: FatTreeInference) -> Iterator[str]:
+    down, leaves = tree.leaves.down, set(tree.leaves.guids)
+    for host in (one for one in tree.hosts if one not in tree.places):
+        ends = [far for guid in tree.hosts[host].values() for _, far in tree.peers[guid] if far.guid in leaves]
+        if where := ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ends):
+            yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
+
+
+def _tell_crowded(tree: FatTreeInference) -> Iterator[str]:
+    for host in tree.crowded:
+        port = tree.places[host][1]
+        yield f"{host} is in port {port} of its leaves, out of the order of the names: is that intended?"
+
+
+def _take_nameless_adapters(tree: FatTreeInference, hosts: Mapping[str, HostAdapter]) -> Iterator[str]:
+    """Give each node the adapters in its ports that announce no node, if nobody saw its own. Yield what to review."""
+    devices = tree.discovery.devices
+    for host, (unit, port) in tree.places.items():
+        for rail in range(len(tree.slots)):
+            at_leaf = tree.peers[leaf] if rail not in tree.hosts[host] and (leaf := tree.units[unit][rail]) else []
+            found = next((devices.get(far.guid) for number, far in at_leaf if number == port), None)
+            if found and found.kind == "hca" and found.guid not in hosts and found.description != AGGREGATION_NODE:
+                tree.hosts[host][rail] = found.guid
+                yield f"{host} has {found.guid} as {tree.slots[rail]}, by its port: it calls itself {found.name!r}"
+
+
+def is_unseen(guid: str) -> bool:
+    """Return whether a GUID stands for a device that nobody saw."""
+    return int(guid, 16) > UNSEEN
+
+
+def _make_fleet(design: FabricDesign, nodes: dict[str, tuple[str, ...]]) -> Fleet:
+    made = {name: Node(name, "", "", "", 0, "", "", "", guids) for name, guids in nodes.items()}
+    return Fleet(Path(), made, designs={design.name: design})
+
+
+def _find_model(tree: FatTreeInference) -> tuple[str, int]:
+    """Return the product and the number of ports of most leaves. A port for an aggregation node is none of them.
+
+    A tool that lists only links, such as UFM, does not tell how many ports a switch has. Then it has those of its
+    product, or those that any switch of the tree needs.
+    """
+    devices, guids = tree.discovery.devices, [*tree.leaves.guids, *tree.spines.guids, *tree.cores.guids]
+    known = [devices[guid] for guid in tree.leaves.guids if guid in devices]
+    inside = any(device.description == AGGREGATION_NODE for device in devices.values())
+    ports = Counter(device.ports for device in known).most_common(1)[0][0]
+    ports -= 1 if inside and ports % 2 else 0
+    needed = max((number for guid in guids for number, _ in tree.peers.get(guid, ()) if not inside), default=0)
+    product, least = find_product(known[0].description), max(ports, needed)
+    of_product = [count for count in PORTS_OF_PRODUCT.get(product, ()) if count >= least]
+    return product or "unknown", min(of_product, default=least)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
+    return " ".join(str(error).split())

@@ -1,1 +1,0 @@
-"""Takes a draft of the repository. Gives the mistakes in golden digests, for `assay check`."""

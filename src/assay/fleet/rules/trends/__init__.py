@@ -1,1 +1,0 @@
-"""Takes a draft of the repository. Gives the mistakes in trend rules, for `assay check`."""

@@ -1,0 +1,182 @@
+"""The service root, the OData metadata document, and `RESOURCE_TREE`: the table of all resources by path."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from assay.lab.bmc import (
+    account_service,
+    bios,
+    chassis,
+    computer_system,
+    event_service,
+    manager_log_services,
+    sensors,
+    update_task_services,
+)
+from assay.lab.bmc.odata_responses import COMMON_HEADERS, MAX_LEVELS
+from assay.lab.bmc.resource_tree import (
+    REDFISH_ROOT,
+    Resource,
+    ResourceBuilder,
+    ResourceTree,
+    ResourceView,
+    make_resource,
+    resource_link,
+    without_lacking,
+)
+
+METADATA_PATH = f"{REDFISH_ROOT}/$metadata"
+# fmt: off
+SCHEMAS = (
+    "AccountService", "ActionInfo", "Bios", "BootOption", "BootOptionCollection", "Chassis", "ChassisCollection",
+    "ComputerSystem", "ComputerSystemCollection", "EnvironmentMetrics", "Event", "EventDestination",
+    "EventDestinationCollection", "EventService", "Fan", "FanCollection", "LeakDetection", "LeakDetector",
+    "LeakDetectorCollection", "LogEntry", "LogEntryCollection", "LogService", "LogServiceCollection", "Manager",
+    "ManagerAccount", "ManagerAccountCollection", "ManagerCollection", "ManagerNetworkProtocol", "Memory",
+    "MemoryCollection", "Message", "PowerSubsystem", "PowerSupply", "PowerSupplyCollection", "PowerSupplyMetrics",
+    "Processor", "ProcessorCollection", "Redundancy", "Role", "RoleCollection", "SecureBoot", "Sensor",
+    "SensorCollection", "ServiceRoot", "Session", "SessionCollection", "SessionService", "Settings",
+    "SoftwareInventory", "SoftwareInventoryCollection", "Task", "TaskCollection", "TaskService", "ThermalMetrics",
+    "ThermalSubsystem", "UpdateService",
+)
+# fmt: on
+
+
+def answer_metadata() -> Response:
+    """Return the metadata document, as XML."""
+    return Response(make_metadata(), 200, COMMON_HEADERS, "application/xml;charset=utf-8")
+
+
+def make_metadata() -> str:
+    """Return the metadata: a reference to each DMTF schema, and the container of the service."""
+    references = "".join(
+        f'<edmx:Reference Uri="http://redfish.dmtf.org/schemas/v1/{name}_v1.xml"><edmx:Include Namespace="{name}"/>'
+        "</edmx:Reference>"
+        for name in SCHEMAS
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        '<edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0">'
+        f"{references}<edmx:DataServices>"
+        '<Schema xmlns="http://docs.oasis-open.org/odata/ns/edm" Namespace="Service">'
+        '<EntityContainer Name="Service" Extends="ServiceRoot.v1_17_0.ServiceContainer"/>'
+        "</Schema></edmx:DataServices></edmx:Edmx>"
+    )
+
+
+def service_root(view: ResourceView) -> Resource:
+    """The service root, which needs no login."""
+    return make_resource(
+        "ServiceRoot",
+        "1_17_0",
+        "RootService",
+        "Root service",
+        RedfishVersion="1.20.0",
+        UUID=manager_log_services.service_uuid(view),
+        Vendor="NVIDIA",
+        Product=f"{view.state['product']} (virtual)",
+        ProtocolFeaturesSupported={
+            "ExpandQuery": {
+                "ExpandAll": False,
+                "Levels": True,
+                "Links": False,
+                "MaxLevels": MAX_LEVELS,
+                "NoLinks": True,
+            },
+            "FilterQuery": True,
+            "SelectQuery": True,
+            "OnlyMemberQuery": True,
+            "ExcerptQuery": False,
+            "TopSkipQuery": True,
+        },
+        Systems=resource_link("/Systems"),
+        Chassis=resource_link("/Chassis"),
+        Managers=resource_link("/Managers"),
+        UpdateService=resource_link("/UpdateService"),
+        Tasks=resource_link("/TaskService"),
+        **without_lacking(view, EventService=resource_link("/EventService")),
+        SessionService=resource_link("/SessionService"),
+        AccountService=resource_link("/AccountService"),
+        Links={"Sessions": resource_link("/SessionService/Sessions")},
+    )
+
+
+def odata(_: ResourceView) -> Resource:
+    """The OData service document."""
+    names = ("Systems", "Chassis", "Managers", "UpdateService", "TaskService", "EventService", "AccountService")
+    value = [{"name": "Service", "kind": "Singleton", "url": f"{REDFISH_ROOT}/"}]
+    value += [
+        {"name": name, "kind": "Singleton", "url": f"{REDFISH_ROOT}/{name}"} for name in (*names, "SessionService")
+    ]
+    return {"@odata.context": f"{REDFISH_ROOT}/$metadata", "value": value}
+
+
+def versions(_: ResourceView) -> Resource:
+    """The protocol versions and their roots."""
+    return {"v1": f"{REDFISH_ROOT}/"}
+
+
+BELOW_ROOT: dict[str, ResourceBuilder] = {
+    "/odata": odata,
+    "/Systems": computer_system.systems,
+    computer_system.SYSTEM_PATH: computer_system.system,
+    computer_system.SYSTEM_SETTINGS: computer_system.system_settings,
+    f"{computer_system.SYSTEM_PATH}/ResetActionInfo": computer_system.reset_info,
+    bios.BIOS: bios.bios,
+    bios.BIOS_SETTINGS: bios.bios_settings,
+    bios.SECURE_BOOT: bios.secure_boot,
+    bios.BOOT_OPTIONS: bios.boot_options,
+    f"{bios.BOOT_OPTIONS}/{{}}": bios.boot_option,
+    computer_system.PROCESSORS: computer_system.processors,
+    f"{computer_system.PROCESSORS}/{{}}": computer_system.processor,
+    computer_system.MEMORY: computer_system.memory_modules,
+    f"{computer_system.MEMORY}/{{}}": computer_system.memory_module,
+    manager_log_services.LOG_SERVICES_PATH: manager_log_services.log_services,
+    manager_log_services.SEL: manager_log_services.sel,
+    manager_log_services.ENTRIES: manager_log_services.log_entries,
+    f"{manager_log_services.ENTRIES}/{{}}": manager_log_services.log_entry,
+    manager_log_services.CONSOLE: manager_log_services.console,
+    manager_log_services.CONSOLE_ENTRIES: manager_log_services.console_entries,
+    f"{manager_log_services.CONSOLE_ENTRIES}/{{}}": manager_log_services.console_entry,
+    "/Managers": manager_log_services.managers,
+    manager_log_services.MANAGER_PATH: manager_log_services.manager,
+    manager_log_services.NETWORK_PROTOCOL: manager_log_services.network_protocol,
+    "/Chassis": chassis.all_chassis,
+    chassis.CHASSIS_PATH: chassis.chassis,
+    chassis.POWER: chassis.power_subsystem,
+    chassis.SUPPLIES: chassis.supplies,
+    f"{chassis.SUPPLIES}/{{}}": chassis.supply,
+    f"{chassis.SUPPLIES}/{{}}/Metrics": chassis.supply_metrics,
+    chassis.METRICS: chassis.environment,
+    chassis.THERMAL: chassis.thermal_subsystem,
+    chassis.FANS: chassis.fans,
+    f"{chassis.FANS}/{{}}": chassis.fan,
+    f"{chassis.THERMAL}/ThermalMetrics": chassis.thermal_metrics,
+    chassis.LEAKS: chassis.leak_detection,
+    chassis.DETECTORS: chassis.detectors,
+    f"{chassis.DETECTORS}/{{}}": chassis.detector,
+    f"{chassis.CHASSIS_PATH}/Sensors": sensors.sensors,
+    f"{chassis.CHASSIS_PATH}/Sensors/{{}}": sensors.sensor,
+    update_task_services.UPDATE_SERVICE: update_task_services.update_service,
+    update_task_services.INVENTORY: update_task_services.firmware_inventory,
+    f"{update_task_services.INVENTORY}/{{}}": update_task_services.firmware,
+    update_task_services.TASK_SERVICE: update_task_services.task_service,
+    update_task_services.TASKS: update_task_services.tasks,
+    f"{update_task_services.TASKS}/{{}}": update_task_services.task,
+    event_service.EVENT_SERVICE: event_service.event_service,
+    event_service.SUBSCRIPTIONS: event_service.subscriptions,
+    f"{event_service.SUBSCRIPTIONS}/{{}}": event_service.subscription,
+    account_service.SESSION_SERVICE: account_service.session_service,
+    account_service.SESSIONS: account_service.sessions,
+    f"{account_service.SESSIONS}/{{}}": account_service.session,
+    account_service.ACCOUNT_SERVICE: account_service.account_service,
+    account_service.ACCOUNTS: account_service.accounts,
+    f"{account_service.ACCOUNTS}/{{}}": account_service.account,
+    account_service.ALL_ROLES: account_service.roles,
+    f"{account_service.ALL_ROLES}/{{}}": account_service.role,
+}
+RESOURCE_TREE = ResourceTree(
+    {"/redfish": versions, REDFISH_ROOT: service_root}
+    | {REDFISH_ROOT + path: build for path, build in BELOW_ROOT.items()}
+)

@@ -1,0 +1,64 @@
+"""ExpectedMachines: what a vendor ships, by serial number, before it is plugged in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.image_spec import SHA256
+from assay.model.specs.node_settings import HcaGuid, MacAddress
+from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
+
+
+class ExpectedMachine(StrictModel):
+    """One machine of a delivery, as the vendor's list has it.
+
+    `serial_number`: as printed on the machine and as its BMC gives it. `bmc_mac`, `mac`: of the BMC, and of the
+    interface that it boots from. `name`: the node that it becomes. `rack`, `u`: where it belongs, its lowest rack unit.
+    `hca_guids`: in rail order. `endorsement_key_sha256`: the digest of the public key (DER) of its TPM's endorsement
+    key, where the vendor lists it. `bmc_credentials`: the machine's own factory credentials, where each has others.
+    """
+
+    serial_number: str = Field(min_length=1, max_length=64)
+    name: SpecName
+    bmc_mac: MacAddress
+    mac: MacAddress | None = None
+    rack: str = Field(min_length=1)
+    u: int = Field(ge=1, le=60)
+    hca_guids: list[HcaGuid] = Field(default=[])
+    endorsement_key_sha256: str = Field(default="", pattern=rf"^$|{SHA256}")
+    bmc_credentials: CredentialReference | None = None
+
+
+class ExpectedMachines(SpecDocument):
+    """A delivery: machines of one model for one pool.
+
+    - `vendor`, `model`: as the BMC gives them (Redfish `Manufacturer` and `Model`).
+    - `pool`, `site`, `node_spec`, `profile`: of the nodes that the machines become.
+    - `factory_credentials`: where the `user:password` is with which the BMCs are shipped. assay changes it once.
+    - `order`: the purchase order or delivery note, for people.
+
+    `machines`: each machine.
+    """
+
+    kind: Literal["ExpectedMachines"]
+    order: str = ""
+    vendor: str = Field(min_length=1)
+    model: str = Field(min_length=1)
+    pool: SpecName
+    site: str = Field(min_length=1)
+    node_spec: SpecName
+    profile: SpecName
+    factory_credentials: CredentialReference | None = None
+    machines: list[ExpectedMachine] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _machines_differ(self) -> ExpectedMachines:
+        for field in ("serial_number", "name", "bmc_mac"):
+            values = Counter(str(getattr(machine, field)).lower() for machine in self.machines)
+            if twice := [value for value, count in values.items() if count > 1]:
+                raise ValueError(f"{field} {twice[0]} stands twice")
+        return self

@@ -1,0 +1,297 @@
+"""FabricDesign: the cabling of an InfiniBand or NVLink fabric, as rules or as listed cables.
+
+The rules describe a rail-optimised fat tree of two or three tiers. Nodes fill scalable units in order; a unit has as
+many nodes as a leaf has `down` ports. Unit `s` has one leaf per rail, and node `n` uses port `down[n]` of each leaf, so
+rail `r` of every node meets on leaf `r`. The class docstrings in switch_settings.py describe the tiers above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.errors import ConflictError, FieldConflict
+from assay.model.specs.fabric.adapter_ports import AdapterPort, RailPort, find_adapter_port_conflicts, list_rail_ports
+from assay.model.specs.fabric.design_cables_and_partitions import (
+    CableOverride,
+    DeviceGuid,
+    ExplicitDevice,
+    FabricPartition,
+    LinkRate,
+    ListedCable,
+    SparePorts,
+    expand_node_names,
+)
+from assay.model.specs.fabric.fat_tree_conflicts import find_plane_conflicts, find_wiring_conflicts
+from assay.model.specs.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
+from assay.model.specs.fabric.node_ranges import find_unreadable_ranges
+from assay.model.specs.fabric.nvlink_domain import NvlinkDomain
+from assay.model.specs.fabric.switch_names import PLACEHOLDER, HcaLabel, fill_pattern, parse_switch_position
+from assay.model.specs.fabric.switch_settings import (
+    MAX_PLANES,
+    CableLengths,
+    CableRates,
+    CoreTier,
+    FabricSwitch,
+    LeafTier,
+    SpineTier,
+    SwitchChip,
+    SwitchModel,
+    TierName,
+)
+from assay.model.specs.node.node_spec import MetricLimit
+from assay.model.specs.spec_document import SpecDocument
+
+EntryPath = tuple[str | int, ...]
+
+
+class FabricDesign(SpecDocument):
+    """The cabling of one fabric. `nodes` are names or ranges (`n0001..n0020`), in the order of the leaf ports.
+
+    - `gaps` are nodes that are gone. They stay in `nodes`; their leaf ports stay free, so no other node's cables move.
+    - Leaf `l` of a spine group has `per_pair` cables to every spine `s` of it: leaf port `up[s × per_pair + k]` (with
+      `trunk: spread`, `up[k × spines + s]`) to spine port `down[l × per_pair + k]`.
+    - Spine `s` of group `g` has `per_pair` cables to every core `c` of plane `s`: spine port `up[c × per_pair + k]` to
+      core port `g × per_pair + k + 1`.
+    - `overrides` change cables of the rules, `devices` and `cables` add to them, `spares` are free on purpose. Without
+      `leaves`, `cables` lists every cable.
+    - `hca_label` is the label at a node's port and may use `{rail}` or `{rail+1}`; or a list, rail 0 first. Ports
+      `1/1` and `1/2` share a plug. `rate` is width and speed, `4xNDR`.
+      `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
+    - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
+
+    `adapters`: the GUIDs of the adapters, one a rail, of nodes that the inventory does not have. `adapter_names`: what
+    nodes without a spec call their adapters, rail 0 first. `site`: where its switches stand. `rails`: adapters of each
+    node, one a rail. `adapter_ports`: where adapters have several cabled ports, which one each rail is, rail 0 first:
+    `1/2` is port 2 of the second adapter (adapters count from 0). `planes`: chips of each switch, and ports of each
+    adapter: port 2 leads to the leaf's chip of plane 2. `rates`: rates that differ by tier. `switch`: the model of all
+    switches. `leaves`: the first tier, which has the nodes. `spines`: the second tier. `cores`: the third tier, if
+    there is one. `lengths`: cable lengths by tier. `overrides`: cables that differ from the rules. `devices`: devices
+    that the rules do not include. `cables`: cables that the rules do not include, or all. `spares`: ports that are free
+    on purpose. `nvlink`: the NVLink domain of a rack, in place of leaves and spines.
+    """
+
+    kind: Literal["FabricDesign"]
+    site: str = ""
+    nodes: list[str] = Field(default=[])
+    gaps: list[str] = Field(default=[])
+    adapters: dict[str, list[DeviceGuid]] = Field(default={})
+    adapter_names: list[str] = Field(default=[])
+    rails: int = Field(default=0, ge=0)
+    adapter_ports: list[AdapterPort] = Field(default=[])
+    planes: int = Field(default=1, ge=1, le=MAX_PLANES)
+    rate: LinkRate
+    rates: CableRates = CableRates()
+    hca_label: HcaLabel | list[str] = ""
+    oversubscription: float = Field(default=1.0, ge=1)
+    switch: SwitchModel | None = None
+    leaves: LeafTier | None = None
+    spines: SpineTier | None = None
+    cores: CoreTier | None = None
+    lengths: CableLengths = CableLengths()
+    overrides: list[CableOverride] = Field(default=[])
+    spares: list[SparePorts] = Field(default=[])
+    devices: list[ExplicitDevice] = Field(default=[])
+    cables: list[ListedCable] = Field(default=[])
+    limits: dict[str, MetricLimit] = Field(default={})
+    partitions: list[FabricPartition] = Field(default=[])
+    nvlink: NvlinkDomain | None = None
+
+    def node_names(self) -> list[str]:
+        """Return the names of all nodes, with ranges expanded, without gaps."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [name for name in self.node_places if name] if self.gaps else self.node_places
+
+    @cached_property
+    def node_places(self) -> list[str]:
+        """The node at each place, in the order of the leaf ports; "" for a gap."""
+        gone = self.gap_names
+        every = (name for entry in self.nodes for name in expand_node_names(entry))
+        return ["" if name in gone else name for name in every] if gone else list(every)
+
+    @cached_property
+    def gap_names(self) -> frozenset[str]:
+        """The names of nodes that are gone, and whose places stay free."""
+        return frozenset(name for entry in self.gaps for name in expand_node_names(entry))
+
+    @cached_property
+    def rail_ports(self) -> list[RailPort]:
+        """The adapter and the port of each rail."""
+        return list_rail_ports(self.rails, self.adapter_ports)
+
+    @cached_property
+    def adapters_per_node(self) -> int:
+        """How many adapters each node has."""
+        return max((adapter for adapter, _ in self.rail_ports), default=-1) + 1
+
+    def label_rail(self, rail: int) -> str:
+        """Return the label at a node's port of a rail, "" where none is declared."""
+        if isinstance(self.hca_label, str):
+            return fill_pattern(self.hca_label, {"rail": rail})
+        return self.hca_label[rail] if rail < len(self.hca_label) else ""
+
+    def pkeys_of(self, node: str) -> frozenset[int]:
+        """Return the 16-bit P_Keys of a node's adapters."""
+        return frozenset(partition.pkey_value for partition in self.partitions if partition.includes_node(node))
+
+    @cached_property
+    def fat_tree(self) -> FatTreeWiring | None:
+        """The wiring that the rules describe, None if every cable is listed."""
+        if self.leaves is None or self.spines is None or not self.rails:
+            return None
+        places = self.node_places
+        free = frozenset(number for number, name in enumerate(places) if not name)
+        return FatTreeWiring(len(places), self.rails, self.leaves, self.spines, self.cores, free)
+
+    @property
+    def tiers(self) -> list[tuple[TierName, LeafTier | SpineTier | CoreTier]]:
+        """The tiers of this design, from the nodes upwards."""
+        every: tuple[tuple[TierName, LeafTier | SpineTier | CoreTier | None], ...] = (
+            ("leaves", self.leaves),
+            ("spines", self.spines),
+            ("cores", self.cores),
+        )
+        return [(name, tier) for name, tier in every if tier is not None]
+
+    def rate_of(self, cables: Literal["node_leaf", "leaf_spine", "spine_core"]) -> str:
+        """Return the rate of one tier's cables."""
+        return getattr(self.rates, cables) or self.rate
+
+    def list_switch_places(self) -> Iterator[tuple[TierName, int, FabricSwitch]]:
+        """Yield tier, number in the tier, and switch, for every switch of the rules."""
+        for name, tier in self.tiers:
+            yield from ((name, number, switch) for number, switch in enumerate(tier.at))
+
+    def switches(self) -> Iterator[tuple[str, TierName, int, FabricSwitch]]:
+        """Yield name, tier, number in the tier, and switch, for every switch of the rules."""
+        wiring = self.fat_tree
+        for tier, rules in self.tiers if wiring else ():
+            for number, switch in enumerate(rules.at):
+                name = switch.name or (wiring.name_switch(rules.name, tier, number) if wiring else "")
+                yield name, tier, number, switch
+
+    def chips(self) -> Iterator[SwitchChip]:
+        """Yield every switch of the rules; of a switch with planes, the chip of each."""
+        for name, _, _, switch in self.switches():
+            yield from switch.list_chips(name)
+
+    def used_ports(self, tier: TierName, number: int) -> set[int]:
+        """Return the ports of a switch that have a cable by the rules."""
+        return self.fat_tree.used_ports(tier, number) if self.fat_tree else set()
+
+    @model_validator(mode="after")
+    def _rules_that_fit_together(self) -> FabricDesign:
+        """Refuse rules that need a port twice, or a port or switch that does not exist."""
+        if found := _find_design_conflicts(self):
+            raise ConflictError(*found)
+        return self
+
+
+def _find_design_conflicts(design: FabricDesign) -> list[FieldConflict]:
+    """Return what contradicts itself. Where a range or part is missing, nothing that depends on it is reported."""
+    unreadable = list(find_unreadable_ranges(design.nodes, design.gaps, design.partitions))
+    if unfit := unreadable or list(_missing_parts(design)):
+        return unfit
+    wiring = design.fat_tree
+    rules = find_wiring_conflicts(wiring, design.switch) if wiring and design.switch else []
+    return [
+        *rules,
+        *find_plane_conflicts(design.tiers, design.planes),
+        *find_adapter_port_conflicts(design.rails, design.adapter_ports, design.planes),
+        *_unknown_gaps(design),
+        *_misplaced_names(design),
+        *_unknown_partition_nodes(design),
+        *_duplicates(design),
+    ]
+
+
+def _unknown_gaps(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find gaps that are at no place of the design, and the same gap twice."""
+    known = {name for entry in design.nodes for name in expand_node_names(entry)}
+    for number, entry in enumerate(design.gaps):
+        if unknown := [name for name in expand_node_names(entry) if name not in known]:
+            message = f"the gap {unknown[0]} is not among `nodes`, so it has no place"
+            fix = "keep its name in `nodes`, where it says which ports stay free, or remove the gap"
+            yield FieldConflict("ASY0084", ("gaps", number), message, fix)
+
+
+def _missing_parts(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find rules with a missing part, and designs without any cable."""
+    parts = {name: bool(getattr(design, name)) for name in ("leaves", "spines", "nodes", "rails", "switch")}
+    given = [name for name in ("leaves", "spines", "nodes", "cores") if getattr(design, name)]
+    if given:
+        for name in (name for name, is_given in parts.items() if not is_given):
+            yield FieldConflict(
+                "ASY0084", (name,), f"{given[0]} need {name}", f"add {name}, or list every cable in `cables`"
+            )
+        if design.nvlink:
+            yield FieldConflict("ASY0084", ("nvlink",), f"nvlink beside {given[0]}", "give each a design of its own")
+    elif not design.cables and not design.devices and not design.nvlink:
+        yield FieldConflict(
+            "ASY0084", (), "a design without leaves and without cables", "add rules, or list the `cables`"
+        )
+    elif design.overrides:
+        yield FieldConflict(
+            "ASY0084", ("overrides",), "there are no rules to override", "correct the `cables` themselves"
+        )
+
+
+def _misplaced_names(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find the first switch of each tier whose name belongs, by the tier's pattern, to another place."""
+    reported: set[str] = set()
+    for name, tier, number, switch in design.switches():
+        pattern = dict(design.tiers)[tier].name
+        if tier in reported or not switch.name or parse_switch_position(pattern, name) is None or not design.fat_tree:
+            continue
+        expected = design.fat_tree.name_switch(pattern, tier, number)
+        if expected != name and PLACEHOLDER.search(pattern):
+            reported.add(tier)
+            message = f"{name} stands where {expected} belongs"
+            yield FieldConflict("ASY0084", (tier, "at", number), message, f"add {expected}, or correct a name")
+
+
+def _unknown_partition_nodes(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find partition members that are not nodes of the design. A design of listed cables only has no nodes."""
+    known = {*design.node_names(), *design.gap_names}
+    for at, partition in enumerate(design.partitions if known else ()):
+        for number, entry in enumerate(partition.nodes):
+            if unknown := [name for name in expand_node_names(entry) if name not in known]:
+                message = f"{unknown[0]} is a member of {partition.pkey}, and no node of this design"
+                fix = "add it to `nodes`, or correct the name"
+                yield FieldConflict("ASY0084", ("partitions", at, "nodes", number), message, fix)
+
+
+def _duplicates(design: FabricDesign) -> Iterator[FieldConflict]:
+    seen: set[tuple[str, str]] = set()
+    for path, what, name in _unique_entries(design):
+        if (what, name) in seen:
+            yield FieldConflict("ASY0085", path, f"{what} {name} is given twice", "keep one of the two")
+        seen.add((what, name))
+
+
+def _unique_entries(design: FabricDesign) -> Iterator[tuple[EntryPath, str, str]]:
+    """Yield path, kind and name of everything that may occur only once."""
+    for number, entry in enumerate(design.nodes):
+        yield from ((("nodes", number), "node", name) for name in expand_node_names(entry))
+    for name, tier, number, switch in design.switches():
+        entry_path = (tier, "at", number)
+        yield (*entry_path, "guid"), "guid", switch.guid
+        yield from (((*entry_path, "other_planes", at), "guid", guid) for at, guid in enumerate(switch.other_planes))
+        yield (*entry_path, "u"), "place", f"{switch.rack} U{switch.u}"
+        yield ((*entry_path, "name") if switch.name else (tier, "name")), "name", name
+    for number, device in enumerate(design.devices):
+        yield ("devices", number, "guid"), "guid", device.guid
+    for number, partition in enumerate(design.partitions):
+        kind = f"{partition.membership} membership in {partition.pkey}, of"
+        if not partition.nodes:
+            yield ("partitions", number), kind, "every node"
+        for place, entry in enumerate(partition.nodes):
+            yield from ((("partitions", number, "nodes", place), kind, name) for name in expand_node_names(entry))
+    for number, override in enumerate(design.overrides):
+        yield ("overrides", number), "override of", f"port {override.port} of {override.device}"

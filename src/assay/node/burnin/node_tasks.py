@@ -1,0 +1,211 @@
+"""The node itself for the supervisor: units of load and readings, each in a session of processes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from assay.model.reading import ReadingTree, failed
+from assay.node.burnin.journal import SESSIONS, BurnInFolder
+from assay.node.burnin.passive_readings import identify_parts, read_passively
+from assay.node.burnin.rehearsed_clock import RehearsedClock
+from assay.node.burnin.supervisor import MAX_GAP_S
+from assay.node.load_tools.load_run import run_load
+from assay.node.load_tools.load_tool import read_site_variables
+from assay.node.load_tools.site_settings import SiteSettings
+from assay.node.load_tools.tool_call import LoadOrder
+from assay.node.probe.isolated_reader import kill_tree
+from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot
+
+PR_SET_PDEATHSIG = 1
+MEMORY_FILE = "/proc/self/fd/"
+SESSIONS_KEPT = 8
+EVERY_TEST = "all"
+"""No test of the battery has this name: it goes on with the next seed."""
+POLL_S = 0.02
+CLOCK_VARIABLE = "ASSAY_CLOCK"
+"""Names the file with a lab's clock."""
+
+
+class ForkedTask:
+    """A function in a child with a session of its own. The child ends with its parent, what it started with `kill`."""
+
+    def __init__(self, work: Callable[[], ReadingTree]) -> None:
+        self._memory = os.memfd_create("assay-burn-in")
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _run_child(work, self._memory, parent)
+        self._result: ReadingTree | None = None
+
+    def poll(self) -> ReadingTree | None:
+        """Return the result, None while the child runs."""
+        if self._result is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._result = self._read(status)
+                _signal_session(self.pid, signal.SIGKILL)  # what a tool left behind
+        return self._result
+
+    def _read(self, status: int) -> ReadingTree:
+        content = os.pread(self._memory, os.fstat(self._memory).st_size, 0)
+        os.close(self._memory)
+        try:
+            found: ReadingTree = json.loads(content)
+        except ValueError:
+            return failed(f"the process of this unit ended without a result (status {status})")
+        return found
+
+    def pause(self) -> None:
+        """Stop the session."""
+        _signal_session(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the session go on."""
+        _signal_session(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the session, and wait for the child."""
+        if self._result is None:
+            kill_tree(self.pid)
+            _signal_session(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+
+
+def close_descriptors(*kept: int) -> None:
+    """Close every descriptor but the standard ones, `kept`, and that of the packed probe, which modules come from.
+
+    A child that inherits the lock would hold it after its parent's death.
+    """
+    packed = {int(place[len(MEMORY_FILE) :]) for place in sys.path if place.startswith(MEMORY_FILE)}
+    for name in os.listdir(MEMORY_FILE):  # noqa: PTH208
+        if int(name) > 2 and int(name) not in {*kept, *packed}:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def _signal_session(session: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, number)
+
+
+def _run_child(work: Callable[[], ReadingTree], memory: int, parent: int) -> None:
+    """Run the child, and exit."""
+    try:
+        os.setsid()
+        close_descriptors(memory)
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() == parent:
+            os.write(memory, json.dumps(work()).encode())
+            os._exit(0)
+    finally:
+        os._exit(1)
+
+
+class NodeMachine:
+    """The node on which this runs. In a lab, time passes as the lab's clock says, and `rate` is above 1."""
+
+    def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any]) -> None:
+        self.folder, self.root, self.plan = folder, folder.root, plan
+        self.sessions: list[int] = []
+        self.tasks: list[ForkedTask] = []
+        file = os.environ.get(CLOCK_VARIABLE)
+        self.clock = RehearsedClock(file) if file else None
+
+    @property
+    def rate(self) -> float:
+        """How many seconds of burn-in pass in a real second."""
+        return self.clock.rate if self.clock else 1.0
+
+    def now(self) -> float:
+        """Return the monotonic time."""
+        return self.clock.now() if self.clock else time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait. What is left of a jump of a lab's clock passes as soon as all that runs has its result."""
+        if self.clock and self.clock.behind_s:
+            for task in self.tasks:
+                task.resume()
+                while task.poll() is None:
+                    time.sleep(POLL_S)
+            turns = max(len(row) / phase["seconds"] for phase in self.plan["phases"] for row in phase["rows"])
+            self.clock.go_on(min(MAX_GAP_S * self.rate, 1 / (2 * turns)))
+        else:
+            time.sleep(min(seconds, self.rate) / self.rate)
+        self.tasks = [task for task in self.tasks if task.poll() is None]
+
+    def boot_id(self) -> str:
+        """Return the boot id, "" if it cannot be read."""
+        return _read_boot_id(self.root)
+
+    def start_unit(self, part: str, seconds: int, t: float) -> ForkedTask:
+        """Start one unit. Each unit of the battery has other seeds: they begin after the second of the burn-in."""
+        site = SiteSettings.parse(self.plan.get("load_tools", ""))
+        variables = {**read_site_variables(self.plan.get("load", "")), **site.environment}
+        order = LoadOrder(seconds, variables, after_unit=f"{int(t)}:{EVERY_TEST}", site=site)
+        task = ForkedTask(partial(_run_part, self.root, part, order))
+        self.tasks.append(task)
+        self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
+        self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))
+        return task
+
+    def start_watch(self) -> ForkedTask:
+        """Start a reading."""
+        task = ForkedTask(partial(read_passively, self.root))
+        self.tasks.append(task)
+        return task
+
+    def identify(self) -> Mapping[str, Any]:
+        """Return the serial numbers."""
+        return identify_parts(self.root)
+
+
+def _read_boot_id(root: NodeRoot) -> str:
+    try:
+        return root.read_text(BOOT_ID_FILE)
+    except OSError:
+        return ""
+
+
+def end_leftovers(folder: BurnInFolder) -> None:
+    """End what a supervisor that was killed in this boot left running.
+
+    A session's number is not given again while one of its processes lives. Ours have lost their first process, which
+    died with its parent; a session with a first process is somebody else's, with a number that was given again.
+    """
+    boot, *sessions = folder.read_text(SESSIONS).split() or [""]
+    if boot != (_read_boot_id(folder.root) or "-"):
+        return
+    for session in map(int, sessions):
+        if any(_session_of(pid) == session for pid in _list_processes()) and not _is_leader_alive(session):
+            _signal_session(session, signal.SIGKILL)
+
+
+def _list_processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1
+
+
+def _is_leader_alive(session: int) -> bool:
+    """Whether the first process of a session lives. Ours died with its parent."""
+    return _session_of(session) == session
+
+
+def _run_part(root: NodeRoot, part: str, order: LoadOrder) -> ReadingTree:
+    branch: ReadingTree = run_load(root, [part], order)[part]
+    return branch

@@ -1,0 +1,198 @@
+"""Carries out a plan: starts units of load, rests and swings them, watches the node, and writes down what it sees.
+
+It judges nothing. Time is the node's monotonic time. A gap in which this process did not run counts for `MAX_GAP_S` at
+most, so that a frozen hour is no hour of load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from assay.model.reading import ReadingTree, parse_reading
+from assay.node.burnin.journal import CLOCK, STOP, BurnInFolder, Journal
+from assay.node.burnin.phases import PhaseTime, find_phase, is_swung_low, time_to_edge, time_with_load
+
+TICK_S = 1.0
+MAX_GAP_S = 10.0
+LEAST_UNIT_S = 2.0
+"""A shorter rest of a phase or a cycle gets no unit."""
+QUICK_S = 1.0
+"""A unit that ends sooner did nothing. The next one waits, so that a missing tool does not fill the journal."""
+
+
+class RunningTask(Protocol):
+    """A unit of load, or a reading of the node, in processes of its own."""
+
+    def poll(self) -> ReadingTree | None:
+        """Return the result, None while it runs."""
+
+    def pause(self) -> None:
+        """Stop its processes where they are."""
+
+    def resume(self) -> None:
+        """Let its processes go on."""
+
+    def kill(self) -> None:
+        """End all its processes."""
+
+
+class Machine(Protocol):
+    """The node, as the supervisor sees it."""
+
+    @property
+    def rate(self) -> float:
+        """Seconds of burn-in in a real second: 1, but more in a lab."""
+
+    def now(self) -> float:
+        """Return the monotonic time, in seconds of burn-in."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for seconds of burn-in."""
+
+    def boot_id(self) -> str:
+        """Return the id of the boot that runs now."""
+
+    def start_unit(self, part: str, seconds: int, t: float) -> RunningTask:
+        """Start one unit of load."""
+
+    def start_watch(self) -> RunningTask:
+        """Start a reading of temperature, power, clock and errors."""
+
+    def identify(self) -> Mapping[str, Any]:
+        """Return the serial numbers of the node's parts."""
+
+
+@dataclass
+class RunningUnit:
+    """A unit of one row: which part, since when, and how it swings."""
+
+    part: str
+    phase: str
+    task: RunningTask
+    began_at: float
+    unit_s: float
+    hertz: float
+    duty: float
+    is_low: bool = False
+
+
+class Supervisor:
+    """Works on one plan, from where it stands: as the clock file, the journal or the caller (`done_s`) say."""
+
+    def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any], machine: Machine) -> None:
+        self.folder, self.plan, self.machine = folder, plan, machine
+        self.journal = Journal(folder)
+        self.t = max(folder.read_clock(), self.journal.last_t, float(plan.get("done_s", 0.0)))
+        self.shift = float(plan.get("shift", 0.0))
+        self.units: dict[int, RunningUnit] = {}
+        self.next_part: dict[int, int] = {}
+        self.free_at: dict[int, float] = {}
+        self.started = 0
+        self.watch: RunningTask | None = None
+        self.watch_at = 0.0
+        self.phase = ""
+
+    def run(self) -> None:
+        """Work until the plan is done, somebody stops it, or the node has started again."""
+        boot = self.machine.boot_id()
+        if find_phase(self.plan, self.t) is None and self.journal.is_ended:
+            return
+        self.journal.add(self.t, self.phase, sync=True, run={"boot": boot, **self.machine.identify()})
+        last = self.machine.now()
+        while True:
+            now = self.machine.now()
+            self.t += min(max(now - last, 0.0), MAX_GAP_S * self.machine.rate)
+            last = now
+            self.folder.replace(CLOCK, f"{self.t:.2f}")
+            if self.machine.boot_id() != boot:
+                self._end_tasks()
+                return
+            if self.folder.exists(STOP):
+                self._finish("stopped")
+                return
+            if not self._tick(now):
+                self._finish("done")
+                return
+            self.machine.sleep(self._time_to_next_edge(now))
+
+    def _tick(self, now: float) -> bool:
+        """Do what is due; return whether anything is left."""
+        self._collect_results(now)
+        self._look(now)
+        phase = find_phase(self.plan, self.t)
+        if phase is None:
+            return bool(self.units)
+        if phase.name != self.phase:
+            self.phase = phase.name
+            self.journal.add(self.t, self.phase, sync=True, begins=phase.number)
+        self._start_units(phase, now)
+        self._swing(now)
+        return True
+
+    def _start_units(self, phase: PhaseTime, now: float) -> None:
+        """Start a unit in each row that is free, if there is time for one."""
+        allowed_s = time_with_load(phase, self.shift)
+        if allowed_s < LEAST_UNIT_S:
+            return
+        for row, parts in enumerate(phase.phase["rows"]):
+            if row in self.units or now < self.free_at.get(row, 0.0):
+                continue
+            turn = self.next_part.get(row, 0)
+            self.next_part[row] = turn + 1
+            seconds = min(float(phase.phase["unit_s"]), allowed_s)
+            hertz = phase.phase.get("hertz") or [0.0]
+            part = parts[turn % len(parts)]
+            task = self.machine.start_unit(part, max(1, int(seconds)), self.t)
+            swing = hertz[self.started % len(hertz)]
+            duty = float(phase.phase.get("duty", 1.0))
+            self.units[row] = RunningUnit(part, phase.name, task, now, seconds, swing, duty)
+            self.started += 1
+
+    def _collect_results(self, now: float) -> None:
+        for row, unit in list(self.units.items()):
+            result = unit.task.poll()
+            if result is None:
+                continue
+            del self.units[row]
+            took = now - unit.began_at
+            if took < QUICK_S or parse_reading(result) is not None:
+                self.free_at[row] = unit.began_at + unit.unit_s
+            self.journal.add(self.t, unit.phase, unit=unit.part, s=round(took, 2), result=result)
+
+    def _look(self, now: float) -> None:
+        """Write down a reading of the node that is there, and start the next one when it is due."""
+        if self.watch and (readings := self.watch.poll()) is not None:
+            self.watch = None
+            self.journal.add(self.t, self.phase, sync=True, watch={**readings, "loaded": bool(self.units)})
+        if self.watch is None and now >= self.watch_at:
+            self.watch, self.watch_at = self.machine.start_watch(), now + float(self.plan["watch_s"])
+
+    def _swing(self, now: float) -> None:
+        for unit in self.units.values():
+            is_low = is_swung_low(now - unit.began_at, unit.hertz, unit.duty, self.shift)
+            if is_low != unit.is_low:
+                unit.is_low = is_low
+                if is_low:
+                    unit.task.pause()
+                else:
+                    unit.task.resume()
+
+    def _time_to_next_edge(self, now: float) -> float:
+        edges = [
+            time_to_edge(now - unit.began_at, unit.hertz, unit.duty, self.shift)
+            for unit in self.units.values()
+            if unit.hertz
+        ]
+        return max(0.005, min([TICK_S * self.machine.rate, *edges]))
+
+    def _finish(self, how: str) -> None:
+        self._end_tasks()
+        self.journal.add(self.t, self.phase, sync=True, end=how)
+
+    def _end_tasks(self) -> None:
+        for task in [*(unit.task for unit in self.units.values()), *([self.watch] if self.watch else [])]:
+            task.kill()
+        self.units.clear()
+        self.watch = None

@@ -1,0 +1,189 @@
+"""Calls one load tool: with a deadline, in an environment of its own, and with what it printed kept apart.
+
+A tool sees only the variables that it needs, and those that the site declares for it. What it sees is never returned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.model.reading import ReadingTree, absent, failed
+from assay.node.load_tools.load_relay import RELAY_POLL_S, FileFollower, LoadRelay
+from assay.node.load_tools.site_settings import SiteSettings
+from assay.node.probe.isolated_reader import kill_tree
+
+PASSED_ON = frozenset(
+    {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
+)
+"""Variables of the caller that a tool gets: those to find programs, libraries, GPUs and the node's files."""
+FIXED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
+MAX_OUTPUT_BYTES = 32 * 2**20
+REAP_S = 1
+TOOL_GRACE_S = 120  # to start, allocate and print
+QUOTED_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOrder:
+    """What is asked of a tool: to load the node for about `seconds`, with the variables that the site declares.
+
+    `relay`: where the lines of a tool that is read in units go as they come, if anywhere. `after_unit`: the unit of
+    an earlier load after which such a tool goes on, as `SEED:TEST`. `part_seconds`: seconds by part, where they differ.
+    `site`: what else the site declares.
+    """
+
+    seconds: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    relay: LoadRelay | None = None
+    after_unit: str = ""
+    part_seconds: Mapping[str, int] = field(default_factory=dict)
+    site: SiteSettings = field(default_factory=SiteSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """How a tool ended by itself: its exit code, and what it printed."""
+
+    tool: str
+    exit_code: int
+    stdout: str
+    stderr: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it printed: standard output, then standard error."""
+        return f"{self.stdout}\n{self.stderr}" if self.stderr.strip() else self.stdout
+
+    def fail(self, reason: str) -> ReadingTree:
+        """Return a failed leaf that quotes the end of what the tool printed."""
+        return failed(f"{reason}{quote_ending(self.stderr if self.stderr.strip() else self.stdout)}")
+
+
+Salvage = Callable[[str, str], ReadingTree]
+"""(standard output until then, why the tool was ended) → readings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Who reads what a tool printed: one for a tool that ended by itself, one, if at all, for a tool that did not."""
+
+    understand: Callable[[ToolOutput], ReadingTree]
+    salvage: Salvage | None = None
+    relay: LoadRelay | None = None
+    keeps_input: bool = False
+
+    def read_lost(self, reason: str, output: str) -> ReadingTree:
+        """Return the readings of a tool that was ended from outside."""
+        return self.salvage(output, reason) if self.salvage else failed(f"{reason}{quote_ending(output)}")
+
+
+def call_tool(
+    command: Sequence[str],
+    order: LoadOrder,
+    understand: Callable[[ToolOutput], ReadingTree],
+    *,
+    grace_s: float = TOOL_GRACE_S,
+    settings: Mapping[str, str] | None = None,
+    salvage: Salvage | None = None,
+    keeps_input: bool = False,
+) -> ReadingTree:
+    """Run `command`, found in PATH, and return what `understand` makes of how it ended.
+
+    The leaf is absent where the tool is not installed, and failed where it does not start, does not end within the
+    order's seconds and `grace_s`, is killed, or prints without end. `salvage` may read what a tool that was ended
+    from outside printed until then, and what it prints is relayed if the order says so. `keeps_input`: the tool ends
+    when its standard input ends.
+    """
+    allowed_s = order.seconds + grace_s
+    try:
+        out, err = (os.memfd_create(name) for name in ("stdout", "stderr"))  # a full disk stops no test
+    except OSError as error:
+        return failed(f"{command[0]} could not be started: {error.strerror}")
+    try:
+        readers = Readers(understand, salvage, order.relay if salvage else None, keeps_input)
+        return _call(command, scrub_environment(order.env, settings), allowed_s, (out, err), readers)
+    finally:
+        os.close(out)
+        os.close(err)
+
+
+def scrub_environment(declared: Mapping[str, str], settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return a tool's environment: what it needs of ours, what the site declares, and the adapter's settings."""
+    kept = {name: text for name, text in os.environ.items() if name in PASSED_ON}
+    return {**kept, **FIXED, **declared, **(settings or {})}
+
+
+def _call(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    allowed_s: float,
+    files: tuple[int, int],
+    readers: Readers,
+) -> ReadingTree:
+    try:
+        stdin = subprocess.PIPE if readers.keeps_input else subprocess.DEVNULL
+        process = subprocess.Popen(list(command), stdin=stdin, stdout=files[0], stderr=files[1], env=dict(environment))
+    except FileNotFoundError:
+        return absent(f"{command[0]} is not installed")
+    except OSError as error:
+        return failed(f"{command[0]} could not be started: {error.strerror}")
+    try:
+        code = _wait(process, allowed_s, readers.relay, files[0])
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one in state D is left behind
+            process.wait(REAP_S)
+        return readers.read_lost(f"{command[0]} did not end within {allowed_s:g} s", _read(files[0]) or "")
+    output, errors = _read(files[0]), _read(files[1])
+    if output is None or errors is None:
+        return failed(f"{command[0]} printed more than {MAX_OUTPUT_BYTES // 2**20} MiB")
+    if code < 0:
+        return readers.read_lost(f"{command[0]} was killed ({_name_signal(-code)})", output or errors)
+    return readers.understand(ToolOutput(command[0], code, output, errors))
+
+
+def _wait(process: subprocess.Popen[bytes], allowed_s: float, relay: LoadRelay | None, file: int) -> int:
+    """Wait for a tool's end, relaying what it prints. Raises subprocess.TimeoutExpired."""
+    if relay is None:
+        return process.wait(allowed_s)
+    ends_at, follower = time.monotonic() + allowed_s, FileFollower(relay, file)
+    while True:
+        left = ends_at - time.monotonic()
+        try:
+            return process.wait(min(RELAY_POLL_S, max(0.0, left)))
+        except subprocess.TimeoutExpired:
+            if left <= 0:
+                raise
+        finally:
+            follower.pass_on()
+
+
+def _read(file: int) -> str | None:
+    """Return what a tool printed into a file, None where that is too much."""
+    size = os.fstat(file).st_size
+    return os.pread(file, size, 0).decode(errors="replace") if size <= MAX_OUTPUT_BYTES else None
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def quote_ending(text: str) -> str:
+    """Return the end of a reason: it quotes the last line of the output that is not blank."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"; it ended with {quote_text(lines[-1])!r}" if lines else "; it printed nothing"
+
+
+def quote_text(text: object) -> str:
+    """Return what a tool said as a short text that a document can hold."""
+    plain = " ".join(str(text).split()).encode("utf-8", "replace").decode()
+    return plain if len(plain) <= QUOTED_CHARACTERS else f"{plain[:QUOTED_CHARACTERS]}…"

@@ -1,0 +1,110 @@
+"""Reads all GPUs through NVML, with NVIDIA's bindings (pynvml), or through nvidia-smi where these cannot be loaded.
+
+GPUs are named by PCI address: NVML's index moves when a GPU is missing. The kernel driver lists the addresses, also
+of lost GPUs, so each GPU is a question of its own and none waits for another.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.node.probe.gpu.gpu_device import read_device
+from assay.node.probe.gpu.nvml import NvmlGpu, NvmlLibrary
+from assay.node.probe.node_access import LazyTree, NodeRoot, TimedQuestion
+
+DRIVER_LIST = "/proc/driver/nvidia/gpus"
+
+
+def read_gpus(root: NodeRoot) -> Any:
+    """Return the lazy `gpu` branch, or one leaf where neither NVML nor nvidia-smi is there."""
+    try:
+        import pynvml
+    except ImportError:
+        return _ask_nvidia_smi_or(failed("the NVML bindings (nvidia-ml-py) are not installed for this Python"))
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+            return _ask_nvidia_smi_or(absent("no NVIDIA driver: libnvidia-ml.so.1 not found"))
+        return failed(f"NVML did not start: {error}")
+    return build_nvml_branch(NvmlLibrary(pynvml), root)
+
+
+def count_gpus(root: NodeRoot) -> int:
+    """Return how many GPUs the driver knows, lost ones too; 0 without a driver."""
+    try:
+        return len(root.list_names(DRIVER_LIST))
+    except OSError:
+        return 0
+
+
+def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
+    """Return the question for nvidia-smi's branch; `reason` is its answer where nvidia-smi is missing too."""
+    from assay.node.probe.gpu.nvidia_smi import (
+        DEADLINE_S,  # costs a probe with NVML a tenth of its imports
+        read_nvidia_smi,  # costs a probe with NVML a tenth of its imports
+    )
+
+    def ask() -> ReadingTree:
+        branch = read_nvidia_smi()
+        return reason if "absent" in branch else branch
+
+    return TimedQuestion(DEADLINE_S + 1, ask)
+
+
+def build_nvml_branch(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
+    """Return the lazy `gpu` branch of NVML."""
+    return {
+        "source": value("nvml"),
+        "driver": partial(nvml.ask, "nvmlSystemGetDriverVersion"),
+        "cuda": partial(nvml.ask, "nvmlSystemGetCudaDriverVersion_v2", into=_cuda),
+        "nvml": partial(nvml.ask, "nvmlSystemGetNVMLVersion"),
+        "count": partial(nvml.ask, "nvmlDeviceGetCount"),
+        "devices": partial(_devices, nvml, root),
+    }
+
+
+def _cuda(version: int) -> ReadingTree:
+    return value(f"{version // 1000}.{version % 1000 // 10}")
+
+
+def _devices(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
+    addresses = _list_addresses(root)
+    if addresses:
+        return {address: partial(_device_at_address, nvml, address) for address in addresses}
+    count: ReadingTree = nvml.ask("nvmlDeviceGetCount")
+    if "value" not in count:
+        return count
+    return dict(_device_at_index(nvml, index) for index in range(count["value"])) or absent("NVML counts no GPU")
+
+
+def _device_at_address(nvml: NvmlLibrary, address: str) -> LazyTree:
+    branch: LazyTree = nvml.ask(
+        "nvmlDeviceGetHandleByPciBusId", address, into=lambda handle: read_device(NvmlGpu(nvml, handle))
+    )
+    return branch
+
+
+def _device_at_index(nvml: NvmlLibrary, index: int) -> tuple[str, Any]:
+    """Return the name and the question of the GPU at an index; its name is the address where NVML knows it."""
+    try:
+        handle = nvml.call("nvmlDeviceGetHandleByIndex", index)
+        address = format_pci_address(nvml.call("nvmlDeviceGetPciInfo", handle))
+    except nvml.Error as error:
+        return f"index {index}", nvml.leaf_for_error(error)
+    return address, partial(read_device, NvmlGpu(nvml, handle))
+
+
+def format_pci_address(info: Any) -> str:
+    """Return an nvmlPciInfo_t as Linux writes addresses, `0000:1b:00.0`."""
+    return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
+
+
+def _list_addresses(root: NodeRoot) -> list[str]:
+    """Return the addresses of the kernel driver's GPUs, lost ones too; none where it does not list them."""
+    try:
+        return [name.lower() for name in root.list_names(DRIVER_LIST)]
+    except OSError:
+        return []

@@ -1,0 +1,133 @@
+"""Reads the kernel's log since a cursor, from /dev/kmsg: records `prio,seq,usec,flags;text`.
+
+Format: the kernel's Documentation/ABI/testing/dev-kmsg. Below another root, /dev/kmsg is a regular file of
+such records.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.node.probe.kernel_log_filter import KernelLogFilter, RecordPriority
+from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot, leaf_for_error
+
+KMSG = "/dev/kmsg"
+KERNEL_RECORD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
+ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")
+MAX_RECORD_BYTES = 8192  # just above the kernel's own limit
+MAX_LOG_LINES = 5000
+
+
+class KernelLogLine(NamedTuple):
+    """One record: its sequence number, seconds since boot, and the message."""
+
+    seq: int
+    t_s: float
+    text: str
+
+
+class KernelLogCursor(NamedTuple):
+    """The last record that the caller has seen, and its boot. Sequence numbers restart with each boot."""
+
+    seq: int = -1
+    boot_id: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> KernelLogCursor:
+        """Read `SEQ` or `SEQ@BOOT_ID`. Raises ValueError."""
+        seq, _, boot_id = text.partition("@")
+        return cls(int(seq), boot_id)
+
+
+def read_kernel_log(root: NodeRoot, since: KernelLogCursor) -> ReadingTree:
+    """Return the `kernel_log` branch: `cursor`, new `lines`, and the numbers of `missed` lines and `unread` records.
+
+    Missed lines were overwritten, or are the least relevant of more than `MAX_LOG_LINES`. Unread records cannot be
+    parsed. A log that ends before the cursor belongs to another boot: then all of its lines are new.
+    """
+    try:
+        records = list(_records(root.local_path(KMSG)))
+    except OSError as error:
+        return leaf_for_error(KMSG, error)
+    parsed = [(line, record) for record in records if (line := parse_kernel_record(record)) is not None]
+    unreadable = len(records) - len(parsed)
+    if not parsed:
+        return failed(f"{KMSG}: {unreadable} records, none readable") if unreadable else absent(f"{KMSG} is empty")
+    last = parsed[-1][0].seq
+    seen = _last_seen_seq(root, since, last)
+    new = [(line, record) for line, record in parsed if line.seq > seen]
+    lines = [line for line, _ in new] if len(new) <= MAX_LOG_LINES else _select_most_relevant(new)
+    expected = last - seen if seen >= 0 else len(new)
+    return {
+        "cursor": value(last),
+        "lines": value([line._asdict() for line in lines]),
+        "missed": value(max(0, expected - len(lines))),
+        "unread": value(unreadable),
+    }
+
+
+def _last_seen_seq(root: NodeRoot, since: KernelLogCursor, last: int) -> int:
+    """Return the cursor's sequence number, -1 where the log is of another boot."""
+    rebooted = since.boot_id and root.read_leaf(BOOT_ID_FILE).get("value") != since.boot_id
+    return -1 if rebooted or last < since.seq else since.seq
+
+
+def _select_most_relevant(new: list[tuple[KernelLogLine, bytes]]) -> list[KernelLogLine]:
+    """Return `MAX_LOG_LINES` lines in their order.
+
+    Lines with a word of the filter come first; where these are too many, the oldest half and the newest half. Then
+    warnings, then other lines, the newest first.
+    """
+    log_filter = KernelLogFilter()
+    rated = [(log_filter.rate_record(record), line) for line, record in new]
+    known = [line for priority, line in rated if priority == RecordPriority.KNOWN]
+    if len(known) >= MAX_LOG_LINES:
+        return known[: MAX_LOG_LINES // 2] + known[-(MAX_LOG_LINES - MAX_LOG_LINES // 2) :]
+    others = sorted((priority, line) for priority, line in rated if priority < RecordPriority.KNOWN)
+    return sorted(known + [line for _, line in others[len(known) - MAX_LOG_LINES :]])
+
+
+def parse_kernel_record(record: bytes) -> KernelLogLine | None:
+    """Return the line of a record, None for bytes that are no record. The kernel's escapes of odd bytes are undone."""
+    match = KERNEL_RECORD.match(record)
+    if match is None:
+        return None
+    _, seq, usec, text = match.groups()
+    plain = ESCAPE.sub(lambda code: bytes([int(code[1], 16)]), text)
+    return KernelLogLine(int(seq), int(usec) / 1e6, plain.decode(errors="replace"))
+
+
+def _records(path: str) -> Iterator[bytes]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+            yield from _device_records(descriptor)
+        else:
+            yield from _file_records(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _device_records(descriptor: int) -> Iterator[bytes]:
+    """Yield the records, one for each read. EPIPE means that the next record was overwritten."""
+    while True:
+        try:
+            record = os.read(descriptor, MAX_RECORD_BYTES)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            continue
+        if not record:
+            return
+        yield record
+
+
+def _file_records(descriptor: int) -> Iterator[bytes]:
+    """Yield the lines that begin a record; lines with a leading space hold its dictionary and are left out."""
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        yield from (line for line in file if line.strip() and not line.startswith(b" "))

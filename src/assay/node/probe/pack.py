@@ -1,0 +1,158 @@
+"""`python -m assay.node.probe.pack OUT`: writes the probe as one file; `python3 -I OUT` runs it on a node.
+
+The file is a zip of the modules that the probe imports, and nothing else of assay; what they need of NVML's bindings is
+in it with `--with-nvml`. With `--load-tool`, the file is `assay-load` instead: `PYTHON OUT` runs it, and PYTHON has
+numpy or JAX. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks that).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import importlib.util
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.node.probe.pruned_bindings import parse_source, prune_bindings
+
+PIECE_CHARACTERS = 30_000
+"""Minimum characters of source in a piece, except in the last."""
+
+PIECES_LOADER = """\
+import os
+for _piece in range({count}):
+    _path = os.path.join(os.path.dirname(__file__), "{name}_pieces", "%02d" % _piece)
+    exec(compile(__loader__.get_data(_path), _path, "exec"))
+"""
+
+COMPILE_ONCE = """\
+import os, sys, zipimport
+class Importer(zipimport.zipimporter):
+    def get_filename(self, name):
+        end = "/__init__.py" if self.is_package(name) else ".py"
+        return os.path.join(self.archive, self.prefix + name.rpartition(".")[2] + end)
+sys.path_hooks.insert(0, Importer)
+"""
+"""Halves what the imports cost a node: zipimport compiles a module to tell its file name, and again to run it."""
+ENTRY = "assay.node.probe.__main__"
+LOAD_ENTRY = "assay.node.load.__main__"
+BINDINGS = "pynvml"
+OLDEST_PYTHON = (3, 10)
+SHEBANG = b"#!/usr/bin/env python3\n"
+START = f"""import sys
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.exit("the probe needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; this is " + sys.version.split()[0])
+{COMPILE_ONCE}sys.path_importer_cache.pop(sys.path[0], None)
+from {{entry}} import main
+main()
+"""
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
+
+
+def main() -> None:
+    """Write the file, whole or not at all, and print its size."""
+    parser = argparse.ArgumentParser("python -m assay.node.probe.pack", description="Write the probe as one file.")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
+    parser.add_argument("--load-tool", action="store_true", help="pack assay-load instead of the probe")
+    arguments = parser.parse_args()
+    content = build_pack(LOAD_ENTRY if arguments.load_tool else ENTRY, with_nvml=arguments.with_nvml)
+    scratch = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
+    scratch.write_bytes(content)
+    scratch.chmod(0o755)
+    scratch.replace(arguments.out)
+    print(f"{arguments.out}: {len(content)} bytes")  # noqa: T201 — the answer
+
+
+@functools.cache
+def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
+    """Return an executable zip whose `__main__.py` calls `main` of the module `entry`."""
+    modules = find_needed_modules(entry)
+    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in modules.items()}
+    files["__main__.py"] = START.format(entry=entry).encode()
+    if with_nvml:
+        whole = _source(BINDINGS).read_text(encoding="utf-8")
+        files.update(split_module(BINDINGS, prune_bindings(whole, (source for _, source in modules.values()))))
+    out = io.BytesIO(SHEBANG)
+    out.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, source in sorted(files.items()):
+            archive.writestr(_zip_entry(name), source)
+    return out.getvalue()
+
+
+def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
+    """Return every module of assay that `entry` imports, directly or not: name → (end of its path, source)."""
+    found: dict[str, tuple[str, bytes]] = {}
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name in found or not name:
+            continue
+        path = _source(name)
+        found[name] = ("/__init__.py" if path.name == "__init__.py" else ".py", path.read_bytes())
+        waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
+    return found
+
+
+def _imports(source: bytes) -> Iterator[str]:
+    """Yield the modules of assay that a source imports at any place in it."""
+    for node in (inner for statement in parse_source(source) for inner in ast.walk(statement)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("assay."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "assay":
+            yield str(node.module)
+            yield from filter(_is_module, (f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _source(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(name)
+    return Path(spec.origin)
+
+
+def split_module(name: str, source: str) -> dict[str, bytes]:
+    """Return the module `name` as files of an archive: pieces that are compiled one after the other.
+
+    Compiling all of NVML's bindings at once takes 17 MB of memory, in pieces 3 MB; the probe may take 60 MB on a node.
+    The module must not import from __future__.
+    """
+    pieces = list(_pieces(source))
+    files = {f"{name}_pieces/{number:02}": piece.encode() for number, piece in enumerate(pieces)}
+    return {f"{name}.py": PIECES_LOADER.format(count=len(pieces), name=name).encode(), **files}
+
+
+def _pieces(source: str) -> Iterator[str]:
+    """Yield the source cut between statements of the module."""
+    lines, start = source.splitlines(keepends=True), 0
+    for statement in parse_source(source):
+        decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
+        first = min([statement.lineno, *decorators]) - 1
+        if sum(map(len, lines[start:first])) >= PIECE_CHARACTERS:
+            yield "".join(lines[start:first])
+            start = first
+    yield "".join(lines[start:])
+
+
+def _zip_entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _ZIP_EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    entry.create_system = 3  # Unix, wherever this runs
+    return entry
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,0 @@
-"""Takes a good node's stored evidence. Derives a node spec and its limits, without I/O.
-
-Gives YAML text with review comments.
-"""

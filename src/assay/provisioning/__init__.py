@@ -1,1 +1,0 @@
-"""Takes the fleet, its images and what a booting machine asks. Gives its boot script, its first data and its tokens."""

@@ -1,0 +1,124 @@
+"""The OpenAPI 3.1 document, from the same list of endpoints and the same models that answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from assay.declare.shape_schema import build_list_schema
+from assay.tell.api.endpoints import ENDPOINTS, ApiEndpoint
+from assay.tell.api.machine_reports import describe_reports
+from assay.tell.api.order_routes import describe_orders
+from assay.tell.api.queries import ApiQuery, ChangesQuery
+
+API = "/api/v1"
+SCHEMAS = "#/components/schemas/{model}"
+REFUSALS = {
+    "401": "No token, no login, or not a good one",
+    "403": "Not for this visitor",
+    "404": "There is nothing of this name, or the visitor may not know of it",
+    "422": "A field is wrong",
+    "429": "Too many refusals; wait",
+    "503": "Too many requests at once; wait",
+}
+CONFLICT = {"409": "It cannot be ordered now, or somebody gave another order since `after`"}
+
+
+@cache
+def build_openapi_document() -> dict[str, Any]:
+    """Return the document."""
+    schemas: dict[str, Any] = {"Refusal": {"type": "object", "properties": {"error": {"type": "string"}}}}
+    paths = {f"{API}{one.path}": {"get": _describe(one, schemas)} for one in ENDPOINTS}
+    for path, (summary, body, answer) in describe_orders().items():
+        paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas, CONFLICT)}
+    for path, (summary, body, answer) in describe_reports().items():
+        paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas)}
+    paths[f"{API}/events"] = {"get": _describe_stream()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "assay", "version": version("assay-fleet"), "description": "The fleet, as JSON."},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{"token": []}],
+    }
+
+
+def _describe(endpoint: ApiEndpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the operation of an endpoint, and add what its answer is made of to `schemas`."""
+    schema = _describe_answer(endpoint.answer, schemas)
+    answers = {
+        "200": {"description": endpoint.summary, "content": {"application/json": {"schema": schema}}},
+        "304": {"description": "As the ETag in If-None-Match says"},
+        **describe_refusals(),
+    }
+    return {
+        "summary": endpoint.summary,
+        "parameters": [*_describe_path(endpoint.path), *_describe_query(endpoint.query)],
+        "responses": answers,
+    }
+
+
+def _describe_post(
+    path: str,
+    summary: str,
+    body: Any,
+    answer: Any,
+    schemas: dict[str, Any],
+    refusals: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the operation of an order or a report; `refusals` are those that only it has."""
+    content = {"application/json": {"schema": _describe_model(body, schemas)}}
+    told = {"application/json": {"schema": _describe_answer(answer, schemas)}}
+    return {
+        "summary": summary,
+        "parameters": _describe_path(path),
+        "requestBody": {"required": True, "content": content},
+        "responses": {"200": {"description": "What became of it", "content": told}, **describe_refusals(refusals)},
+    }
+
+
+def _describe_answer(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer, with what its fields mean, and add what it is made of to `schemas`."""
+    built = build_list_schema(shape, is_closed=False, ref_template=SCHEMAS)
+    schemas.update(built.get("$defs", {}))
+    schema: dict[str, Any] = built["items"]
+    return schema
+
+
+def _describe_model(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a model, and add what it is made of to `schemas`."""
+    schema = TypeAdapter(model).json_schema(ref_template=SCHEMAS, mode="serialization")
+    schemas.update(schema.pop("$defs", {}))
+    if "title" not in schema:
+        return schema
+    schemas[schema["title"]] = schema
+    return {"$ref": SCHEMAS.format(model=schema["title"])}
+
+
+def _describe_path(path: str) -> list[dict[str, Any]]:
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+
+
+def _describe_stream() -> dict[str, Any]:
+    stream = {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    last = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}
+    summary = "The changes as they come"
+    parameters = [*_describe_query(ChangesQuery), last]
+    return {"summary": summary, "parameters": parameters, "responses": {"200": stream, **describe_refusals()}}
+
+
+def _describe_query(query: type[ApiQuery]) -> list[dict[str, Any]]:
+    fields = query.model_json_schema().get("properties", {})
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in fields.items()]
+
+
+def describe_refusals(others: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the answers to refused requests."""
+    content = {"application/json": {"schema": {"$ref": SCHEMAS.format(model="Refusal")}}}
+    return {status: {"description": text, "content": content} for status, text in {**REFUSALS, **others}.items()}

@@ -1,0 +1,176 @@
+"""`POST` of orders for nodes and rollouts: by the API as JSON, or by a page's form, which is led back to its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qsl, quote
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from assay.act.orders.visitor_orders import (
+    NodeOrderName,
+    OrderRefused,
+    OrderResult,
+    RolloutOrderName,
+    TicketOrderName,
+    VisitorOrder,
+    order_for_node,
+    order_for_rollout,
+    order_for_ticket,
+)
+from assay.model.errors import AssayError
+from assay.tell.server.app_state import AppState
+from assay.tell.server.gate import AccessGate
+from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
+from assay.tell.server.security_headers import SECURITY_HEADERS
+from assay.tell.server.visitor import Visitor
+
+MAX_ORDER_BYTES = 4096
+FORM = "application/x-www-form-urlencoded"
+RESULT = TypeAdapter(OrderResult)
+Order = TypeVar("Order", bound=BaseModel)
+
+
+class NodeOrder(BaseModel):
+    """An order for a node. `after`: the `position` that came with what the person saw. `for`: 90m, 12h, 3d, 2w.
+
+    `decision`: the id of what is approved or declined.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    order: NodeOrderName
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    after: int = Field(ge=0, le=2**62)
+    duration: str = Field(default="", max_length=16, alias="for")
+    decision: str = Field(default="", max_length=64)
+
+
+class RolloutOrder(BaseModel):
+    """An order for a rollout. `after`: the `position` that came with what the person saw."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    order: RolloutOrderName
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    after: int = Field(ge=0, le=2**62)
+
+
+class TicketOrder(BaseModel):
+    """What a technician says of a ticket. `after`: the `position` that came with what the person saw."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    order: TicketOrderName
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    after: int = Field(ge=0, le=2**62)
+
+
+def routes(state: AppState) -> Sequence[BaseRoute]:
+    """Return the routes of orders."""
+    orders = OrderRoutes(state)
+    return [
+        Route("/api/v1/nodes/{name}/orders", orders.order_for_node, methods=["POST"]),
+        Route("/api/v1/rollouts/{id}/orders", orders.order_for_rollout, methods=["POST"]),
+        Route("/api/v1/tickets/{id}/orders", orders.order_for_ticket, methods=["POST"]),
+    ]
+
+
+class OrderRoutes:
+    """Takes orders of visitors who may give them. Each goes the way of the command line, in the visitor's name."""
+
+    def __init__(self, state: AppState) -> None:
+        self._state, self._gate = state, AccessGate(state)
+
+    async def order_for_node(self, request: Request) -> Response:
+        """Hold, release or certify a node, or say yes or no to what waits there."""
+        visitor = await self._admit_orderer(request)
+        body = await self._read_order(request, NodeOrder)
+        order = replace(
+            self._allow(visitor, body.order, body.reason, body.after, body.duration), decision=body.decision
+        )
+        name = request.path_params["name"]
+        state = next((one for one in self._state.records.read_node_states() if one.node == name), None)
+        if state is None or not visitor.may_see(state):
+            raise make_refusal(404, "there is no such node")
+        result = await self._give(partial(order_for_node, self._state.context, state, order))
+        return self._reply(request, result, f"/nodes/{quote(name, safe='')}")
+
+    async def order_for_rollout(self, request: Request) -> Response:
+        """Pause or resume a rollout."""
+        visitor = await self._admit_orderer(request)
+        body = await self._read_order(request, RolloutOrder)
+        order = self._allow(visitor, body.order, body.reason, body.after)
+        rollouts, ident = self._state.records.read_rollouts().rollouts, request.path_params["id"]
+        if ident not in rollouts:
+            raise make_refusal(404, "there is no such rollout")
+        result = await self._give(partial(order_for_rollout, self._state.context, rollouts.values(), ident, order))
+        return self._reply(request, result, f"/rollouts/{quote(ident, safe='')}")
+
+    async def order_for_ticket(self, request: Request) -> Response:
+        """Take a technician's word that the work is done."""
+        visitor = await self._admit_orderer(request)
+        body = await self._read_order(request, TicketOrder)
+        order = self._allow(visitor, body.order, body.reason, body.after)
+        records, ident = self._state.records.read_tickets(), request.path_params["id"]
+        if ident not in {record.ticket.id for record in records}:
+            raise make_refusal(404, "there is no such ticket")
+        result = await self._give(partial(order_for_ticket, self._state.context, records, ident, order))
+        return self._reply(request, result, f"/tickets/{quote(ident, safe='')}")
+
+    async def _admit_orderer(self, request: Request) -> Visitor:
+        """Return the visitor. Raises a refusal for one who may give no order, before anything is looked up."""
+        visitor = await self._gate.admit(request)
+        if not visitor.may_order():
+            raise make_refusal(403, f"a {visitor.role} gives no orders")
+        return visitor
+
+    def _allow(self, visitor: Visitor, order: str, reason: str, after: int, duration: str = "") -> VisitorOrder:
+        if not visitor.may_order(order):
+            raise make_refusal(403, f"a {visitor.role} may not order {order}")
+        return VisitorOrder(order, visitor.name, reason, after, duration)
+
+    async def _read_order(self, request: Request, model: type[Order]) -> Order:
+        body = await read_body(request, MAX_ORDER_BYTES, self._state.limits.connections.body_seconds)
+        try:
+            if _is_form(request):
+                return model.model_validate(dict(parse_qsl(body.decode(), strict_parsing=True)))
+            return model.model_validate_json(body)
+        except ValidationError as error:
+            found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)]
+            raise make_refusal(422, "; ".join(found)) from None
+        except ValueError:
+            raise make_refusal(422, "this is no form") from None
+
+    async def _give(self, give: Callable[[], OrderResult]) -> OrderResult:
+        try:
+            return await run_in_threadpool(give)
+        except OrderRefused as error:
+            raise make_refusal(409, error.what) from None
+        except AssayError as error:
+            raise make_refusal(503, error.what, wait_s=5) from None
+
+    def _reply(self, request: Request, result: OrderResult, page: str) -> Response:
+        if _is_form(request):
+            return RedirectResponse(page, 303, SECURITY_HEADERS)
+        return Response(RESULT.dump_json(result), media_type="application/json", headers=SECURITY_HEADERS)
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
+
+
+def describe_orders() -> dict[str, tuple[str, type[BaseModel], Any]]:
+    """Return the addresses of orders, for the OpenAPI document: path → summary, body, answer."""
+    return {
+        "/nodes/{name}/orders": ("Hold, release, certify a node; approve, decline", NodeOrder, OrderResult),
+        "/tickets/{id}/orders": ("Say that the work is done, and ask for its proof", TicketOrder, OrderResult),
+        "/rollouts/{id}/orders": ("Pause or resume a rollout", RolloutOrder, OrderResult),
+    }

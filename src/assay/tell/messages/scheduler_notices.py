@@ -1,0 +1,153 @@
+"""Shows notices by the schedulers. The ledger has each intent before it is shown, and what a reading proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from assay.act.loop.context import ControllerContext
+from assay.adapters.node_notice import NodeNotice, ShowsNotices
+from assay.adapters.status_readings import group_by_scheduler
+from assay.model.entries.notice_entries import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.notice_rules import SchedulerNotices
+from assay.model.timestamps import parse_time
+from assay.tell.customer.service_notice import ServiceNotice
+
+KINDS = (NoticeIntentEntry.kind, NoticeVerifiedEntry.kind, NoticeFailedEntry.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNotice:
+    """The last notice of a node, as the ledger has it; `at`: when it was last worked on (ISO 8601).
+
+    `move` is the last way out of service or back that a notice announced.
+    """
+
+    intent: NoticeIntentEntry
+    move: str
+    at: str
+    end: Literal["", "verified", "failed"] = ""
+
+
+@dataclass
+class NoticeJournal:
+    """The last notice of each node. Entries are added as they come. `read_at`: when all were last read again."""
+
+    shown: dict[str, ShownNotice] = field(default_factory=dict)
+    read_at: datetime | None = None
+
+    def add(self, entries: Iterable[LedgerEntry]) -> None:
+        """Take new entries, of any kinds."""
+        for entry in entries:
+            if entry.kind == NoticeIntentEntry.kind:
+                self._begin(entry, NoticeIntentEntry.read(entry))
+            elif entry.kind == NoticeVerifiedEntry.kind:
+                self._end(entry, NoticeVerifiedEntry.read(entry).notice, "verified")
+            elif entry.kind == NoticeFailedEntry.kind:
+                self._end(entry, NoticeFailedEntry.read(entry).notice, "failed")
+
+    def list_told_out(self) -> set[str]:
+        """Return the nodes of which the last notice does not prove that their customers know them back."""
+        return {node for node, one in self.shown.items() if not one.intent.in_service or one.end != "verified"}
+
+    def list_proved(self) -> dict[str, NodeNotice]:
+        """Return the notices that nodes out of service had when they were last read."""
+        proved = {node: one.intent for node, one in self.shown.items() if one.end == "verified"}
+        return {node: NodeNotice(one.in_service, one.text) for node, one in proved.items() if not one.in_service}
+
+    def forget(self, node: str) -> None:
+        """Note that a node has lost its notice: it is shown once more, and not announced again."""
+        known = self.shown[node]
+        self.shown[node] = replace(known, intent=replace(known.intent, text="", move=""), end="")
+
+    def _begin(self, entry: LedgerEntry, intent: NoticeIntentEntry) -> None:
+        known = self.shown.get(entry.node)
+        self.shown[entry.node] = ShownNotice(intent, intent.move or (known.move if known else ""), entry.at)
+
+    def _end(self, entry: LedgerEntry, notice: str, end: Literal["verified", "failed"]) -> None:
+        known = self.shown.get(entry.node)
+        if known and known.intent.notice == notice:
+            self.shown[entry.node] = replace(known, at=entry.at, end=end)
+
+
+def decide_intent(
+    notice: ServiceNotice, shown: ShownNotice | None, rules: SchedulerNotices, now: datetime
+) -> NoticeIntentEntry | None:
+    """Return what to show on a node now, None for nothing: a move at once, and new words after a while. Pure."""
+    in_service, line, move = notice.standing.in_service, notice.line, notice.standing.move
+    if shown is None or shown.move != move:
+        is_news = shown is not None or not in_service
+        return NoticeIntentEntry(_derive_id(notice, now), in_service, line, move) if is_news else None
+    if not shown.end and shown.intent.text == line:
+        return shown.intent
+    is_proved = shown.end == "verified"
+    if is_proved and (in_service or shown.intent.text == line):
+        return None
+    if shown.end and now - parse_time(shown.at) < timedelta(minutes=rules.every_minutes):
+        return None
+    return NoticeIntentEntry(_derive_id(notice, now), in_service, line, "" if is_proved else shown.intent.move)
+
+
+def _derive_id(notice: ServiceNotice, now: datetime) -> str:
+    return derive_id("notice", notice.node, notice.line, now.isoformat())
+
+
+def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: Sequence[ServiceNotice]) -> None:
+    """Show what is due, each scheduler's nodes together. A scheduler that fails costs its own nodes only."""
+    rules, now = context.policy.notices.scheduler, context.clock.now()
+    if journal.read_at is None or now - journal.read_at >= timedelta(minutes=rules.every_minutes):
+        _look_for_lost_notices(context, journal)
+        journal.read_at = now
+    due = {
+        notice.node: intent
+        for notice in notices
+        if (intent := decide_intent(notice, journal.shown.get(notice.node), rules, now))
+    }
+    groups = group_by_scheduler([context.fleet.nodes[name] for name in due], context.workloads)
+    for scheduler, names in groups.nodes.items():
+        if isinstance(scheduler, ShowsNotices):
+            try:
+                _show_in_scheduler(context, scheduler, {name: due[name] for name in names})
+            except AssayError as error:
+                context.progress(f"{names[0]}: customers are not told on the node: {error.what}")
+
+
+def _look_for_lost_notices(context: ControllerContext, journal: NoticeJournal) -> None:
+    """Read again what nodes out of service show: somebody may have taken a notice away, or made the node anew."""
+    proved = {name: one for name, one in journal.list_proved().items() if name in context.fleet.nodes}
+    groups = group_by_scheduler([context.fleet.nodes[name] for name in proved], context.workloads)
+    for scheduler, names in groups.nodes.items():
+        if isinstance(scheduler, ShowsNotices):
+            try:
+                for name in scheduler.find_missing_notices({name: proved[name] for name in names}):
+                    journal.forget(name)
+            except AssayError as error:
+                context.progress(f"{names[0]}: cannot read what customers are told on the node: {error.what}")
+
+
+def _show_in_scheduler(
+    context: ControllerContext, scheduler: ShowsNotices, intents: Mapping[str, NoticeIntentEntry]
+) -> None:
+    """Record the intents, show them, read the nodes, and record what they show. Without an answer, all stay open."""
+    context.ledger.append(*(one.make_entry(one.notice, context.now, node) for node, one in intents.items()))
+    wanted = {node: NodeNotice(one.in_service, one.text, one.move) for node, one in intents.items()}
+    said = ""
+    try:
+        scheduler.show_notices(wanted)
+    except AssayError as error:
+        said = error.what
+    missing = scheduler.find_missing_notices(wanted)
+    ends = (_make_end(context, node, one, missing.get(node, ""), said) for node, one in intents.items())
+    context.ledger.append(*ends)
+
+
+def _make_end(context: ControllerContext, node: str, intent: NoticeIntentEntry, why: str, said: str) -> LedgerEntry:
+    if not why:
+        proof = NoticeVerifiedEntry(intent.notice)
+        return proof.make_entry(derive_id(intent.notice, "verified"), context.now, node)
+    failure = NoticeFailedEntry(intent.notice, f"{why}; {said}" if said else why)
+    return failure.make_entry(derive_id(intent.notice, "failed"), context.now, node)

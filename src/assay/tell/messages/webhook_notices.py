@@ -1,0 +1,150 @@
+"""Sends customers' webhooks one signed message about all that is new. The ledger has it before it is sent.
+
+The body is one JSON object: `message` (its id), `at`, and `nodes`, each with its `node`, `pool`, `event` (`left`,
+`expected` or `back`), `since`, and the four texts `happened`, `means`, `doing` and `back`. It is signed as the ticket
+sink `webhook` signs. A repeated message has the same `Idempotency-Key` and the same body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from assay.act.loop.context import ControllerContext
+from assay.model.entries.notice_entries import NoticesSentEntry, NoticesStartedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.notice_rules import CustomerWebhook
+from assay.model.text.secret_redaction import redact
+from assay.model.timestamps import parse_time
+from assay.tell.customer.service_notice import ServiceNotice
+from assay.tell.messages.delivery_backoff import PostponedDeliveries
+from assay.tell.messages.ticket_routes import read_sink_secret
+
+KINDS = (NoticesStartedEntry.kind, NoticesSentEntry.kind)
+MAX_NODES = 500
+"""A message tells of so many nodes. The next one has the rest."""
+NoticeEvent = Literal["left", "expected", "back"]
+Item = Mapping[str, Any]
+
+
+@dataclass
+class WebhookRecord:
+    """What the ledger knows of one webhook: the last item of each node that was sent, and what may not have been."""
+
+    told: dict[str, Item] = field(default_factory=dict)
+    sent_at: str = ""
+    unfinished: tuple[NoticesStartedEntry, str] | None = None
+    """The message that was started and not noted as sent, and when it was started (ISO 8601)."""
+
+
+@dataclass
+class WebhookJournal:
+    """The records by name and destination. Entries are added as they come."""
+
+    records: dict[tuple[str, str], WebhookRecord] = field(default_factory=dict)
+
+    def add(self, entries: Iterable[LedgerEntry]) -> None:
+        """Take new entries, of any kinds."""
+        for entry in entries:
+            if entry.kind == NoticesStartedEntry.kind:
+                started = NoticesStartedEntry.read(entry)
+                self.find(started.webhook, started.destination).unfinished = started, entry.at
+            elif entry.kind == NoticesSentEntry.kind:
+                self._note_sent(NoticesSentEntry.read(entry).message, entry.at)
+
+    def find(self, webhook: str, destination: str) -> WebhookRecord:
+        """Return the record of a webhook. After it was pointed elsewhere, or got other pools, that is an empty one."""
+        return self.records.setdefault((webhook, destination), WebhookRecord())
+
+    def list_told_out(self) -> set[str]:
+        """Return the nodes of which a webhook last heard that they are out."""
+        return {node for one in self.records.values() for node, item in one.told.items() if item["event"] != "back"}
+
+    def _note_sent(self, message: str, at: str) -> None:
+        for record in self.records.values():
+            if record.unfinished and record.unfinished[0].message == message:
+                record.told |= {item["node"]: item for item in record.unfinished[0].items}
+                record.sent_at, record.unfinished = at, None
+
+
+def find_news(notices: Iterable[ServiceNotice], told: Mapping[str, Item], pools: Sequence[str]) -> Iterator[Item]:
+    """Yield an item for each node of these pools of which there is news. Pure."""
+    for notice in notices:
+        standing = notice.standing
+        if standing.pool in pools and (event := _find_event(notice, told.get(notice.node))):
+            about = {"node": notice.node, "pool": standing.pool, "event": event, "since": standing.since}
+            yield {**about, **asdict(notice.texts)}
+
+
+def _find_event(notice: ServiceNotice, told: Item | None) -> NoticeEvent | None:
+    """Return what is news of a node. Who never heard that it left does not hear that it is back."""
+    is_told_out = told is not None and told["event"] != "back"
+    if notice.standing.in_service:
+        return "back" if is_told_out else None
+    if told is None or not is_told_out or told["since"] != notice.standing.since:
+        return "left"
+    return "expected" if told["back"] != notice.texts.back else None
+
+
+def send_to_webhooks(context: ControllerContext, journal: WebhookJournal, notices: Sequence[ServiceNotice]) -> None:
+    """Send each webhook what is new to it; in a lab, nothing. One that fails is tried later, and stops no other."""
+    hooks = {} if context.fleet.is_lab else context.policy.notices.webhooks
+    postponed, now = PostponedDeliveries(context.home / "notices.json"), context.clock.now()
+    for name, hook in hooks.items():
+        if postponed.find_retry_time(name, now):
+            continue
+        try:
+            _WebhookDelivery(context, name, hook).deliver(journal, notices)
+            postponed.clear(name)
+        except AssayError as error:
+            wait = timedelta(seconds=getattr(error, "after_s", 0.0))
+            why = redact(error.what)
+            until = postponed.postpone(name, why, now, wait)
+            context.progress(f"the webhook of {name} got no notices: {why}; tries again at {until}")
+    postponed.save()
+
+
+class _WebhookDelivery:
+    """The delivery to one webhook."""
+
+    def __init__(self, context: ControllerContext, name: str, hook: CustomerWebhook) -> None:
+        self._context, self._name, self._hook = context, name, hook
+        self._destination = derive_id("customer webhook", hook.url, *sorted(hook.pools))
+
+    def deliver(self, journal: WebhookJournal, notices: Sequence[ServiceNotice]) -> None:
+        """Send the message that was interrupted, else one of all news. Raises AssayError if it is not taken."""
+        record = journal.find(self._name, self._destination)
+        if record.unfinished is None and self._may_send(record):
+            record.unfinished = self._start(tuple(find_news(notices, record.told, self._hook.pools))[:MAX_NODES])
+        watched = self._context.fleet.is_watched
+        if record.unfinished and not any(watched(item["node"]) for item in record.unfinished[0].items):
+            self._send(*record.unfinished)
+
+    def _may_send(self, record: WebhookRecord) -> bool:
+        since = self._context.clock.now() - parse_time(record.sent_at) if record.sent_at else None
+        return since is None or since >= timedelta(minutes=self._hook.every_minutes)
+
+    def _start(self, items: tuple[Item, ...]) -> tuple[NoticesStartedEntry, str] | None:
+        """Record the message that is about to be sent. Return None if it has nothing to tell."""
+        if not items:
+            return None
+        at = self._context.now
+        ident = derive_id("notices", self._name, self._destination, at)
+        started = NoticesStartedEntry(ident, self._name, self._destination, items)
+        self._context.ledger.append(started.make_entry(derive_id(ident, "started"), at))
+        return started, at
+
+    def _send(self, started: NoticesStartedEntry, at: str) -> None:
+        from assay.adapters.tickets.signed_webhook import make_signer
+        from assay.adapters.tickets.sink_http_client import SinkHttpClient
+
+        where = f"notices.webhooks.{self._name}"
+        secret = read_sink_secret(self._hook.credentials, self._context.fleet.root, where)
+        client = SinkHttpClient(self._hook.url, where, make_signer(secret))
+        body = {"message": started.message, "at": at, "nodes": [dict(sorted(item.items())) for item in started.items]}
+        client.request("POST", "", body, headers={"Idempotency-Key": started.message})
+        sent = NoticesSentEntry(started.message, self._name, len(started.items))
+        self._context.ledger.append(sent.make_entry(derive_id(started.message, "sent"), self._context.now))

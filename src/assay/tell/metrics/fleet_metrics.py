@@ -1,0 +1,148 @@
+"""The metrics of a fleet as Prometheus' client wants them.
+
+What it keeps in memory is a cache: a process that starts anew reads the ledger, and gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from itertools import chain
+from threading import Lock
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.rollout_cache import RolloutCache
+from assay.ledger.errors import LedgerError
+from assay.model.gc_pause import pause_gc
+from assay.tell.metrics import families
+from assay.tell.metrics.check_counts import CheckCounts
+from assay.tell.metrics.families import FAMILIES
+from assay.tell.metrics.family import Distribution, Family, Series
+from assay.tell.metrics.ledger_counts import COUNTED_KINDS, LedgerCounts
+from assay.tell.metrics.metric_source import MetricSource
+from assay.tell.metrics.nodes import list_node_series
+from assay.tell.metrics.open_work import list_effect_series, list_fault_series, list_rollout_series, list_ticket_series
+from assay.tell.metrics.own_state import list_build_series, list_ledger_series, list_pass_series, list_workflow_series
+from assay.tell.metrics.schedules import ScheduleTimes
+from assay.tell.metrics.telemetry import TelemetrySources
+
+
+class FleetMetrics(Collector):
+    """Collects every family of one fleet; `current` returns the controller's context, with the newest fleet.
+
+    `report` shows a line to people when the ledger cannot be read. One thread collects at a time.
+    """
+
+    def __init__(
+        self, current: Callable[[], ControllerContext], report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._current, self._report, self._lock = current, report, Lock()
+        self._counts, self._checks, self._schedules = LedgerCounts(), CheckCounts(), ScheduleTimes()
+        self._telemetry, self._rollouts = TelemetrySources(), RolloutCache(current().ledger)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the families without series, so that registering them reads nothing."""
+        return _make_metrics(())
+
+    def collect(self) -> Iterable[Metric]:
+        """Return every family with its series now; in the lab, each has the label `context`.
+
+        Without a ledger, `assay_ledger_up` is 0, and most are empty. Raises AssayError if something else cannot be
+        read, such as the policy.
+        """
+        with self._lock:
+            metrics = _make_metrics(self._list_series())
+        if self._current().fleet.is_lab:
+            for metric in metrics:
+                metric.samples = [one._replace(labels={**one.labels, "context": "lab"}) for one in metric.samples]
+        return metrics
+
+    def _list_series(self) -> list[Series]:
+        begun_s, series = time.thread_time(), list(list_build_series())
+        try:
+            series += self._list_fleet_series()
+            series.append(Series(families.LEDGER_UP, (), 1))
+        except LedgerError as error:
+            self._report(str(error))
+            series = [*list_build_series(), Series(families.LEDGER_UP, (), 0)]
+        return [*series, Series(families.COLLECT_CPU, (), time.thread_time() - begun_s)]
+
+    def _list_fleet_series(self) -> Iterator[Series]:
+        context = self._current()
+        self._catch_up(context)
+        nodes, states = context.fleet.nodes, read_node_states(context.ledger)
+        known = {name: state for name, state in states.items() if name in nodes}
+        now, rollout = context.clock.now(), self._rollouts.find_active()
+        pools, service = {name: node.pool for name, node in nodes.items()}, context.policy.states_in_service
+        source = MetricSource(context, now, known, pools, service, self._counts, self._checks, rollout)
+        return chain(
+            list_node_series(source),
+            self._counts.series(),
+            list_effect_series(source),
+            self._checks.series(context.policy, known.values(), pools, source.now_s),
+            list_fault_series(source),
+            list_ticket_series(source),
+            list_rollout_series(source),
+            self._schedules.series(source),
+            self._telemetry.series(source),
+            list_ledger_series(source),
+            list_pass_series(source),
+            list_workflow_series(source),
+        )
+
+    def _catch_up(self, context: ControllerContext) -> None:
+        head = context.ledger.head()
+        if head > self._counts.seq:
+            with nullcontext() if self._counts.seq else pause_gc():
+                self._counts.add(context.ledger.entries(kinds=COUNTED_KINDS, after=self._counts.seq))
+            self._counts.seq = max(head, self._counts.seq)
+        self._checks.refresh(context.ledger, context.fleet)
+
+
+def format_metrics(metrics: FleetMetrics) -> bytes:
+    """Return the metrics in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return generate_latest(registry)
+
+
+def _make_metrics(series: Iterable[Series]) -> list[Metric]:
+    """Return every family in the order of `FAMILIES`, each with its series."""
+    by_family: dict[str, list[Series]] = defaultdict(list)
+    for one in series:
+        by_family[one.family.name].append(one)
+    return [_make_metric(family, by_family[family.name]) for family in chain.from_iterable(FAMILIES.values())]
+
+
+def _make_metric(family: Family, series: Iterable[Series]) -> Metric:
+    if family.type == "histogram":
+        return _make_histogram(family, series)
+    kind = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
+    metric = kind(family.name, family.help, labels=list(family.labels))
+    for one in series:
+        assert not isinstance(one.number, Distribution), family.name
+        metric.add_metric(one.values, one.number)
+    return metric
+
+
+def _make_histogram(family: Family, series: Iterable[Series]) -> Metric:
+    metric = HistogramMetricFamily(family.name, family.help, labels=list(family.labels))
+    for one in series:
+        assert isinstance(one.number, Distribution), family.name
+        metric.add_metric(one.values, list(_list_buckets(family, one.number)), one.number.total)
+    return metric
+
+
+def _list_buckets(family: Family, content: Distribution) -> Iterator[tuple[str, float]]:
+    """Yield the buckets by their upper bound, each with all values up to it."""
+    so_far = 0
+    for edge, count in zip([*map(str, family.edges), "+Inf"], content.counts, strict=True):
+        so_far += count
+        yield edge, so_far

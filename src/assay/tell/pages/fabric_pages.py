@@ -1,0 +1,62 @@
+"""The pages of the fabrics: what differs from the design, drawn, and each switch with what is at its ports."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from assay.model.specs.fabric.ports_and_cables import CableEnd
+from assay.tell.pages.page_frame import PageRequest, place, render_frame
+from assay.tell.views.fabric_view import (
+    FaultyCabling,
+    draw_ticket,
+    find_switch,
+    list_faults,
+    list_ports,
+    summarize_fabric,
+)
+from assay.tell.views.live_records import LiveRecords
+
+MAX_FAULTS = 50
+"""So many are drawn; the others are counted."""
+
+
+def find_address(end: CableEnd) -> str:
+    """Return the page of the device at an end of a cable."""
+    return place("nodes", end.node) if end.node else place("fabric", end.device)
+
+
+def list_drawn_faults(records: LiveRecords, node: str = "", ticket: str = "") -> list[FaultyCabling]:
+    """Return what is wrong with the cables of a node, or that a ticket is about."""
+    scans = [fabric.scan for fabric in records.read_fabrics() if fabric.scan]
+    return [fault for scan in scans for fault in list_faults(scan, find_address, node, ticket)][:MAX_FAULTS]
+
+
+def draw_ticket_part(records: LiveRecords, ticket: str) -> str:
+    """Return a picture of the part of the fabric that a ticket is about, "" without one."""
+    return next(filter(None, (draw_ticket(fabric, ticket) for fabric in records.read_fabrics())), "")
+
+
+def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page of all fabrics."""
+    fabrics = [summarize_fabric(one, find_address) for one in records.read_fabrics()]
+    return render_frame("fabric.html.j2", request, fabrics=fabrics, most=MAX_FAULTS, drawn=Markup)
+
+
+def render_switch_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page of a switch, None without one of this name."""
+    found = find_switch(records.read_fabrics(), request.path_params["name"])
+    if found is None:
+        return None
+    fabric, switch = found
+    faults = list_faults(fabric.scan, find_address) if fabric.scan else ()
+    here = [fault for fault in faults if any(end.guid == switch.guid for end in fault.discrepancy.ends)]
+    return render_frame(
+        "switch.html.j2",
+        request,
+        fabric=fabric.topology.name,
+        scanned_at=fabric.scan.scanned_at if fabric.scan else "",
+        switch=switch,
+        ports=list_ports(fabric, switch),
+        faults=here[:MAX_FAULTS],
+        drawn=Markup,
+    )

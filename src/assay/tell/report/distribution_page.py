@@ -1,0 +1,108 @@
+"""The page of all measurements over like nodes, as SVG: histograms and the medians of the runs, each with the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+from assay.model.drawing import draw_polyline
+from assay.model.rendering import render_page
+from assay.model.traced_values import format_value
+from assay.tell.report import overview_phrases
+from assay.tell.report.allure_links import NO_ALLURE, AllureLinks
+from assay.validate.results.distribution_lines import format_change
+from assay.validate.results.peer_distribution import PeerDistribution
+
+HISTOGRAM_SIZE, COURSE_SIZE = (440.0, 52.0), (220.0, 40.0)
+MIN_BAR = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramBar:
+    """One bar: its place and size, and its tooltip."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnDistribution:
+    """A distribution with its pictures. `limit_x`, `limit_y`: where the limit is drawn, "" for none.
+
+    `low` and `high` are the ends of the axis of the histogram. `change` is what a change of spec did, "" for none.
+    """
+
+    told: PeerDistribution
+    bars: tuple[HistogramBar, ...]
+    limit_x: str
+    low: str
+    high: str
+    course: str
+    limit_y: str
+    change: str
+
+
+def render_distributions(
+    distributions: Iterable[PeerDistribution], links: AllureLinks = NO_ALLURE, *, in_lab: bool = False
+) -> str:
+    """Return the HTML, by check. The section of a check has its id as its anchor."""
+    by_check = groupby(sorted(distributions, key=attrgetter("check")), attrgetter("check"))
+    return render_page(
+        __package__,
+        "distributions.html.j2",
+        in_lab=in_lab,
+        checks=[(check, [draw_distribution(each) for each in of_check]) for check, of_check in by_check],
+        sizes=(HISTOGRAM_SIZE, COURSE_SIZE),
+        words=overview_phrases,
+        link=links,
+    )
+
+
+def draw_distribution(told: PeerDistribution) -> DrawnDistribution:
+    """Return the pictures. Both axes reach to the limit, so that they show how far it is."""
+    points = [point.value for point in told.course]
+    bounds = [bound for bound in told.limit[:2] if bound is not None]
+    across = _span([told.levels[0], told.levels[-1], *bounds])
+    up = _span([*points, *bounds])
+    runs = (0.0, max(len(points) - 1.0, 1.0))
+    bound = bounds[0] if bounds else None
+    return DrawnDistribution(
+        told=told,
+        bars=tuple(_draw_bars(told, across)),
+        limit_x="" if bound is None else f"{(bound - across[0]) / (across[1] - across[0]) * HISTOGRAM_SIZE[0]:.1f}",
+        low=_format(across[0]),
+        high=_format(across[1]),
+        course=draw_polyline(enumerate(points), COURSE_SIZE, runs, up) if len(points) > 1 else "",
+        limit_y="" if bound is None else f"{COURSE_SIZE[1] * (1 - (bound - up[0]) / (up[1] - up[0])):.1f}",
+        change=format_change(told.change, told.unit) if told.change else "",
+    )
+
+
+def _draw_bars(told: PeerDistribution, across: tuple[float, float]) -> list[HistogramBar]:
+    first, last = told.levels[0], told.levels[-1]
+    scale, step = HISTOGRAM_SIZE[0] / (across[1] - across[0]), (last - first) / len(told.bars)
+    most, found = max(told.bars), []
+    for number, count in enumerate(told.bars):
+        if count:
+            low = first + step * number
+            height = max(count / most * HISTOGRAM_SIZE[1], MIN_BAR)
+            ends = f"{_format(low)} to {_format(low + step)}" if step else _format(first)
+            text = f"{count:,} of {told.parts:,} from {ends}"
+            x, width = (low - across[0]) * scale, max(step * scale - 0.5, MIN_BAR)
+            found.append(HistogramBar(x, HISTOGRAM_SIZE[1] - height, width, height, text))
+    return found
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """Return the lowest and the highest value, never the same."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _format(value: float) -> str:
+    return format_value(round(value, 3))

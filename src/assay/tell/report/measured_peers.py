@@ -1,0 +1,52 @@
+"""The distributions of all measurements, and the parts that are unlike their peers in them, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+from assay.ledger.history.parquet_files import history_folder
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.validate.results.measured_values import count_values, query_distributions
+from assay.validate.results.node_kinds import list_node_kinds
+from assay.validate.results.peer_distribution import PeerDistribution, PeerOutlier
+
+DISTRIBUTION_DAYS = (30, 7, 2)
+MAX_VALUES = 4_000_000
+"""Of the days, the most are read that have no more values: so many take five CPU seconds and half a gigabyte."""
+
+
+class CheckOutlier(NamedTuple):
+    """A part that is unlike its peers in a measurement of a check."""
+
+    check: str
+    kind: str
+    outlier: PeerOutlier
+
+
+def read_distributions(fleet: Fleet, reports: Path, now: float, unread: list[str]) -> list[PeerDistribution]:
+    """Return the distributions of all measurements at the time `now` (Unix seconds).
+
+    What cannot be read is appended to `unread`: the report is useful without.
+    """
+    moment = datetime.fromtimestamp(now, UTC)
+    try:
+        with OutcomeHistory(history_folder(reports), moment, lambda error: unread.append(str(error))) as history:
+            days = next((days for days in DISTRIBUTION_DAYS if count_values(history, days=days) <= MAX_VALUES), 0)
+            if days:
+                return query_distributions(history, list_node_kinds(fleet), days=days)
+            unread.append("distributions: too many values for one page: see `assay results --distribution NAME`")
+    except AssayError as error:
+        unread.append(f"distributions: {error}")
+    return []
+
+
+def list_outliers(distributions: Iterable[PeerDistribution]) -> list[CheckOutlier]:
+    """Return the parts that are unlike their peers, the farthest first."""
+    of_each = ([CheckOutlier(each.check, str(each.kind), one) for one in each.outliers] for each in distributions)
+    return sorted(chain.from_iterable(of_each), key=lambda one: (-abs(one.outlier.score), one.outlier.part.subject))

@@ -1,0 +1,240 @@
+"""The content of the overview: new failures and where they cluster, excused checks, stale nodes, trends of pools."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.model.fleet import Fleet
+from assay.model.outcome import read_whole
+from assay.tell.report.change_clusters import ChangeCluster, cluster_changes
+from assay.tell.report.latest_outcomes_database import FAILING, KNOWN, ON_TRIAL, ON_TRIAL_PASSING, PASSING, UNKNOWN
+from assay.tell.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, LatestOutcomes, ReportedRun
+from assay.tell.report.rollout_waits import NO_ROLLOUT, RolloutWaits
+from assay.tell.report.status_changes import DAY_S, StatusChange, find_baseline, find_changes, find_unchanged
+from assay.tell.report.subject_traits import SubjectTraits
+
+TREND_RUNS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class HolderSummary:
+    """One node, rack or fabric: the number of checks that fail or cannot be judged, and how many of them newly.
+
+    `waiting` checks fail because a rollout has not come there yet; they are counted apart from `failing`.
+    `label` is its name beside those of pool and rack; `node` says whether it is a node. `measured` is the time of its
+    newest evidence (Unix seconds), None where there was never any. `stale` checks passed on evidence that is older than
+    the policy allows. `problems` are the first problems as text.
+    """
+
+    name: str
+    label: str
+    node: bool
+    pool: str
+    rack: str
+    failing: int = 0
+    unknown: int = 0
+    newly: int = 0
+    excused: int = 0
+    judged: int = 0
+    measured: float | None = None
+    problems: tuple[str, ...] = ()
+    left_out: int = 0
+    waiting: int = 0
+    stale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExcusedChecks:
+    """Outcomes that a known issue (`why` is its link) or the stage of a check (`why` is the check) excuses."""
+
+    why: str
+    checks: tuple[str, ...]
+    holders: tuple[str, ...]
+    reason: str
+    judged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTrend:
+    """A pool over the runs: for each its time, and passes as a share of passes, failures and errors (None: of none)."""
+
+    pool: str
+    holders: int
+    ill: int
+    shares: tuple[tuple[float, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOverview:
+    """The content of the page. `waiting` are failures that the `rollout` explains: they are in no other list."""
+
+    fleet: str
+    spec: str
+    newest: ReportedRun
+    since: ReportedRun
+    runs: int
+    broke: tuple[StatusChange, ...]
+    fixed: tuple[StatusChange, ...]
+    lost: tuple[StatusChange, ...]
+    clusters: tuple[ChangeCluster, ...]
+    unknown_clusters: tuple[ChangeCluster, ...]
+    still_clusters: tuple[ChangeCluster, ...]
+    holders: tuple[HolderSummary, ...]
+    known: tuple[ExcusedChecks, ...]
+    on_trial: tuple[ExcusedChecks, ...]
+    trends: tuple[PoolTrend, ...]
+    waiting: tuple[StatusChange, ...] = ()
+    rollout: str = ""
+
+    @property
+    def first(self) -> bool:
+        """Whether there is no earlier run to compare with: then every failure counts as new."""
+        return self.newest == self.since
+
+    @property
+    def stale(self) -> list[HolderSummary]:
+        """The nodes, racks and fabrics with passes on evidence older than the policy allows, the oldest first."""
+        stale = [holder for holder in self.holders if holder.stale]
+        return sorted(stale, key=lambda holder: (holder.measured or 0.0, holder.name))
+
+    @property
+    def never(self) -> list[HolderSummary]:
+        """The nodes that were never judged."""
+        return [holder for holder in self.holders if holder.measured is None]
+
+
+def build_overview(
+    fleet: Fleet, latest: LatestOutcomes, window_s: float = DAY_S, rollout: RolloutWaits = NO_ROLLOUT
+) -> FleetOverview:
+    """Return the overview, with the changes since the newest run before the window.
+
+    What the `rollout` explains is no failure to act upon.
+    """
+    runs = latest.list_reported_runs()
+    since = find_baseline(runs, window_s)
+    changed = list(find_changes(latest, since.at if len(runs) > 1 else 0.0))
+    broke = tuple(rollout.select_rest(change for change in changed if change.broke))
+    lost = tuple(change for change in changed if change.lost)
+    rest = list(find_unchanged(latest, (*broke, *lost)))
+    still, waiting = list(rollout.select_rest(rest)), tuple(filter(rollout.explains, rest))
+    traits = SubjectTraits(fleet, {change.holder for change in (*broke, *lost, *still)})
+    holders, excused = _summarise_holders(fleet, latest, (*broke, *lost), waiting)
+    return FleetOverview(
+        fleet=fleet.root.name,
+        spec=f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}",
+        newest=runs[-1],
+        since=since,
+        runs=sum(run.at > since.at for run in runs),
+        broke=broke,
+        fixed=tuple(change for change in changed if change.fixed),
+        lost=lost,
+        clusters=tuple(cluster_changes(latest, traits, broke)),
+        unknown_clusters=tuple(cluster_changes(latest, traits, lost)),
+        still_clusters=tuple(cluster_changes(latest, traits, still)),
+        holders=tuple(holders),
+        known=tuple(_group_excused(excused, KNOWN)),
+        on_trial=tuple(_list_on_trial(latest, excused)),
+        trends=tuple(_list_trends(latest)),
+        waiting=waiting,
+        rollout=rollout.rollout,
+    )
+
+
+def _summarise_holders(
+    fleet: Fleet, latest: LatestOutcomes, new: Iterable[StatusChange], waiting: Iterable[StatusChange]
+) -> tuple[list[HolderSummary], list[AbnormalOutcome]]:
+    """Return the summaries of all nodes, then of racks and fabrics, and the excused outcomes."""
+    new_counts, waits = Counter(change.holder for change in new), defaultdict[str, set[tuple[str, str]]](set)
+    for change in waiting:
+        waits[change.holder].add((change.check, change.subject))
+    judged, excused = dict[str, HolderSummary](), list[AbnormalOutcome]()
+    for holder in latest.read_holders():
+        judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])
+        excused += [outcome for outcome in holder.abnormal if outcome.status in (KNOWN, ON_TRIAL)]
+    nodes = [
+        judged.pop(node.name, HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack))
+        for node in fleet.nodes.values()
+    ]
+    return [*nodes, *judged.values()], excused
+
+
+def _summarise_holder(
+    fleet: Fleet, holder: HolderStatus, newly: int, waits: Collection[tuple[str, str]]
+) -> HolderSummary:
+    node = fleet.nodes.get(holder.name)
+    bad = [
+        outcome
+        for outcome in holder.abnormal
+        if outcome.status in (FAILING, UNKNOWN) and (outcome.check, outcome.subject) not in waits
+    ]
+    own_name = holder.name.rpartition("/")[2]
+    rack = own_name.removeprefix("rack-") if own_name.startswith("rack-") else ""
+    return HolderSummary(
+        name=holder.name,
+        label="rack" if rack else own_name,
+        node=node is not None,
+        pool=node.pool if node else holder.scope,
+        rack=node.rack if node else rack,
+        failing=holder.count(FAILING) - len(waits),
+        unknown=holder.count(UNKNOWN),
+        newly=newly,
+        excused=holder.count(KNOWN, ON_TRIAL),
+        judged=holder.count(PASSING, FAILING, UNKNOWN, KNOWN, ON_TRIAL, ON_TRIAL_PASSING),
+        measured=holder.measured,
+        problems=tuple(f"{outcome.check.rpartition('::test_')[2]}: {outcome.reason}" for outcome in bad[:4]),
+        left_out=max(0, len(bad) - 4),
+        waiting=len(waits),
+        stale=holder.stale,
+    )
+
+
+def _group_excused(excused: Iterable[AbnormalOutcome], status: int) -> list[ExcusedChecks]:
+    """Return the excused outcomes of a status, by issue if they are known, else by check; the widest first."""
+    groups: dict[str, list[AbnormalOutcome]] = defaultdict(list)
+    for outcome in excused:
+        if outcome.status == status:
+            groups[outcome.known if status == KNOWN else outcome.check].append(outcome)
+    found = []
+    for why, outcomes in groups.items():
+        checks = dict.fromkeys(outcome.check for outcome in outcomes)
+        holders = dict.fromkeys(read_whole(outcome.subject).rpartition("/")[2] for outcome in outcomes)
+        found.append(ExcusedChecks(why, tuple(checks), tuple(holders), outcomes[0].reason))
+    return sorted(found, key=lambda group: (-len(group.holders), group.why))
+
+
+def _list_on_trial(latest: LatestOutcomes, excused: Iterable[AbnormalOutcome]) -> list[ExcusedChecks]:
+    """Return every check at stage `observe`, also those that never fail: these can be promoted."""
+    failing = {group.why: group for group in _group_excused(excused, ON_TRIAL)}
+    query = """SELECT c.name, count(DISTINCT s.holder) FROM state o JOIN check_ c ON c.id = o.check_
+      JOIN subject s ON s.id = o.subject WHERE o.stands IN (?, ?) GROUP BY c.name ORDER BY c.name"""
+    found = []
+    for name, judged in latest.connection.execute(query, (ON_TRIAL, ON_TRIAL_PASSING)):
+        group = failing.get(name)
+        holders, reason = (group.holders, group.reason) if group else ((), "")
+        found.append(ExcusedChecks(name, (name,), holders, reason, judged))
+    return found
+
+
+def _list_trends(latest: LatestOutcomes) -> list[PoolTrend]:
+    times = {run.n: run.at for run in latest.list_reported_runs()[-TREND_RUNS:]}
+    counts_of: dict[str, dict[int, tuple[int, int, int, int]]] = defaultdict(dict)
+    for run, pool, *counts in latest.connection.execute("SELECT run, pool, well, decided, holders, ill FROM trend"):
+        if run in times:
+            counts_of[pool][run] = (counts[0], counts[1], counts[2], counts[3])
+    return [_make_trend(pool, times, counts) for pool, counts in sorted(counts_of.items())]
+
+
+def _make_trend(pool: str, times: dict[int, float], counts: dict[int, tuple[int, int, int, int]]) -> PoolTrend:
+    _, _, holders, ill = counts[max(counts, key=lambda n: times[n])]
+    shares = [(at, counts[n][0] / counts[n][1] if n in counts and counts[n][1] else None) for n, at in times.items()]
+    return PoolTrend(pool, holders, ill, tuple(shares))
+
+
+def group_by_pool_and_rack(holders: Sequence[HolderSummary]) -> dict[str, dict[str, list[HolderSummary]]]:
+    """Return nodes, racks and fabrics by pool and rack, in the order of the inventory."""
+    groups: dict[str, dict[str, list[HolderSummary]]] = {}
+    for holder in holders:
+        groups.setdefault(holder.pool, {}).setdefault(holder.rack, []).append(holder)
+    return groups

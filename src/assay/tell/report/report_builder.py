@@ -1,0 +1,257 @@
+"""Builds the reports of a fleet: what changed since yesterday, measurements, and Allure's of all latest outcomes.
+
+Allure writes Google's tag manager into each report and has no option against it. The tag is removed, so that no page
+tells another host who reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html.parser import HTMLParser
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import assay
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.runs.run_lookup import list_runs
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.tell.report.allure_links import ALLURE_PAGE, AllureLinks
+from assay.tell.report.allure_results import ReportAttachments, write_allure_results
+from assay.tell.report.distribution_page import render_distributions
+from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.tell.report.measured_peers import list_outliers, read_distributions
+from assay.tell.report.overview_model import build_overview
+from assay.tell.report.overview_page import SyncNumbers, render_overview
+from assay.tell.report.rollout_waits import NO_ROLLOUT, RolloutWaits
+from assay.tell.report.status_changes import DAY_S
+
+ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
+ALLURE_TIMEOUT_S = 300
+MAX_NEW_POINTS = 3
+"""So many new runs become points of Allure's history: each takes a run of Allure."""
+ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
+_POINT_NAME = re.compile(r'"name":\s*"run ([^"\s]+)"')
+
+
+@dataclass(frozen=True)
+class AllureTools:
+    """Node and the Allure command line."""
+
+    node: str
+    allure: Path
+
+    @classmethod
+    def require_installed(cls, root: Path) -> AllureTools:
+        """Return the tools of this environment, checkout or fleet. Raises AssayError where they are not installed."""
+        found = cls.find_installed(root)
+        if found is None:
+            fix = "in a checkout of assay, `.venv/bin/npm ci` installs it (make run and make test do that)"
+            raise AssayError("the Allure report needs Node and the npm package allure", fix=fix)
+        return found
+
+    @classmethod
+    def find_installed(cls, root: Path) -> AllureTools | None:
+        """Return the tools of this environment, checkout or fleet, None where they are not installed."""
+        beside = Path(sys.executable).parent / "node"
+        node = str(beside) if beside.exists() else shutil.which("node")
+        homes = (root, Path(assay.__file__).parents[2], Path.cwd())
+        allure = next((path for home in homes if (path := home / "node_modules/allure/cli.js").exists()), None)
+        return None if node is None or allure is None else cls(node, allure)
+
+
+@dataclass(frozen=True)
+class ReportPages:
+    """The first page of each report, and messages on runs that could not be read. A damaged run hides no other."""
+
+    overview: Path
+    allure: Path
+    unread: list[str]
+
+
+def build_reports(
+    fleet: Fleet,
+    reports: Path,
+    evidence: Path,
+    window_s: float = DAY_S,
+    sync: SyncNumbers | None = None,
+    rollout: RolloutWaits = NO_ROLLOUT,
+) -> ReportPages:
+    """Build `reports/index.html`, `distributions.html` and `allure` from all ended runs, and return their pages.
+
+    `evidence` is the folder of the evidence store, which holds artefacts of failures. Each run since the last report,
+    of the newest MAX_NEW_POINTS, adds a point to Allure's history. The overview shows what changed within `window_s`
+    seconds before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted
+    apart. Raises AssayError; the overview is written even where Allure is not installed.
+    """
+    runs, unread = list_ended_runs(reports)
+    pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread)
+    last_reported = find_last_reported(reports / ALLURE_HISTORY)
+    new_points = [run.parent.name for run in runs if run.parent.name > last_reported][-MAX_NEW_POINTS:]
+    with LatestOutcomes.open(reports / "standing.sqlite") as latest:
+        allure = AllureReport(fleet, reports, (reports / "artefacts", evidence / "objects"), latest)
+        for run in _add_new_runs(latest, runs, unread):
+            latest.delete_undeclared(*_list_declared(fleet))
+            if run.parent.name in new_points and run != runs[-1] and allure.tools:
+                allure.generate(run.parent.name, plugins={})
+        reported = latest.list_reported_runs()
+        if not reported:
+            raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
+        links = AllureLinks(reported[-1].run if allure.tools else "")
+        distributions = read_distributions(fleet, reports, reported[-1].at, unread)
+        overview = build_overview(fleet, latest, window_s, rollout)
+        outliers, in_lab = list_outliers(distributions), fleet.is_lab
+        pages.overview.write_text(render_overview(overview, sync, links, outliers, in_lab=in_lab))
+        pages.overview.with_name("distributions.html").write_text(
+            render_distributions(distributions, links, in_lab=in_lab)
+        )
+        if reported[-1].run in new_points or not pages.allure.exists():
+            allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
+    return pages
+
+
+def _add_new_runs(latest: LatestOutcomes, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:
+    """Merge each run that was not merged before, and yield it; append messages on damaged runs to `unread`."""
+    merged = {run.run for run in latest.list_reported_runs()}
+    for run in runs:
+        if run.parent.name not in merged:
+            try:
+                latest.add_run(run)
+            except AssayError as error:
+                unread.append(str(error))
+            else:
+                yield run
+
+
+def list_ended_runs(reports: Path) -> tuple[list[Path], list[str]]:
+    """Return the file of every ended run, oldest first, and messages on damaged runs."""
+    ended, unread = list[Path](), list[str]()
+    for path in list_runs(reports):
+        try:
+            with StoredRun.open(path) as stored:
+                ended += [path] if stored.has_ended else []
+        except AssayError as error:
+            unread.append(str(error))
+    return ended, unread
+
+
+def find_last_reported(history: Path) -> str:
+    """Return the newest run with a point in Allure's history, "" for none. A point has the name of its run."""
+    if not history.exists():
+        return ""
+    with history.open() as file:
+        return max((found[1] for line in file if (found := _POINT_NAME.search(line, 0, 300))), default="")
+
+
+@dataclass
+class AllureReport:
+    """Generates Allure's report of the latest outcomes. `artefact_folders` hold the artefacts of failures."""
+
+    fleet: Fleet
+    reports: Path
+    artefact_folders: tuple[Path, ...]
+    latest: LatestOutcomes
+
+    @cached_property
+    def tools(self) -> AllureTools | None:
+        """Node and Allure, None where they are not installed."""
+        return AllureTools.find_installed(self.fleet.root)
+
+    def generate(self, run: str, plugins: dict[str, Any]) -> None:
+        """Add a point to the history, and write the pages of `plugins`, if there are any. Raises AssayError."""
+        tools = AllureTools.require_installed(self.fleet.root)
+        with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
+            home = Path(scratch)
+            attachments = ReportAttachments(self.artefact_folders)
+            write_allure_results(home / "results", self.fleet, self.latest.read_holders(), run, attachments)
+            output = self.reports / "allure" if plugins else home / "nothing"
+            config = {
+                "name": f"run {run}",
+                "output": str(output),
+                "historyPath": str(self.reports / ALLURE_HISTORY),
+                "historyLimit": ALLURE_HISTORY_LIMIT,
+                "appendHistory": True,
+                "plugins": plugins,
+            }
+            (home / "allurerc.json").write_text(json.dumps(config))
+            if plugins:
+                shutil.rmtree(output, ignore_errors=True)
+            _run_allure(tools, home, self.reports)
+            page = output / "index.html"
+            if plugins and page.exists():
+                page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _list_declared(fleet: Fleet) -> tuple[set[str], set[str]]:
+    """Return the ids of all declared checks, and the names of all declared nodes, racks and fabrics."""
+    checks = {check.id for catalog in fleet.check_catalogs.values() for check in catalog.checks}
+    racks = {f"{node.pool}/rack-{node.rack}" for node in fleet.nodes.values()}
+    fabrics = {f"fabric/{node.settings.fabric}" for node in fleet.nodes.values() if node.settings.fabric}
+    return checks, {*fleet.nodes, *racks, *fabrics}
+
+
+def _page_plugins(fleet: Fleet) -> dict[str, Any]:
+    """Return Allure's plugin for the page: a tree by pool and rack, and charts over the runs."""
+    charts = [{"type": chart} for chart in ALLURE_CHARTS]
+    name = f"{fleet.root.name} at {fleet.commit[:12] or 'no commit'}"
+    options = {"reportName": name, "groupBy": ["pool", "rack"], "reportLanguage": "en", "charts": charts}
+    return {"awesome": {"options": options}}
+
+
+def _run_allure(tools: AllureTools, home: Path, reports: Path) -> None:
+    results, config = str(home / "results"), str(home / "allurerc.json")
+    command = [tools.node, str(tools.allure), "generate", results, "--config", config]
+    try:
+        done = subprocess.run(
+            command, cwd=reports, capture_output=True, text=True, timeout=ALLURE_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise AssayError(f"allure took longer than {ALLURE_TIMEOUT_S} s", fix="report fewer nodes") from None
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise AssayError(f"allure ended with {done.returncode}{f': {lines[-1]}' if lines else ' and printed nothing'}")
+
+
+def remove_foreign_scripts(page: str) -> str:
+    """Return the page without the scripts of other hosts, and otherwise unchanged."""
+    scripts = _ForeignScripts(page)
+    scripts.feed(page)
+    scripts.close()
+    for start, end in reversed(scripts.spans):
+        page = page[:start] + page[end:]
+    return page
+
+
+class _ForeignScripts(HTMLParser):
+    """Finds the start and end of script elements of other hosts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.spans: list[tuple[int, int]] = []
+        self._line_starts = [0, *accumulate(len(line) + 1 for line in page.split("\n"))]
+        self._start: int | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the start of a script whose source names a host."""
+        if tag == "script" and urlsplit(dict(attrs).get("src") or "").netloc:
+            self._start = self._position()
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of such a script."""
+        if tag == "script" and self._start is not None:
+            self.spans.append((self._start, self._position() + len("</script>")))
+            self._start = None
+
+    def _position(self) -> int:
+        line, column = self.getpos()
+        return self._line_starts[line - 1] + column

@@ -1,0 +1,102 @@
+"""Finds what changed since a time: new failures, fixes, and outcomes that are no longer known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from assay.model.outcome import VERDICTS
+from assay.tell.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
+from assay.tell.report.latest_outcomes_reader import LatestOutcomes, ReportedRun
+from assay.validate.results.failure_causes import FailureCause, find_cause
+
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    """A change of the status of one check and subject; `before` is None where it was not judged before."""
+
+    check: str
+    subject: str
+    holder: str
+    before: int | None
+    now: int
+    reason: str = ""
+
+    @property
+    def cause(self) -> FailureCause:
+        """What it shares with other changes of the same cause."""
+        node = self.holder if "/" not in self.holder else ""
+        return find_cause(self.check, VERDICTS[self.now], self.reason, node)
+
+    @property
+    def broke(self) -> bool:
+        """Whether it newly fails."""
+        return self.now == FAILING != self.before
+
+    @property
+    def lost(self) -> bool:
+        """Whether it newly cannot be judged."""
+        return self.now == UNKNOWN != self.before
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it failed before and passes now."""
+        return self.now == PASSING and self.before == FAILING
+
+
+_CHANGES = f"""
+WITH later AS (SELECT n FROM told WHERE at > :since),
+before AS (SELECT p.subject, p.check_, p.stood, min(t.run) FROM past p JOIN told t ON t.n = p.run
+  WHERE p.run IN later GROUP BY p.subject, p.check_),
+both AS (SELECT subject, check_, stood FROM before
+  UNION ALL SELECT o.subject, o.check_, NULL FROM state o
+  WHERE o.stands IN ({FAILING}, {UNKNOWN}) AND o.first IN later)
+SELECT o.check_, o.subject, CASE WHEN o.first IN later THEN NULL ELSE b.stood END, o.stands, o.reason
+FROM both b JOIN state o ON o.subject = b.subject AND o.check_ = b.check_
+GROUP BY o.subject, o.check_
+"""
+_NOT_PASSING = f"SELECT check_, subject, stands, stands, reason FROM state WHERE stands IN ({FAILING}, {UNKNOWN})"
+
+
+def find_changes(latest: LatestOutcomes, since: float) -> Iterator[StatusChange]:
+    """Yield the changes of status since a time (Unix seconds).
+
+    Of outcomes that are new since then, only failures and errors are changes.
+    """
+    for change in _read_changes(latest, latest.connection.execute(_CHANGES, {"since": since})):
+        if change.before != change.now and (change.before is not None or change.now in (FAILING, UNKNOWN)):
+            yield change
+
+
+def find_unchanged(latest: LatestOutcomes, changed: Collection[StatusChange]) -> Iterator[StatusChange]:
+    """Yield what fails or cannot be judged, except for what is in `changed`."""
+    new = {(change.check, change.subject) for change in changed}
+    for change in _read_changes(latest, latest.connection.execute(_NOT_PASSING)):
+        if (change.check, change.subject) not in new:
+            yield change
+
+
+def _read_changes(
+    latest: LatestOutcomes, rows: Iterable[tuple[int, int, int | None, int, int | None]]
+) -> Iterator[StatusChange]:
+    """Yield rows of ids as changes. Texts are shared objects: a dead collector changes a million outcomes."""
+    execute = latest.connection.execute
+    checks = dict(execute("SELECT id, name FROM check_"))
+    subjects: dict[int, tuple[str, str]] = {}
+    holders: dict[str, str] = {}
+    reasons: dict[int | None, str] = {None: ""}
+    for check, subject, before, now, reason in rows:
+        if subject not in subjects:
+            name, holder = execute("SELECT name, holder FROM subject WHERE id = ?", (subject,)).fetchone()
+            subjects[subject] = name, holders.setdefault(holder, holder)
+        if reason not in reasons:
+            (reasons[reason],) = execute("SELECT text FROM text WHERE id = ?", (reason,)).fetchone()
+        yield StatusChange(checks[check], *subjects[subject], before, now, reasons[reason])
+
+
+def find_baseline(runs: Sequence[ReportedRun], window_s: float = DAY_S) -> ReportedRun:
+    """Return the run to compare with: the newest before the window, else the oldest. `runs` are oldest first."""
+    before = [run for run in runs if run.at <= runs[-1].at - window_s]
+    return before[-1] if before else runs[0]

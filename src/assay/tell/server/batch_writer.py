@@ -1,0 +1,180 @@
+"""Writes the batches of agents. One thread writes all batches that are waiting together, and then acknowledges them.
+
+Faults go to the ledger before the agents' positions. If the process dies in between, agents send the same items again,
+and their sequence numbers show which ones are known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from assay.act.ingest.fault_recording import record_agent_faults
+from assay.act.ingest.silent_nodes import open_last_seen, record_listening
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.fleet_reload import CurrentContext
+from assay.model.entries.fault_entries import ObservationFailedEntry
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.observe.last_seen import DeliveryPosition
+from assay.observe.transports.evidence_from_agents import ClockOffset, build_delivered_evidence
+from assay.observe.transports.push_transport import store_pushed_document
+from assay.tell.server.batch_validation import AgentBatch
+
+LISTENING_NOTE_S = 2.0
+MAX_BATCHES_AT_ONCE = 200
+
+
+class WrittenBatch(NamedTuple):
+    """The sequence number of the last item written, how many ledger entries the batch has cost, and the last entry."""
+
+    acked: int
+    entries: int
+    last_entry: int
+
+
+@dataclass
+class PendingBatch:
+    """A batch, and the future of its acknowledgement."""
+
+    batch: AgentBatch
+    acknowledged: asyncio.Future[WrittenBatch]
+    loop: asyncio.AbstractEventLoop
+
+    def resolve(self, result: WrittenBatch | Exception) -> None:
+        """Resolve the future, from any thread."""
+        self.loop.call_soon_threadsafe(self._resolve, result)
+
+    def _resolve(self, result: WrittenBatch | Exception) -> None:
+        if self.acknowledged.done():
+            return
+        if isinstance(result, Exception):
+            self.acknowledged.set_exception(result)
+        else:
+            self.acknowledged.set_result(result)
+
+
+class BatchWriter:
+    """One thread that writes batches, with the current fleet. `report` shows a line to people when writing fails."""
+
+    def __init__(self, current: CurrentContext, report: Callable[[str], None] = lambda _: None) -> None:
+        self._current, self._report, self._last_seen = current, report, open_last_seen(current.context)
+        self._queue: SimpleQueue[PendingBatch | None] = SimpleQueue()
+        self._positions = self._last_seen.positions()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="intake")
+        self._listening_recorded = -LISTENING_NOTE_S
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write everything that is waiting, and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def positions(self) -> Mapping[str, DeliveryPosition]:
+        """Return how far each agent has delivered."""
+        return self._positions
+
+    async def submit(self, batch: AgentBatch) -> WrittenBatch:
+        """Wait until a batch is written; return the sequence number up to which items are written, and the cost.
+
+        Raises AssayError if it cannot be written now.
+        """
+        loop = asyncio.get_running_loop()
+        pending = PendingBatch(batch, loop.create_future(), loop)
+        self._queue.put(pending)
+        return await pending.acknowledged
+
+    def _work(self) -> None:
+        while True:
+            try:
+                first = self._queue.get(timeout=LISTENING_NOTE_S)
+            except Empty:
+                self._write_pending([])
+                continue
+            waiting = [first, *self._take_waiting()]
+            self._write_pending([pending for pending in waiting if pending])
+            if None in waiting:
+                return
+
+    def _take_waiting(self) -> list[PendingBatch | None]:
+        found: list[PendingBatch | None] = []
+        while not self._queue.empty() and len(found) < MAX_BATCHES_AT_ONCE:
+            found.append(self._queue.get())
+        return found
+
+    def _write_pending(self, waiting: Sequence[PendingBatch]) -> None:
+        """Write batches and acknowledge them. If that fails, their agents get an error and send them again."""
+        try:
+            context = self._current.refresh()
+            self._record_listening(context)
+            acked = self._write(context, [pending.batch for pending in waiting])
+        except Exception as error:  # the thread must go on; nothing was acknowledged
+            self._report(str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}")
+            for pending in waiting:
+                pending.resolve(AssayError("the batch cannot be written now"))
+            return
+        for pending in waiting:
+            pending.resolve(acked[pending.batch.node])
+
+    def _record_listening(self, context: ControllerContext) -> None:
+        if time.monotonic() - self._listening_recorded >= LISTENING_NOTE_S:
+            record_listening(context)
+            self._listening_recorded = time.monotonic()
+
+    def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, WrittenBatch]:
+        """Write faults, losses, readings and positions of batches, in this order; return the new positions by node."""
+        now, positions = context.clock.now(), dict(self._positions)
+        evidence: list[EvidenceDocument] = []
+        probe_documents: list[EvidenceDocument] = []
+        losses: list[LedgerEntry] = []
+        for batch in batches:
+            before = positions.get(batch.node, DeliveryPosition())
+            before = before if before.buffer_id == batch.life else DeliveryPosition(batch.life, 0, before.received)
+            fresh = [item for item in batch.list_deliveries() if item.seq > before.acked]
+            clocks = ClockOffset(batch.now, now)
+            last_probe = [item for item in fresh if item.kind == "probe"][-1:]
+            evidence += build_delivered_evidence(batch.node, fresh, clocks)
+            probe_documents += build_delivered_evidence(batch.node, last_probe, clocks)
+            losses += _make_loss_entries(batch, before, context.now)
+            acked = max(before.acked, fresh[-1].seq if fresh else 0)
+            state = batch.agent.model_dump(exclude={"words"})
+            positions[batch.node] = replace(before, acked=acked, received=before.received + len(fresh), state=state)
+        added = [*record_agent_faults(context, evidence), *losses]
+        context.ledger.append(*losses)
+        head = context.ledger.head()
+        for document in probe_documents:
+            known = document.after_entry  # of another ledger, if it is higher than ours
+            bounded = replace(document, after_entry=None if known is None else min(known, head))
+            store_pushed_document(context.evidence, context.fleet, bounded.as_json())
+        updated = {batch.node: positions[batch.node] for batch in batches}
+        if updated:
+            self._last_seen.record_delivery(updated, now)
+        self._positions = positions
+        cost = Counter(entry.node for entry in added)
+        return {node: WrittenBatch(position.acked, cost[node], head) for node, position in updated.items()}
+
+
+def _make_loss_entries(batch: AgentBatch, before: DeliveryPosition, at: str) -> Iterator[LedgerEntry]:
+    """Yield an entry if an agent lost more items since: its buffer was full, or the kernel overwrote its log."""
+    state = batch.agent
+    losses = {**state.dropped, "overwritten": state.missed}
+    known = {**before.state.get("dropped", {}), "overwritten": before.state.get("missed", 0)}
+    more = {name: count - known.get(name, 0) for name, count in losses.items() if count > known.get(name, 0)}
+    if more:
+        reason = "lost before they could be delivered: " + ", ".join(f"{count} {name}" for name, count in more.items())
+        ident = derive_id("agent.lost", batch.node, batch.life, *(f"{name} {losses[name]}" for name in sorted(losses)))
+        yield ObservationFailedEntry("agent", reason).make_entry(ident, at, batch.node)

@@ -1,0 +1,65 @@
+"""`POST /login` with a token begins a login, `POST /logout` ends it. `GET /login` is the form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from assay.model.rendering import render_page
+from assay.tell.pages.static_files import list_urls
+from assay.tell.server.app_state import AppState
+from assay.tell.server.gate import AccessGate, name_visitor, refuse_other_site
+from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
+from assay.tell.server.security_headers import SECURITY_HEADERS
+
+MAX_FORM_BYTES = 4096
+
+
+def routes(state: AppState) -> Sequence[BaseRoute]:
+    """Return the routes of logins."""
+    login = LoginRoutes(state)
+    return [
+        Route("/login", login.show_form, methods=["GET"]),
+        Route("/login", login.begin, methods=["POST"]),
+        Route("/logout", login.end, methods=["POST"]),
+    ]
+
+
+class LoginRoutes:
+    """Lets people log in with their token, so that they need not show it with each request."""
+
+    def __init__(self, state: AppState) -> None:
+        self._state, self._gate = state, AccessGate(state)
+        self._authenticator = state.make_authenticator("this token is nobody's")
+
+    async def show_form(self, _request: Request) -> Response:
+        """Show the form."""
+        page = render_page(__package__, "login.html.j2", files=list_urls())
+        return HTMLResponse(page, headers=SECURITY_HEADERS)
+
+    async def begin(self, request: Request) -> Response:
+        """Begin the login of the token's owner, and lead to the first page."""
+        refuse_other_site(request)
+        rules = (await run_in_threadpool(self._state.current.refresh)).policy.access
+        if rules is None:
+            raise make_refusal(403, "nobody is declared who may log in: `access` of the policy")
+        body = await read_body(request, MAX_FORM_BYTES, self._state.limits.connections.body_seconds)
+        token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
+        found = await self._gate.find_token_owner(rules, token)
+        self._authenticator.settle(request, name_visitor(found.visitor), found.refusal)
+        assert found.visitor is not None, "everybody else is refused"
+        response = RedirectResponse("/", 303, SECURITY_HEADERS)
+        await run_in_threadpool(self._state.sessions.begin, rules, request, response, found.visitor.name)
+        return response
+
+    async def end(self, request: Request) -> Response:
+        """End the login."""
+        refuse_other_site(request)
+        response = RedirectResponse("/login", 303, SECURITY_HEADERS)
+        self._state.sessions.end(response)
+        return response

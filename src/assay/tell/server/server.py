@@ -1,0 +1,127 @@
+"""Serves agents and Alertmanager over HTTPS until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+
+from assay.act.loop.enrollment import enroll_nodes
+from assay.act.loop.fleet_reload import CurrentContext
+from assay.model.errors import AssayError
+from assay.model.service_manager import READY, STOPPING, notify_service_manager
+from assay.tell.server.app_state import AppState
+from assay.tell.server.application import BOOT_ROUTE_BUILDERS, ROUTE_BUILDERS, build_app
+from assay.tell.server.batch_writer import BatchWriter
+from assay.tell.server.refusal_log import RefusalLog
+from assay.tell.server.server_certificate import ListenConfig, ServerCertificate
+from assay.tell.server.tokens_and_rate_limits import AgentTokens
+
+SHUTDOWN_GRACE_S = 10
+BACKLOG = 2048
+MAX_HEADER_BYTES = 16 * 1024
+SPARE_FILES = 256
+"""Files that the server needs beside those of its connections."""
+REFUSALS_FILE = "refusals.jsonl"
+ONLY_RECORDS = "records faults, and acts on nothing: `assay reconcile` decides, acts, and starts the rollouts of merges"
+ONLY_BOOTS = "answers machines that boot, with scripts, images and first data; secrets by HTTPS alone"
+
+
+def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str], None]) -> None:
+    """Serve a fleet until SIGTERM; changes of its files take effect at the next batch. `report` shows a line to people.
+
+    Raises AssayError if it cannot listen, or the certificate cannot be read.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the application handles it
+    certificate = ServerCertificate(listen, report)
+    with _open_listener(listen) as listener:
+        enroll_nodes(current.context)
+        gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
+        state = _make_state(current, report)
+        scheme, (host, port) = "https" if certificate.context else "http", listener.getsockname()[:2]
+        report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        report(ONLY_BOOTS if listen.boot_only else ONLY_RECORDS)
+        builders = BOOT_ROUTE_BUILDERS if listen.boot_only else ROUTE_BUILDERS
+        app = build_app(state, certificate, builders)
+        with contextlib.suppress(KeyboardInterrupt):
+            _EndingServer(_make_config(state, app, certificate), state).run(sockets=[listener])
+
+
+class _EndingServer(uvicorn.Server):
+    """uvicorn's server, which tells its streams to end before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, state: AppState) -> None:
+        super().__init__(config)
+        self._ending = state.ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to serve, and say so."""
+        await super().startup(sockets=sockets)
+        notify_service_manager(READY)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM and SIGINT."""
+        notify_service_manager(STOPPING)
+        self._ending.set()
+        super().handle_exit(sig, frame)
+
+
+def _make_state(current: CurrentContext, report: Callable[[str], None]) -> AppState:
+    tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
+    refusals = RefusalLog(current.context.home / REFUSALS_FILE, report)
+    return AppState(current, tokens, intake, refusals, report)
+
+
+def _make_config(state: AppState, app: Starlette, certificate: ServerCertificate) -> uvicorn.Config:
+    """Return uvicorn's configuration. Deadlines and limits of addresses: deploy/nginx.conf."""
+    tls, wanted = certificate.context, state.limits.connections.total
+    if (most := raise_file_limit(wanted)) < wanted:
+        state.report(f"keeps at most {most} connections of {wanted}: this process may open no more files (ulimit -Hn)")
+    return uvicorn.Config(
+        app,
+        http="h11",  # the one that limits the header
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="error",  # a stranger's nonsense fills no log
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=most,
+        backlog=BACKLOG,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=max(1, int(state.limits.connections.idle_seconds)),
+        timeout_graceful_shutdown=SHUTDOWN_GRACE_S,
+        ssl_context_factory=(lambda *_: tls) if tls else None,
+    )
+
+
+def raise_file_limit(connections: int) -> int:
+    """Let this process have a file for each connection where it may; return how many connections it can have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(16, min(connections, soft - SPARE_FILES))
+
+
+def _open_listener(listen: ListenConfig) -> socket.socket:
+    """Return a listening socket. Because it names its protocol, asyncio turns Nagle's algorithm off."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((listen.host, listen.port))
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise AssayError(f"cannot listen: {error.strerror}", where=f"{listen.host}:{listen.port}") from None
+    return sock

@@ -1,0 +1,63 @@
+"""Why a node is in its state: what `assay explain --format json` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, cast
+
+from assay.act.loop.unknown_jobs import read_unknown_jobs
+from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.node_state import NodeState
+from assay.tell.customer.customer_situation import find_fault_catalog
+from assay.tell.views.code_meanings import add_code_meanings
+from assay.tell.views.node_explanation import (
+    JsonObject,
+    build_decision_chain,
+    describe_lemon_score,
+    describe_recent_news,
+    describe_requirements,
+)
+from assay.tell.views.node_rollout import find_node_rollout, node_rollout_as_json
+from assay.tell.views.node_status import NodeStatus, node_status_as_json
+from assay.tell.views.node_sync import find_node_sync, node_sync_as_json
+from assay.tell.views.record_source import RecordSource
+from assay.tell.views.trust_view import find_node_trust
+
+if TYPE_CHECKING:
+    from assay.tell.views.explanation_answer import ExplainAnswer
+
+
+def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
+    """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
+    assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
+    returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
+    return node_status_as_json(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
+
+
+def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
+    """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
+    chain, requirements, news = explain_decisions(source, state, last)
+    rollout, sync = find_node_rollout(source, state.node), find_node_sync(source, state)
+    trust = find_node_trust(source.fleet, state)
+    told = {
+        **describe_node_status(source, state),
+        "chain": chain,
+        **requirements,
+        **news,
+        "rollout": rollout and node_rollout_as_json(rollout),
+        "lemon": describe_lemon_score(source, state),
+        "trust": trust and asdict(trust),
+        "sync": sync and {**node_sync_as_json(sync), "remedies": list(sync.remedies)},
+    }
+    return cast("ExplainAnswer", told)
+
+
+def explain_decisions(
+    source: RecordSource, state: NodeState, last: int
+) -> tuple[list[JsonObject], JsonObject, JsonObject]:
+    """Return the last decisions about a node (0: all), what its state requires, and its news; codes have meanings."""
+    chain = build_decision_chain(source.ledger_for_reading, state, last)
+    requirements, news = describe_requirements(source, state), describe_recent_news(source, state)
+    causes = [cause for decision in chain for cause in decision["because"]]
+    add_code_meanings(find_fault_catalog(source), [*causes, *news["told"], *requirements["undecided"]])
+    return chain, requirements, news

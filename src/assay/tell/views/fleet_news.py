@@ -1,0 +1,135 @@
+"""What is new in the fleet since a time, and what waits for whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from assay.decide.moves.held_answers import OpenBreaker, list_open_breakers
+from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory
+from assay.decide.state.node_state import NodeState
+from assay.model.fleet import Fleet
+from assay.model.ticket import TicketRecord
+from assay.tell.views.fleet_view import NodeOnMap
+
+Direction = Literal["out", "back", "on"]
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """Nodes that made the same transition since the time: when last (ISO 8601 UTC), and each node with its reason.
+
+    `direction`: out of service, back into service, or from one state out of service to another.
+    """
+
+    origin: str
+    target: str
+    direction: Direction
+    at: str
+    nodes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewFault:
+    """Faults of one class that arrived since the time, with the nodes that have them."""
+
+    fault_class: str
+    severity: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingNodes:
+    """Nodes that wait: `who` must do something, and `what` that is. Each node with what it waits for."""
+
+    who: str
+    what: str
+    nodes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetNews:
+    """What changed since `since` (ISO 8601 UTC), what waits for whom, and what is under way."""
+
+    since: str
+    changes: tuple[StateChange, ...]
+    faults: tuple[NewFault, ...]
+    waiting: tuple[WaitingNodes, ...]
+    tickets: tuple[TicketRecord, ...]
+    breakers: tuple[OpenBreaker, ...]
+    rollout: Rollout | None
+    """The rollout that has not ended."""
+
+
+def build_fleet_news(
+    fleet: Fleet,
+    states: Sequence[NodeState],
+    cells: Sequence[NodeOnMap],
+    tickets: Iterable[TicketRecord],
+    rollouts: RolloutHistory,
+    since: str,
+) -> FleetNews:
+    """Return the news of the nodes `cells`; `states` may be of more nodes. Tickets about no node are of everybody."""
+    seen = {cell.name for cell in cells}
+    ours = [state for state in states if state.node in seen]
+    serving = frozenset(chain.from_iterable(policy.states_in_service for policy in fleet.policies.values()))
+    return FleetNews(
+        since=since,
+        changes=tuple(_list_changes(ours, serving, since)),
+        faults=tuple(_list_new_faults(ours, since)),
+        waiting=tuple(one for one in _list_waiting(ours, cells) if one.nodes),
+        tickets=tuple(one for one in tickets if not one.closed_at and (one.ticket.node in seen or not one.ticket.node)),
+        breakers=tuple(list_open_breakers(ours)),
+        rollout=rollouts.find_active(),
+    )
+
+
+def list_pool_breakers(states: Iterable[NodeState], pool: str) -> list[OpenBreaker]:
+    """Return the open breaker of a pool, if there is one."""
+    return list_open_breakers(state for state in states if state.pool == pool)
+
+
+def _list_changes(states: Iterable[NodeState], serving: frozenset[str], since: str) -> Iterator[StateChange]:
+    found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    newest: dict[tuple[str, str], str] = {}
+    for state in states:
+        for move in reversed(state.transitions):
+            if move.at < since:
+                break
+            way = (move.origin, move.target)
+            found[way].append((state.node, state.reason if move is state.transitions[-1] else ""))
+            newest[way] = max(newest.get(way, ""), move.at)
+    for way in sorted(found, key=lambda way: newest[way], reverse=True):
+        yield StateChange(*way, _find_direction(*way, serving), newest[way], tuple(found[way]))
+
+
+def _find_direction(origin: str, target: str, serving: frozenset[str]) -> Direction:
+    if (origin in serving) == (target in serving):
+        return "on"
+    return "back" if target in serving else "out"
+
+
+def _list_new_faults(states: Iterable[NodeState], since: str) -> list[NewFault]:
+    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for state in states:
+        for fault in state.faults:
+            if (fault.arrived_at or fault.first_seen) >= since:
+                found[fault.fault_class, fault.severity][state.node] = None
+    new = [NewFault(*kind, tuple(nodes)) for kind, nodes in found.items()]
+    return sorted(new, key=lambda one: (-len(one.nodes), one.fault_class))
+
+
+def _list_waiting(states: Sequence[NodeState], cells: Iterable[NodeOnMap]) -> Iterator[WaitingNodes]:
+    hands = {cell.name for cell in cells if cell.standing == "people"}
+    of_people = tuple((one.node, one.note or one.reason) for one in states if one.node in hands)
+    yield WaitingNodes("technicians and engineers", "look at the node, and certify it", of_people)
+    held = tuple((one.node, f"{one.hold.who}: {one.hold.reason}") for one in states if one.hold)
+    yield WaitingNodes("whoever holds them", "release the node", held)
+    pending = [(one.node, one.pending) for one in states if one.pending]
+    jobs = tuple((node, ", ".join(wait.blockers)) for node, wait in pending if wait.blockers)
+    yield WaitingNodes("running jobs", "end, so that the node can leave service", jobs)
+    unseen = tuple((cell.name, "") for cell in cells if cell.standing == "unseen")
+    yield WaitingNodes("assay", "observe the node for the first time", unseen)

@@ -1,0 +1,234 @@
+"""The evidence behind a node's state, as plain data and as lines: the answer of `assay explain`.
+
+`build_decision_chain`: outcome or fault → rule → decision → effects. `describe_requirements`: what the state still
+requires, and failures that decide nothing. `describe_recent_news`: faults without a decision, and the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.text.text_lists import format_count
+from assay.model.timestamps import format_ago
+from assay.tell.views.code_meanings import format_code_meaning
+from assay.tell.views.judging_hash_cache import JUDGING_HASHES
+from assay.tell.views.open_breakers import BreakerStatus, breaker_as_json
+from assay.tell.views.record_source import RecordSource
+
+if TYPE_CHECKING:
+    from assay.decide.moves.required_checks import RequirementResult
+    from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+    from assay.decide.state.node_state import NodeState
+    from assay.ledger.store import Ledger
+    from assay.model.outcome import RecordedOutcome
+
+JsonObject = dict[str, Any]
+MIB = 1024 * 1024
+
+
+def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> list[JsonObject]:
+    """Return the `last` decisions about a node (0: all), oldest first, each with its causes and effects in full."""
+    entries = ledger.entries(state.node, kinds=[DecisionEntry.kind])
+    decisions = [(entry.at, DecisionEntry.read(entry).to_body()) for entry in (entries[-last:] if last else entries)]
+    names = ("decision", "from", "to", "timing", "rule", "remedy", "blockers")
+    return [
+        {
+            "at": at,
+            **{name: decision[name] for name in names},
+            "because": [_resolve_cause(ledger, state, cause) for cause in decision["because"]],
+            "effects": _effects_as_json(state, decision["decision"]),
+        }
+        for at, decision in decisions
+    ]
+
+
+def _resolve_cause(ledger: Ledger, state: NodeState, cause: Mapping[str, str]) -> JsonObject:
+    if cause["kind"] == "fault":
+        return {**cause, **_fault_as_json(state, cause["id"])}
+    if cause["kind"] == "outcome":
+        return {**cause, **_find_outcome(ledger, state, cause["id"])}
+    return dict(cause)
+
+
+def _fault_as_json(state: NodeState, ident: str) -> JsonObject:
+    names = ("fault_class", "subject", "severity", "blame", "count", "first_seen", "last_seen", "detail")
+    for fault in state.faults:
+        if fault.id == ident:
+            return {name.removeprefix("fault_"): getattr(fault, name) for name in names}
+    return {}
+
+
+def _find_outcome(ledger: Ledger, state: NodeState, cause: str) -> JsonObject:
+    """Return the outcome with the id `cause`. If it names a passed phase of a run, return the phase's checks."""
+    run, _, phase = cause.partition("/")
+    recorded = ledger.outcomes(run=run, node=state.node)
+    for outcome in recorded:
+        if outcome.id == cause:
+            return _outcome_as_json(outcome)
+    return {"run": run, "checks": [_outcome_as_json(one) for one in recorded if phase in one.outcome.phases]}
+
+
+def _outcome_as_json(recorded: RecordedOutcome) -> JsonObject:
+    names = ("check", "subject", "verdict", "reason", "fault", "evidence", "evidence_at")
+    return {"run": recorded.run, **{name: getattr(recorded.outcome, name) for name in names}}
+
+
+def _effects_as_json(state: NodeState, decision: str) -> list[JsonObject]:
+    names = ("id", "action", "standing", "at", "reason")
+    return [{name: getattr(effect, name) for name in names} for effect in state.effects if effect.decision == decision]
+
+
+def describe_requirements(source: RecordSource, state: NodeState) -> JsonObject:
+    """Return `requires` (an object for each phase that the state requires) and `undecided` (failures without effect).
+
+    Both are empty for a node that the inventory no longer has, and for a state that the policy no longer has.
+    """
+    from assay.decide.moves.required_checks import judge_state_requirements
+
+    snapshot = _make_snapshot(source, state)
+    if snapshot is None:
+        return {"requires": [], "undecided": []}
+    node = snapshot.nodes[0]
+    requires = [_requirement_as_json(result) for result in judge_state_requirements(snapshot, node)]
+    return {"requires": requires, "undecided": list(_list_undecided_failures(snapshot, node))}
+
+
+def format_requirements(requirements: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines for the answer of `describe_requirements`."""
+    for phase in requirements["requires"]:
+        if lacks := phase["lacks"]:
+            more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
+            yield f"phase {phase['phase']} has not passed: {lacks[0]}{more}"
+    for failure in requirements["undecided"]:
+        check = failure["check"].rpartition("::")[2]
+        meaning = f": {text}" if (text := format_code_meaning(failure)) else ""
+        yield f"{check} fails on {failure['subject']}: {failure['reason']} ({failure['why']}){meaning}"
+
+
+def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | None:
+    """Return the snapshot of this node alone, without a status from its scheduler."""
+    from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+    from assay.validate.runs.declared_outcomes import list_declared_outcomes
+
+    fleet = source.fleet
+    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
+    node = fleet.nodes.get(state.node)
+    if policy is None or node is None:
+        return None
+    declared = tuple(list_declared_outcomes(fleet, node.name))
+    latest = tuple(source.ledger_for_reading.latest(node.name))
+    hashes = JUDGING_HASHES.find(fleet).of_node(node.name) if policy.states[state.state].requires else {}
+    snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None, judging_hashes=hashes)
+    known = (fleet.lines, fleet.known_issues, fleet.observed_checks)
+    return FleetSnapshot(source.clock.now(), policy, (snapshot,), *known, proofs=fleet.repair_proofs)
+
+
+def _requirement_as_json(result: RequirementResult) -> JsonObject:
+    return {
+        "phase": result.requirement.phase,
+        "passed": len(result.passed),
+        "excused": len(result.excused),
+        "lacks": list(result.missing),
+    }
+
+
+def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Iterator[JsonObject]:
+    for recorded in node.latest:
+        if why := _reason_undecided(snapshot, node, recorded):
+            names = ("check", "subject", "reason", "fault")
+            outcome = {name: getattr(recorded.outcome, name) for name in names}
+            yield {**outcome, "run": recorded.run, "why": why}
+
+
+def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
+    """Return why a failure decides nothing, "" if it decides."""
+    from assay.model.specs.known_issues import find_known_issue
+
+    if recorded.outcome.verdict == "fail" and recorded.outcome.check in snapshot.observing_checks:
+        return "observed only"
+    issue = find_known_issue(snapshot.known_issues, recorded.outcome, node.node, snapshot.now)
+    return issue.annotation if issue else ""
+
+
+def describe_recent_news(source: RecordSource, state: NodeState) -> JsonObject:
+    """Return `told`, `agent` and `breaker`.
+
+    These are open faults that no decision names yet, the node's agent (None if it has never had one), and the breaker
+    that holds its answer back (None if none does).
+    """
+    return {
+        "told": list(_list_undecided_faults(source, state)),
+        "agent": _read_agent_status(source, state.node),
+        "breaker": _find_open_breaker(source, state),
+    }
+
+
+def _find_open_breaker(source: RecordSource, state: NodeState) -> BreakerStatus | None:
+    from assay.decide.moves.held_answers import list_open_breakers
+
+    if not state.is_held_by_breaker:
+        return None
+    return next(
+        (breaker_as_json(one) for one in list_open_breakers(source.read_node_states()) if state.node in one.nodes),
+        None,
+    )
+
+
+def format_recent_news(source: RecordSource, news: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines for the answer of `describe_recent_news`."""
+    for fault in news["told"]:
+        times = f", {fault['count']} times" if fault["count"] > 1 else ""
+        meaning = f" ({text})" if (text := format_code_meaning(fault)) else ""
+        name = f"{fault['class']} on {fault['subject']}"
+        yield f"{fault['severity']} fault {name}{times}: the next round decides on it{meaning}"
+    if held := news["breaker"]:
+        count = format_count(len(held["nodes"]), "node")
+        yield f"the breaker of pool {held['pool']} holds its answer back, with {count}; to clear it: {held['clear']}"
+    if agent := news["agent"]:
+        yield "; ".join(_format_agent(agent, format_ago(agent["heard"], source.clock.now())))
+
+
+def _list_undecided_faults(source: RecordSource, state: NodeState) -> Iterator[JsonObject]:
+    decisions = source.ledger_for_reading.entries(state.node, kinds=["decision"])
+    causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
+    decided = {fault for cause in causes for fault in cause.fault_ids}
+    for fault in state.faults:
+        if fault.is_open and fault.id not in decided and not state.is_repaired(fault):
+            names = ("severity", "subject", "count", "first_seen", "last_seen", "detail")
+            yield {"class": fault.fault_class, **{name: getattr(fault, name) for name in names}}
+
+
+def _read_agent_status(source: RecordSource, node: str) -> JsonObject | None:
+    from assay.observe.last_seen import LastSeen
+
+    path = source.data_dir / "heard.sqlite"
+    if not path.exists():
+        return None
+    last_seen = LastSeen(path)
+    position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
+    if position is None or contact is None or contact.last_at is None:
+        return None
+    return {"heard": contact.last_at.isoformat(), "received": position.received, **position.state}
+
+
+def _format_agent(agent: JsonObject, when: str) -> Iterator[str]:
+    yield f"its agent was last in contact {when} and has delivered {format_count(agent['received'], 'item')}"
+    yield f"it has used {agent['cpu_s']:.1f} CPU s and holds {agent['rss_bytes'] / MIB:.0f} MiB"
+    lost = {**agent["dropped"], "overwritten": agent["missed"]}
+    if losses := [f"{number} {name}" for name, number in lost.items() if number]:
+        yield f"lost before delivery: {', '.join(losses)}"
+    if agent["log"]:
+        yield f"no kernel log: {agent['log']}"
+    if agent["nvml"] and agent["nvml"] != "not asked for":
+        yield f"no GPU events: {agent['nvml']}"
+
+
+def describe_lemon_score(source: RecordSource, state: NodeState) -> JsonObject | None:
+    """Return the lemon score with all its reasons; None if no policy has the node's state, or it has no score."""
+    from assay.decide.state.lemon_score import compute_lemon_score
+
+    policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
+    score = compute_lemon_score(policy, state) if policy else None
+    return {**score.as_json(), "summary": str(score)} if score else None

@@ -1,0 +1,136 @@
+"""A node's line of `assay status --format json`, which `assay explain` has too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+from assay.decide.state.node_state import LostCordon, NodeState, PendingDecision
+from assay.decide.trust.trust_record import MoveRequest
+from assay.tell.views.burn_in_status import BurnInStatus, burn_in_as_json
+
+if TYPE_CHECKING:
+    from assay.act.loop.unknown_jobs import UnknownJobs
+
+
+class PendingMove(TypedDict):
+    """A move that was decided and still waits."""
+
+    to: str
+    """The state that the node will go to."""
+    since: str
+    """When the move was decided."""
+    waiting_for: list[str]
+    """The jobs that must end first."""
+    because: str
+    """Why the node will move, causes separated by "; "."""
+
+
+class CurrentHold(TypedDict):
+    """A hold: automation observes the node but does not act on it."""
+
+    who: str
+    """Who holds the node."""
+    reason: str
+    """Why, in that person's words."""
+    since: str
+    """When the hold began."""
+    until: str
+    """When the hold ends by itself; "" if only `assay release` ends it."""
+
+
+class RequestedMove(TypedDict):
+    """A person's order that the policy has not carried out yet."""
+
+    to: str
+    """The state that the node shall go to."""
+    who: str
+    """Who gave the order."""
+    reason: str
+    """Why, in that person's words."""
+    since: str
+    """When the order was given."""
+
+
+class OpenedCordon(TypedDict):
+    """A cordon of assay that somebody else has removed."""
+
+    at: str
+    """When assay saw that the cordon was gone."""
+    reason: str
+    """What assay saw."""
+
+
+class JobsUnknown(TypedDict):
+    """Why assay does not know the jobs on a node, so that nothing that would end jobs is done."""
+
+    since: str
+    """When the scheduler's answer was first missing."""
+    reason: str
+    """What the scheduler, or the way to it, said."""
+
+
+class NodeStatus(TypedDict):
+    """The state of one node. Times are ISO 8601 with the offset of UTC."""
+
+    node: str
+    """The name of the node."""
+    pool: str
+    """The pool that the node is in."""
+    state: str
+    """The state of the lifecycle policy that the node is in."""
+    since: str
+    """When the node came into this state."""
+    pending: PendingMove | None
+    """The move that was decided and still waits; null if there is none."""
+    held: CurrentHold | None
+    """The hold on the node; null if nobody holds it."""
+    asked: RequestedMove | None
+    """The order that waits for its turn; null if there is none."""
+    opened: list[OpenedCordon]
+    """The cordons that somebody else removed since the node came into its state."""
+    returned: list[str]
+    """Notes on parts of this node that were sent to their vendor once and are back; one text each."""
+    jobs_unknown: JobsUnknown | None
+    """Why the jobs on the node are not known; null if they are."""
+    burn_in: BurnInStatus | None
+    """The last burn-in of the node; null if it had none."""
+    because: str
+    """Why the node is in its state."""
+
+
+def node_status_as_json(
+    state: NodeState, returned: Sequence[str] = (), unknown_jobs: UnknownJobs | None = None
+) -> NodeStatus:
+    """Return a node's status; `returned` are notes on parts that were sent back once."""
+    pending, hold, request = state.pending, state.hold, state.move_request
+    return {
+        "node": state.node,
+        "pool": state.pool,
+        "state": state.state,
+        "since": state.since,
+        "pending": _pending_as_json(pending) if pending else None,
+        "held": {"who": hold.who, "reason": hold.reason, "since": hold.at, "until": hold.until} if hold else None,
+        "asked": _request_as_json(request) if request else None,
+        "opened": [{"at": lost.at, "reason": lost.reason} for lost in list_current_lost_cordons(state)],
+        "returned": list(returned),
+        "jobs_unknown": {"since": unknown_jobs.since, "reason": unknown_jobs.reason} if unknown_jobs else None,
+        "burn_in": burn_in_as_json(state),
+        "because": state.note or state.reason,
+    }
+
+
+def _pending_as_json(pending: PendingDecision) -> PendingMove:
+    because = "; ".join(cause.text for cause in pending.because)
+    return {"to": pending.to, "since": pending.since, "waiting_for": list(pending.blockers), "because": because}
+
+
+def _request_as_json(request: MoveRequest) -> RequestedMove:
+    return {"to": request.to, "who": request.who, "reason": request.reason, "since": request.at}
+
+
+def list_current_lost_cordons(state: NodeState) -> list[LostCordon]:
+    """Return the cordons that somebody else removed since the node came into its state."""
+    return [lost for lost in state.lost_cordons if lost.stay_id == state.stay_id]

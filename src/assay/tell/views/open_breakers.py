@@ -1,0 +1,54 @@
+"""Breakers that hold nodes back, as JSON and as lines: for `assay breaker`, `assay status` and `assay explain`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+from assay.model.text.text_lists import format_count, format_list
+from assay.model.timestamps import format_ago
+
+if TYPE_CHECKING:
+    from assay.decide.moves.held_answers import OpenBreaker
+
+
+class BreakerStatus(TypedDict):
+    """A circuit breaker that holds nodes back."""
+
+    pool: str
+    """The pool whose breaker it is."""
+    reason: str
+    """Why it is open."""
+    since: str
+    """Since when it holds nodes back: ISO 8601 with the offset of UTC."""
+    nodes: list[str]
+    """The nodes whose repair it holds back."""
+    cordoned: list[str]
+    """Those of them that are cordoned meanwhile, so that no new job starts there."""
+    clear: str
+    """The command that clears it."""
+
+
+def breaker_as_json(one: OpenBreaker) -> BreakerStatus:
+    """Return a breaker as the object that `assay breaker` and `assay status` print."""
+    return {
+        "pool": one.pool,
+        "reason": one.reason,
+        "since": one.since,
+        "nodes": list(one.nodes),
+        "cordoned": list(one.cordoned),
+        "clear": one.clear_command,
+    }
+
+
+def format_breaker(one: OpenBreaker, now: datetime) -> str:
+    """Return a breaker as lines for people: what it holds, why, and how to clear it."""
+    cordoned = f", {len(one.cordoned)} cordoned" if one.cordoned else ""
+    return (
+        f"the breaker of pool {one.pool} holds back {format_count(len(one.nodes), 'node')}{cordoned}, "
+        f"since {format_ago(one.since, now)}: {format_list(list(one.nodes))}\n"
+        f"  {one.reason}\n"
+        f"  → find the common cause; then, to have them answered within the limits: {one.clear_command}"
+    )

@@ -1,1 +1,0 @@
-"""Takes nothing. Gives the shapes of trends and replays as JSON: each field with what it means."""

@@ -1,0 +1,126 @@
+"""Golden digests: which of them belong to a run, and a new spec of them from nodes that agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from assay.model.errors import AssayError
+from assay.model.specs.golden_digests import LEAST_NODES, GoldenDigests, GoldenKey
+from assay.model.text.text_lists import format_list
+from assay.validate.active.run_verdict import describe_untold, judge_run
+from assay.validate.active.unit_results import LoadRun, UnitName
+
+
+def make_golden_key(run: LoadRun) -> GoldenKey | None:
+    """Return the key of a run, None where it has no single one: GPUs of two kinds, or it does not say what computed."""
+    kinds = {device.kind for device in run.devices}
+    if len(kinds) != 1 or not all((*kinds, run.engine, run.backend, run.program)):
+        return None
+    return GoldenKey(
+        gpu=kinds.pop(),
+        driver=run.driver,
+        engine=run.engine,
+        backend=run.backend,
+        runtime=run.runtime,
+        program=run.program,
+    )
+
+
+def find_golden(run: LoadRun, goldens: Iterable[GoldenDigests]) -> tuple[Mapping[UnitName, str], str]:
+    """Return the golden digests for a run by test and seed, and "" or why there are none."""
+    key = make_golden_key(run)
+    if key is None:
+        return {}, "the run names no single GPU, engine and program, so it has no key"
+    found: dict[UnitName, str] = {}
+    for golden in goldens:
+        if golden.computed_by == key:
+            found.update(golden.list_digests())
+    if not found:
+        return {}, f"there are no golden digests for {key.differences_shown}"
+    if not any(unit.name in found for unit in run.computed):
+        return {}, f"the golden digests for {key.differences_shown} have none of the run's tests and seeds"
+    return found, ""
+
+
+def learn_golden(runs: Mapping[str, LoadRun]) -> tuple[GoldenKey, dict[UnitName, str]]:
+    """Return key and digests from the runs of at least two nodes: the units that all of them computed.
+
+    Raises AssayError, each time with the reason: one node, another key, a unit that could not be told, a GPU that was
+    outvoted, a silent GPU, a run without its end, nodes that disagree, or no unit in common.
+    """
+    if len(runs) < LEAST_NODES:
+        raise AssayError(
+            "golden digests need two nodes that agree: the GPUs of one node may share a fault",
+            fix="name another node of the same kind",
+        )
+    keys = {node: _require_sound_run(node, run) for node, run in runs.items()}
+    first = next(iter(keys))
+    for node, key in keys.items():
+        if key != keys[first]:
+            raise AssayError(
+                f"{first} and {node} did not compute with the same: {keys[first].differences_shown}; "
+                f"{key.differences_shown}",
+                fix="learn golden digests for each of them, from two nodes of each",
+            )
+    shared = _find_shared_digests(runs)
+    if not shared:
+        raise AssayError("the nodes have no test and seed in common", fix="run both with the same seeds")
+    return keys[first], shared
+
+
+def _require_sound_run(node: str, run: LoadRun) -> GoldenKey:
+    verdict, key = judge_run(run), make_golden_key(run)
+    fix = "golden digests come from healthy nodes only"
+    if key is None:
+        raise AssayError(f"{node}: the run names no single GPU, engine and program", fix=fix)
+    if run.cut_short:
+        raise AssayError(f"{node}: the run did not end: {run.cut_short}", fix="run it again")
+    if not run.computed:
+        raise AssayError(f"{node}: nothing was computed", fix="run it again")
+    for place, device in enumerate(run.devices):
+        if wrong := verdict.find_wrong_units(place):
+            names = {at: one.uuid for at, one in enumerate(run.devices)}
+            raise AssayError(
+                f"{node}: {device.uuid} computed {len(wrong.units)} units wrong {wrong.describe(names)}", fix=fix
+            )
+    if verdict.silent_units:
+        silent = format_list(run.devices[place].uuid for place in verdict.silent_units)
+        raise AssayError(f"{node}: no result from {silent}", fix=fix)
+    if untold := [vote for vote in verdict.votes if not vote.is_told]:
+        raise AssayError(f"{node}: it cannot be told who is right: {describe_untold(untold)}", fix=fix)
+    return key
+
+
+def _find_shared_digests(runs: Mapping[str, LoadRun]) -> dict[UnitName, str]:
+    """Return what all nodes computed. Raises AssayError where two of them differ."""
+    (first, run), *others = runs.items()
+    shared = {unit.name: str(unit.digests[0]) for unit in run.computed}
+    for node, other in others:
+        theirs = {unit.name: str(unit.digests[0]) for unit in other.computed}
+        shared = {name: digest for name, digest in shared.items() if name in theirs}
+        if different := [name for name in shared if shared[name] != theirs[name]]:
+            test, seed = different[0]
+            raise AssayError(
+                f"{first} and {node} disagree in {len(different)} of {len(shared)} units, "
+                f"first in {test}, seed {seed}: {shared[test, seed]} and {theirs[test, seed]}",
+                fix="find out what differs between the two nodes; no digest of them is golden",
+            )
+    return shared
+
+
+def pack_digests(digests: Mapping[UnitName, str]) -> dict[str, dict[str, list[str]]]:
+    """Return digests as a spec holds them: by test, then by the first seed of each run of seeds, or of steps."""
+    packed: dict[str, dict[str, list[str]]] = {}
+    last: tuple[str, tuple[int, ...]] = "", ()
+    for test, numbers in sorted((test, _read_numbers(seed)) for test, seed in digests):
+        seed, runs = ".".join(map(str, numbers)), packed.setdefault(test, {})
+        if last != (test, (*numbers[:-1], numbers[-1] - 1)):
+            runs[seed] = []
+        next(reversed(runs.values())).append(digests[test, seed])
+        last = test, numbers
+    return packed
+
+
+def _read_numbers(seed: str) -> tuple[int, ...]:
+    """Return the seed, and the step if there is one."""
+    return tuple(map(int, seed.split(".")))

@@ -1,0 +1,182 @@
+"""Judges results: each becomes observations of the parts that its pair used: good, slow, wrong, hung or died."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from assay.validate.collectives.fabric_map import FabricMap, FabricPart
+from assay.validate.collectives.pair_results import EVIDENCE_ENDINGS, Pair, PairResult, PairVerdict, make_pair
+
+if TYPE_CHECKING:
+    from assay.validate.collectives.search_answers import RunEvidence
+
+HARD: frozenset[PairVerdict] = frozenset({"wrong", "hung", "died"})
+"""Verdicts that noise does not cause: two of them are enough."""
+BAD: frozenset[PairVerdict] = HARD | {"slow"}
+BY_SEVERITY: tuple[PairVerdict, ...] = ("wrong", "hung", "died", "slow")
+MIN_PEERS = 3
+"""Fewer results than this say nothing about the usual speed."""
+
+
+class CollectiveResult(Protocol):
+    """What the results of pairs and of groups have in common."""
+
+    @property
+    def ended(self) -> str:
+        """`ok`, `deadline`, `died`, or why it was not measured."""
+
+    @property
+    def wrong(self) -> int | None:
+        """The wrong results, None if they were not checked."""
+
+    @property
+    def speed(self) -> float | None:
+        """A figure that is larger for a faster run, None if none was measured."""
+
+
+class PairObservation(NamedTuple):
+    """What one result says about `parts`. `why` is the evidence for people, such as `hung` or `0.71 of the median`."""
+
+    round: str
+    pair: Pair
+    verdict: PairVerdict
+    parts: tuple[FabricPart, ...]
+    why: str = ""
+    rail: int | None = None
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the pair was slow, wrong, hung or died."""
+        return self.verdict in BAD
+
+    @property
+    def label(self) -> str:
+        """The pair in words."""
+        return f"{self.pair[0]} – {self.pair[1]}" + (f" rail {self.rail}" if self.rail is not None else "")
+
+    def as_json(self) -> RunEvidence:
+        """Return plain JSON data."""
+        return {"round": self.round, "pair": list(self.pair), "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedRule:
+    """When a pair is slow: below `share` of the median of like pairs, or of `expected_gb_s` where that is given."""
+
+    share: float = 0.93
+    expected_gb_s: float = 0.0
+
+
+def observe(fabric: FabricMap, results: Iterable[PairResult], rule: SpeedRule) -> list[PairObservation]:
+    """Return the observations of all results, in their order."""
+    known = [result for result in results if all(name in fabric.nodes for name in result.pair)]
+    medians = _SpeedMedians(fabric, known)
+    pairs: defaultdict[tuple[str, Pair], list[tuple[PairResult, PairVerdict, str]]] = defaultdict(list)
+    for result in known:
+        pairs[result.round, make_pair(*result.pair)].append((result, *_judge(result, rule, medians)))
+    return [
+        observation
+        for (round_name, pair), own in pairs.items()
+        for observation in _observe_pair(fabric, round_name, pair, own)
+    ]
+
+
+def _observe_pair(
+    fabric: FabricMap, round_name: str, pair: Pair, own: Sequence[tuple[PairResult, PairVerdict, str]]
+) -> Iterator[PairObservation]:
+    """Yield the observations of one pair.
+
+    Measured by rail, a pair that is bad on all its rails says that a node is faulty, not each of its adapters; a pair
+    that is bad on some rails says nothing against its nodes.
+    """
+    by_rail = [(result.rail, verdict, why) for result, verdict, why in own if result.rail is not None]
+    for result, verdict, why in own:
+        if result.rail is None:
+            yield PairObservation(round_name, pair, verdict, fabric.list_pair_parts(*pair), why)
+    if not by_rail:
+        return
+    verdicts = {verdict for _, verdict, _ in by_rail}
+    nodes = fabric.list_node_parts(*pair)
+    if verdicts <= BAD and len(by_rail) > 1:
+        whole = next(verdict for verdict in BY_SEVERITY if verdict in verdicts)
+        yield PairObservation(round_name, pair, whole, nodes, f"{by_rail[0][2]}, on all {len(by_rail)} rails")
+        return
+    if "good" in verdicts:
+        yield PairObservation(round_name, pair, "good", nodes)
+    for rail, verdict, why in by_rail:
+        parts = fabric.list_rail_parts(*pair, rail) if rail is not None else ()
+        parts = parts if "good" in verdicts else (*nodes, *parts)  # one rail only: it may be the node as well
+        yield PairObservation(round_name, pair, verdict, parts, why, rail)
+
+
+def judge_ending(result: CollectiveResult) -> tuple[PairVerdict, str]:
+    """Return the verdict and its reason, as far as speed is no matter: `good` means ended, with a time, not wrong."""
+    if result.ended not in EVIDENCE_ENDINGS:
+        return "unknown", f"not measured: {result.ended}"
+    if result.ended != "ok":
+        return ("hung", "hung until the deadline") if result.ended == "deadline" else ("died", "ended with an error")
+    if result.wrong:
+        return "wrong", f"{result.wrong} wrong results"
+    return ("good", "") if result.speed else ("unknown", "no time was reported")
+
+
+def _judge(result: PairResult, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:
+    verdict, why = judge_ending(result)
+    return _judge_speed(result, result.speed or 0, rule, medians) if verdict == "good" else (verdict, why)
+
+
+def _judge_speed(result: PairResult, speed: float, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:
+    is_expected_known = bool(rule.expected_gb_s and result.gb_s)
+    usual = rule.expected_gb_s if is_expected_known else medians.find(result)
+    if not usual:
+        return "unknown", f"fewer than {MIN_PEERS} pairs to compare its speed with"
+    share = speed / usual
+    if share < rule.share:
+        return "slow", f"{share:.2f} of the {'expected speed' if is_expected_known else 'median'}"
+    return "good", ""
+
+
+class _SpeedMedians:
+    """The usual speed: the median of like pairs of the same round, or where these are few, of all screening rounds.
+
+    Like pairs have the same rail, and the same kind of path. Rounds of confirmation have few pairs, mostly suspects:
+    there, the screening rounds are the measure.
+    """
+
+    def __init__(self, fabric: FabricMap, results: Iterable[PairResult]) -> None:
+        self._fabric = fabric
+        speeds: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
+        for result in results:
+            if result.ended == "ok" and (speed := result.speed):
+                for key in self._keys(result):
+                    speeds[key].append(speed)
+        self._medians = {key: median(found) for key, found in speeds.items() if len(found) >= MIN_PEERS}
+
+    def find(self, result: PairResult) -> float:
+        """Return the usual speed of pairs like this one, 0 if too few were measured."""
+        return next((self._medians[key] for key in self._keys(result) if key in self._medians), 0.0)
+
+    def _keys(self, result: PairResult) -> Iterator[tuple[str, ...]]:
+        """Yield the groups that a result is compared with, the closest first."""
+        unit = "gb_s" if result.gb_s else "seconds"
+        like = (self._path(result), str(result.rail), unit)
+        if not is_confirmation(result.round):
+            yield (result.round, *like)
+            yield result.round, unit
+        yield like
+        yield (unit,)
+
+    def _path(self, result: PairResult) -> str:
+        a, b = result.pair
+        if self._fabric.share_domain(a, b):
+            return "nvlink"
+        return "leaf" if self._fabric.unit_of(a) == self._fabric.unit_of(b) else "spine"
+
+
+def is_confirmation(round_name: str) -> bool:
+    """Whether a round tests suspects only."""
+    return round_name.startswith("C")

@@ -1,0 +1,110 @@
+"""Runs shards as processes of this machine, some at a time, each with a deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
+from assay.validate.runs.shard_crash import settle_exit
+from assay.validate.runs.sharding import EndedShard, RunShard, describe_timeout
+
+SHARD_INTERRUPT_GRACE_S = 10.0
+"""Time for an interrupted process to write its last outcomes."""
+ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+"""Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
+
+
+@dataclass(frozen=True)
+class RunningShard:
+    """A shard, its process, and its deadline (monotonic seconds)."""
+
+    shard: RunShard
+    process: subprocess.Popen[bytes]
+    deadline: float
+
+
+class LocalProcesses:
+    """A ShardRunner with at most `jobs` processes at a time. They end when this process ends, in whatever way."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs, self._deadline_s = jobs, 0.0
+        self._waiting, self._running = deque[RunShard](), list[RunningShard]()
+
+    def start(self, shards: Sequence[RunShard], deadline_s: float) -> None:
+        """Start the first shards; the others follow as these end."""
+        self._deadline_s = deadline_s
+        self._waiting.extend(shards)
+        self._fill()
+
+    def collect_ended(self) -> list[EndedShard]:
+        """Return the shards that ended since the last call, and start others in their place."""
+        looked_at = [self._look_at(running) for running in self._running]
+        self._running = [running for running in looked_at if isinstance(running, RunningShard)]
+        self._fill()
+        return [ended for ended in looked_at if isinstance(ended, EndedShard)]
+
+    def list_running(self) -> list[RunShard]:
+        """Return the shards that have started."""
+        return [running.shard for running in self._running]
+
+    def stop(self) -> None:
+        """End all shards, and drop those that wait."""
+        self._waiting.clear()
+        _end(self._running)
+        self._running = []
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < self._jobs:
+            shard = self._waiting.popleft()
+            self._running.append(_start(shard, time.monotonic() + self._deadline_s))
+
+    def _look_at(self, running: RunningShard) -> RunningShard | EndedShard:
+        """Return a shard that still runs, in a fresh process after a crash, or how it has ended."""
+        code, shard = running.process.poll(), running.shard
+        if code is None and time.monotonic() < running.deadline:
+            return running
+        _end([running])
+        failure = describe_timeout(self._deadline_s) if code is None else settle_exit(shard, code)
+        return _start(shard, running.deadline) if failure is None else EndedShard(shard, failure)
+
+
+def _start(shard: RunShard, deadline: float) -> RunningShard:
+    return RunningShard(shard, start_pytest(shard, shard.command, shard.environment), deadline)
+
+
+def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a shard's pytest by `command`, with `environment` added. It ends when this process ends."""
+    with shard.log.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            cwd=shard.folder,
+            env={**os.environ, **ISOLATION_VARIABLES, **environment, PARENT_PID_VARIABLE: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            process_group=0,  # so that a signal reaches what it starts, too
+        )
+
+
+def _end(shards: Sequence[RunningShard]) -> None:
+    """Interrupt processes as Ctrl-C does, so that they write what they have; then kill them with their children."""
+    deadline = time.monotonic() + SHARD_INTERRUPT_GRACE_S
+    for running in shards:
+        _signal_group(running, signal.SIGINT)
+    for running in shards:
+        with suppress(subprocess.TimeoutExpired):
+            running.process.wait(max(0.0, deadline - time.monotonic()))
+        _signal_group(running, signal.SIGKILL)
+        running.process.wait()
+
+
+def _signal_group(running: RunningShard, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.process.pid, number)

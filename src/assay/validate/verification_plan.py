@@ -1,0 +1,233 @@
+"""Plans the sessions that prove a fleet's checks: each check on the good recordings, and on each of its cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.spec_values_read_by_checks import read_check_inputs
+from assay.model.errors import AssayError
+from assay.model.evidence import read_at_path
+from assay.model.fleet import Fleet
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.kernel_arguments import IMAGE, find_kernel_argument
+from assay.model.specs.node.node_spec import NodeSpec
+from assay.validate.must_fail_recordings import MustFailCase, apply_case, read_check_recording, read_must_fail_cases
+from assay.validate.recording_session import ExpectedVerdict, RecordedDocument, RecordingSession
+from assay.validate.runs.declared_outcomes import list_declared_checks
+from assay.validate.runs.node_selection import NodeSelection
+
+EvidenceKind = Literal["node", "whole_rack", "fabric", "week"]
+"""The kind of evidence that a check needs."""
+FIXTURES_OF_EVIDENCE: tuple[tuple[EvidenceKind, frozenset[str]], ...] = (
+    ("week", frozenset({"link_week", "switch_week", "rail_week", "fabric_week"})),
+    ("fabric", frozenset({"link", "switch", "rail", "fabric"})),
+    ("whole_rack", frozenset({"whole_rack"})),
+)
+MAX_SESSION_CASES = 40  # cases of one sitting
+PROOF_POOL = "proof"
+CheckCases = list[tuple[CheckDeclaration, MustFailCase]]
+
+
+class VerificationPlan:
+    """The sessions for some checks. `unproved` gives the reason for each check that cannot be judged or has no case."""
+
+    def __init__(self, fleet: Fleet, wanted: Iterable[str]) -> None:
+        self.fleet, self.suites = fleet, fleet.root / "suites"
+        self._folder = self.suites / "recordings"
+        self._cases = read_must_fail_cases(self._folder)
+        chosen = set(wanted)
+        self.checks = [check for check in list_declared_checks(fleet) if check.id in chosen]
+        self.unproved = {check.id: "no recording must make it fail" for check in self.checks if not self._of(check)}
+        self._reads = read_check_inputs(WorkingFolder(fleet.root))
+
+    @property
+    def undeclared_checks(self) -> list[str]:
+        """The checks that have cases but that no catalog declares."""
+        return sorted(self._cases.keys() - {check.id for check in list_declared_checks(self.fleet)})
+
+    def make_sessions(self) -> list[RecordingSession]:
+        """Return every session. Checks whose documents cannot be made are in `unproved` afterwards."""
+        return [
+            *self._of_nodes(self._resting_on("node")),
+            *self._of_racks(self._resting_on("whole_rack")),
+            *self._of_fabrics(self._resting_on("fabric"), "fabric"),
+            *self._of_fabrics(self._resting_on("week"), "week"),
+        ]
+
+    def _of(self, check: CheckDeclaration) -> list[MustFailCase]:
+        return self._cases.get(check.id, [])
+
+    def _resting_on(self, what: EvidenceKind) -> list[CheckDeclaration]:
+        return [check for check in self.checks if self._rests_on(check) == what]
+
+    def _rests_on(self, check: CheckDeclaration) -> EvidenceKind:
+        reads = self._reads.get(check.id)
+        asked = reads.fixtures if reads else frozenset()
+        return next((what for what, names in FIXTURES_OF_EVIDENCE if names & asked), "node")
+
+    def _cases_of(
+        self, some: list[CheckDeclaration], among: list[str]
+    ) -> Iterator[tuple[CheckDeclaration, MustFailCase, str]]:
+        """Yield each case with the recording that it changes: the named one, or else the first that it fits."""
+        for check in some:
+            for case in self._of(check):
+                named = [case.recording] if case.recording else among
+                misfits = {name: self._find_misfit(name, case) for name in named if name in among}
+                found = [name for name, misfit in misfits.items() if not misfit]
+                if found:
+                    yield check, case, found[0]
+                elif misfits:
+                    self.unproved[check.id] = f"{case.name}: {next(reversed(misfits.values()))}"
+
+    def _find_misfit(self, name: str, case: MustFailCase) -> str:
+        """Return why a case cannot change a recording, "" if it can."""
+        try:
+            apply_case(self._recorded(name), case)
+        except AssayError as error:
+            return str(error)
+        return ""
+
+    def _recorded(self, name: str) -> dict[str, Any]:
+        if name not in self._documents:
+            self._documents[name] = read_check_recording(self._folder, name)
+        return self._documents[name]
+
+    @cached_property
+    def _documents(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def _specs(self, *, racks: bool) -> list[NodeSpec]:
+        """Return the node specs that have a recording."""
+        known = sorted(self.fleet.node_specs.items())
+        found = [spec for name, spec in known if (self._folder / f"{name}.json").is_file()]
+        return [spec for spec in found if (spec.rack is not None) == racks]
+
+    def _note_missing_recording(self, some: list[CheckDeclaration], what: str) -> None:
+        for check in some:
+            self.unproved.setdefault(
+                check.id,
+                f"there is no good recording {what}: python -m assay.validate.must_fail_recordings",
+            )
+
+    def _of_nodes(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
+        """Yield sessions of good nodes with all checks, then of cases, each on a node beside an unchanged one."""
+        specs = self._specs(racks=False)
+        if some and not specs:
+            self._note_missing_recording(some, "of a node spec")
+            return
+        for spec in specs if some else ():
+            yield self._node_session(some, spec, [])
+        by_spec: dict[str, CheckCases] = {}
+        for check, case, name in self._cases_of(some, [spec.name for spec in specs]):
+            by_spec.setdefault(name, []).append((check, case))
+        for name, cases in by_spec.items():
+            for first in range(0, len(cases), MAX_SESSION_CASES):
+                yield self._node_session([], self.fleet.node_specs[name], cases[first : first + MAX_SESSION_CASES])
+
+    def _node_session(self, well: list[CheckDeclaration], spec: NodeSpec, cases: CheckCases) -> RecordingSession:
+        named: dict[str, MustFailCase | None] = {f"n{number:03}": case for number, (_, case) in enumerate(cases)}
+        names = named or {"well": None}
+        hosts: dict[str, Any] = {}
+        laid: list[RecordedDocument] = []
+        for name, case in names.items():
+            for host, change in ((name, case), (f"{name}-beside", None)):
+                hosts[host] = self._host(spec, rack=name, u=4)
+                laid.append(RecordedDocument(host, spec.name, change))
+        wanted = [
+            *(ExpectedVerdict(check.id, subject) for check in well for subject in _subjects(spec, check, "well")),
+            *(_expected_verdict(check, case, name) for name, (check, case) in zip(names, cases, strict=False)),
+        ]
+        return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
+
+    def _of_racks(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
+        """Yield a session for each spec of a whole rack: a good rack, and one more rack for each case."""
+        specs = self._specs(racks=True)
+        if some and not specs:
+            self._note_missing_recording(some, "of a node spec with a whole `rack`")
+            return
+        found = list(self._cases_of(some, [spec.name for spec in specs]))
+        for spec in specs if some else ():
+            cases = [(check, case) for check, case, name in found if name == spec.name]
+            yield self._rack_session(some, spec, cases)
+
+    def _rack_session(self, well: list[CheckDeclaration], spec: NodeSpec, cases: CheckCases) -> RecordingSession:
+        trays = spec.rack.nodes if spec.rack else 1
+        racks: dict[str, MustFailCase | None] = {"well": None, **{f"c{n}": case for n, (_, case) in enumerate(cases)}}
+        hosts: dict[str, Any] = {}
+        laid: list[RecordedDocument] = []
+        for rack, case in racks.items():
+            for tray in range(trays):
+                hosts[f"{rack}-{tray:02}"] = self._host(spec, rack=rack, u=tray + 1)
+                laid.append(RecordedDocument(f"{rack}-{tray:02}", spec.name, case if tray == trays // 2 else None))
+        wanted = [
+            *(ExpectedVerdict(check.id, f"{PROOF_POOL}/rack-well") for check in well),
+            *(
+                ExpectedVerdict(check.id, f"{PROOF_POOL}/rack-c{n}", case.name, case.verdict, case.says)
+                for n, (check, case) in enumerate(cases)
+            ),
+        ]
+        return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
+
+    def _of_fabrics(self, some: list[CheckDeclaration], kind: str) -> Iterator[RecordingSession]:
+        """Yield sessions of each design: the good scan (or week) with all checks, and one for each case."""
+        names = {f"{kind}-{name}": name for name in self.fleet.designs}
+        recorded = [name for name in names if (self._folder / f"{name}.json").is_file()]
+        if some and not recorded:
+            self._note_missing_recording(some, f"of a fabric ({kind}-DESIGN.json)")
+            return
+        everything = NodeSelection(self.fleet, tuple(self.fleet.nodes))
+        for name in recorded if some else ():
+            wanted = [
+                ExpectedVerdict(one.id, str(subject)) for one in some for subject, _ in everything.subjects(one.subject)
+            ]
+            yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name),), tuple(wanted))
+        for check, case, name in self._cases_of(some, recorded):
+            subject = self._fabric_subject(check, case, names[name])
+            wanted_one = ExpectedVerdict(check.id, subject, case.name, case.verdict, case.says)
+            yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name, case),), (wanted_one,))
+
+    def _fabric_subject(self, check: CheckDeclaration, case: MustFailCase, design: str) -> str:
+        if not case.subject:
+            return f"fabric/{design}"
+        node = self.fleet.nodes.get(case.subject.partition("/")[0])
+        return f"{'fabric' if check.subject in ('switch', 'rail') or node is None else node.pool}/{case.subject}"
+
+    def _host(self, spec: NodeSpec, *, rack: str, u: int) -> dict[str, Any]:
+        """Return a host with the identity of the recorded node."""
+        channels = self._recorded(spec.name)["channels"]
+        serial = read_at_path(channels, ("probe", "host", "serial")).value
+        guids = [read_at_path(channels, ("probe", "hca", hca.name, "guid")).value for hca in spec.hcas]
+        told: dict[str, Any] = {"hca_guids": guids} if guids and all(guids) else {}
+        booted = find_kernel_argument(str(read_at_path(channels, ("probe", "host", "cmdline")).value), IMAGE)
+        if image := next((one for one in self.fleet.images.values() if one.label == booted), None):
+            told["boot_image"] = image.name
+        return {"rack": rack, "u": u, "serial_number": str(serial or "recorded"), "bmc_address": "192.0.2.1", **told}
+
+    def _pool(self, spec: NodeSpec, hosts: Mapping[str, Any]) -> dict[str, object]:
+        alike = Counter(node.profile for node in self.fleet.nodes.values() if node.spec == spec.name)
+        profile = alike.most_common(1)[0][0] if alike else min(self.fleet.profiles)
+        return {
+            PROOF_POOL: {"vars": {"node_spec": spec.name, "profile": profile, "site": "proof"}, "hosts": dict(hosts)}
+        }
+
+
+def _subjects(spec: NodeSpec, check: CheckDeclaration, node: str) -> list[str]:
+    """Return a node's subjects of a check's kind."""
+    if check.subject == "rack":
+        return [f"{PROOF_POOL}/rack-{node}"]
+    if check.subject == "node":
+        return [f"{PROOF_POOL}/{node}"]
+    return [f"{PROOF_POOL}/{node}/{slot}" for slot in spec.slot_names(check.subject)]
+
+
+def _expected_verdict(check: CheckDeclaration, case: MustFailCase, node: str) -> ExpectedVerdict:
+    subject = (
+        f"{PROOF_POOL}/rack-{node}"
+        if check.subject == "rack"
+        else "/".join(filter(None, (PROOF_POOL, node, case.subject)))
+    )
+    return ExpectedVerdict(check.id, subject, case.name, case.verdict, case.says)
