@@ -90,7 +90,7 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	  --python-version 3.11 --universal --group deploy --output-file requirements-deploy.lock
 
 schemas: $(READY) ## export the JSON Schemas of specs, and make the generated pages and pictures in docs/ again
-	@$(BIN)/python -m assay.declare.json_schemas
+	@$(BIN)/python -m assay.declare.schemas
 	@$(BIN)/python -m tools.reference
 
 newest: ## set up .venv with the newest of all libraries, instead of the locked ones, to see what their next releases break

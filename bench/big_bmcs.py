@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.adapters.bmc.request_time import READS_AT_ONCE
-from assay.observe.bmc_evidence import read_bmc_channel
-from assay.observe.evidence_collector import DEADLINE_S
+from assay.observe.evidence_collector import DEADLINE_S, read_bmc_channel
 from bench.bmcs import nodes_at
 from bench.measurement import Measurement
 from bench.programs import ROOT

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.design.topology_cache import load_topology
 
 RAILS, UNIT, POD, UP = 8, 32, 32, 32

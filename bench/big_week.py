@@ -15,7 +15,7 @@ from assay.fabric.design.topology_cache import load_topology
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import absent, value
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.specs.fabric.cable import Cable, CableEnd
 from assay.observe.evidence_store import EvidenceStore
 from bench.big_fabric import make
 from bench.programs import ROOT

@@ -12,8 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
-from assay.lab.bmc.tls_server import VirtualBmcs
+from assay.declare.loader import load_fleet
+from assay.lab.bmc.server import VirtualBmcs
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.world import LabWorld
 from bench.programs import ROOT

@@ -19,11 +19,10 @@ from typing import Any
 
 import yaml
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.bmc_evidence import read_bmc_channel
-from assay.observe.query_pool import NodeQuery, run_queries
+from assay.observe.evidence_collector import NodeQuery, read_bmc_channel, run_queries
 from bench.bmc_lab import PASSWORD, USER
 from bench.cost import cost
 from bench.measurement import Measurement

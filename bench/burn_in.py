@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import process_time
 
-from assay.declare.fleet_loader import load_fleet
-from assay.model.specs.burn_in_spec import BurnIn
-from assay.validate.active.drift import find_drifts
+from assay.declare.loader import load_fleet
+from assay.model.specs.burn_in import BurnIn
+from assay.validate.active.drift_against_neighbours import find_drifts
 from bench.burn_in_days import PlantedDrift, make_day
 from bench.measurement import Measurement
 from bench.programs import ROOT

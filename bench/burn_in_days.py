@@ -7,8 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from assay.model.specs.burn_in_spec import BurnIn, BurnInPhase
-from assay.model.specs.burn_in_window import BurnInWindow
+from assay.model.specs.burn_in import BurnIn, BurnInPhase, BurnInWindow
 
 GPUS, WINDOW_HOURS = 8, 0.25
 LIKENESS = 0.7

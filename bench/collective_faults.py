@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from assay.validate.collectives.fabric_map import FabricMap, FabricNode, FabricPart
-from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.results import PairResult
 
 FaultKind = Literal["slow", "hung", "wrong"]
 KINDS: tuple[FaultKind, ...] = ("slow", "hung", "wrong")

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.results import PairResult
 from bench.collective_faults import SLOW, SPEED_GB_S, SimulatedFabric
 
 

@@ -6,14 +6,19 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assay.validate.collectives.explanation import explain
 from assay.validate.collectives.fabric_map import FabricMap, FabricNode, FabricPart, format_adapter
-from assay.validate.collectives.gate import GATE_ROUNDS, judge_gate, plan_gate
-from assay.validate.collectives.group_judging import GroupRule, observe_alone
-from assay.validate.collectives.group_results import GroupResult
-from assay.validate.collectives.pair_results import Pair, PairResult
-from assay.validate.collectives.scale_search import VOTES, ScaleQuestion, find_next_question
-from assay.validate.collectives.search import CollectiveSearch
+from assay.validate.collectives.faulty_part_search import explain
+from assay.validate.collectives.judging import GroupRule, observe_alone
+from assay.validate.collectives.results import GroupResult, Pair, PairResult
+from assay.validate.collectives.search import (
+    GATE_ROUNDS,
+    VOTES,
+    CollectiveSearch,
+    ScaleQuestion,
+    find_next_question,
+    judge_gate,
+    plan_gate,
+)
 from bench.measurement import Measurement
 
 SEARCHES, RAIL_SEARCHES = 400, 20

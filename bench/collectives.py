@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.validate.collectives.explanation import explain
+from assay.validate.collectives.faulty_part_search import explain
 from assay.validate.collectives.search import CollectiveSearch
 from bench.collective_faults import KINDS, SimulatedFabric
 from bench.collective_peers import PEERS, search_all_pairs

@@ -29,7 +29,7 @@ from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state import decision_and_fault_entries
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.node.load.counter_hash import make_key
+from assay.node.load.digests import make_key
 from assay.node.load.planted_faults import HEALTHY
 from bench.corruption_trials import (
     BAD,

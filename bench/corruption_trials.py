@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from assay.node.load.battery_test import BatteryTest
 from assay.node.load.catalog import list_tests
-from assay.node.load.counter_hash import make_key
-from assay.node.load.digests import format_digest, sum_digest
+from assay.node.load.digests import format_digest, make_key, sum_digest
 from assay.node.load.lane import Lane
-from assay.node.load.numpy_arithmetic import NumpyArithmetic
+from assay.node.load.numpy_engine import NumpyArithmetic
 from assay.node.load.planted_faults import HEALTHY, NOT_A_NUMBER, WARP, FaultWords
-from assay.node.load.sizes import SMALL
+from assay.node.load.unit_tests import SMALL, BatteryTest
 from assay.node.load.workloads import make_workload
 from assay.validate.active.unit_results import LoadDevice, LoadUnit
-from assay.validate.active.vote import vote_on_unit
+from assay.validate.active.verdict import vote_on_unit
 
 DEVICES, BAD = 8, 5
 TOLERANCE = 1e-3  # of tools that compare a product with the first one of the same GPU

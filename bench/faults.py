@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.faults import classify_log
+from assay.cli.workspace import load_surrounding_catalog
 from assay.decide.faults.detection import detect_faults
 from assay.decide.state.node_state import NodeState
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.reading import value

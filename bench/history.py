@@ -16,15 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from assay.ledger.history.append import append_run
-from assay.ledger.history.flaky_and_noise_queries import query_flaky_checks, query_noise
-from assay.ledger.history.outcome_and_pool_queries import (
-    OutcomeHistory,
-    OutcomeQuery,
-    query_outcomes,
-    query_pool_rates,
-    query_turns,
-)
+from assay.ledger.history.flaky import query_flaky_checks, query_noise
 from assay.ledger.history.parquet_files import HISTORY_TABLES, history_folder
+from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery, query_outcomes, query_pool_rates, query_turns
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.clock import SystemClock
 from assay.model.outcome import Measurement, Outcome, SuiteRun

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
 from bench.measurement import Measurement
 

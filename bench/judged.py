@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.ledger.runs.reader import StoredRun
-from assay.model.evidence_objects import list_object_paths, pack_object
+from assay.model.evidence import list_object_paths, pack_object
 from bench.big_fleet import node_name
 from bench.programs import ROOT
 

@@ -9,9 +9,9 @@ from statistics import median
 from unittest.mock import patch
 
 from assay.ledger import hash_chain
+from assay.ledger.copies.anchors import FileAnchor
 from assay.ledger.copies.seal import StoredSeal, make_seal
-from assay.ledger.copies.seal_comparison import check_anchor
-from assay.ledger.copies.seal_file import FileAnchor
+from assay.ledger.copies.sealing import check_anchor
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement as Measured

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import Measurement, Outcome, SuiteRun
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.validate.runs.declared_outcomes import list_declared_checks, list_selected_outcomes
-from assay.validate.runs.node_selection import NodeSelection
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks, list_selected_outcomes
 
 NEWEST = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVERY = timedelta(hours=12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.ledger.runs.run_lookup import find_run
+from assay.ledger.runs.reader import find_run
 from bench.cost import cost
 from bench.gpu_suites import CHECKS, GPUS, gpu_fleet
 from bench.harness import ALONE, ENDED, PEAK_MB

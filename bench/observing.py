@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
 from assay.model.clock import SystemClock
@@ -21,7 +21,7 @@ from assay.model.reading import value
 from assay.model.specs.node_settings import NodeSettings
 from assay.node.probe.isolated_reader import gather_isolated
 from assay.observe.evidence_collector import stream_evidence
-from assay.observe.transports.command_transport import build_probe_script
+from assay.observe.transports.command import build_probe_script
 from bench.measurement import Measurement
 from bench.programs import ROOT
 from bench.tree_cost import tree_cost

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from bench.bmc_lab import PASSWORD, USER
 from bench.bmcs import bmcs
 from bench.cost import cost

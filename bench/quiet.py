@@ -17,17 +17,17 @@ from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.fleet_reload import FleetReloader
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.rack_leases import RackAssignment
 from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.scan import format_fabric_subject
 from assay.ledger.store import Ledger
-from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
+from assay.model.entries.rollouts import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -36,7 +36,7 @@ from assay.model.reading import value
 from assay.model.specs.schedules import RolloutHours
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.validate.runs.declared_outcomes import DeclaredOutcomes
+from assay.validate.runs.subjects import DeclaredOutcomes
 from bench.big_fabric import dump
 from bench.big_fleet import make
 from bench.measurement import Measurement

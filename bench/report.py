@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from bench.big_fleet import make as make_fleet
 from bench.cost import cost
 from bench.made_runs import make as make_runs

@@ -27,7 +27,7 @@ from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore

@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from assay.lab.bmc.tls_server import tls_context
+from assay.lab.bmc.server import tls_context
 
 ROOT = "/redfish/v1"
 SHARES = {"Sensors": 0.45, "FirmwareInventory": 0.25, "Memory": 0.2, "Fans": 0.1}

@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.design.topology_cache import load_topology
 from bench.big_fabric import RAILS
 from bench.cost import Cost, cost

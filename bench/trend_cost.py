@@ -13,8 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from assay.decide.trends.day_cache import KEPT_FILE
-from assay.decide.trends.fleet_holders import HOLDERS_FILE
-from assay.decide.trends.fleet_tables import open_fleet_tables
+from assay.decide.trends.fleet_tables import HOLDERS_FILE, open_fleet_tables
 from assay.decide.trends.trend_answer import find_trends
 from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.store import Ledger

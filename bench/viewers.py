@@ -21,8 +21,8 @@ from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.reconcile_loop import ReconcileLoop
-from assay.model.entries.machine_entries import MachineSeenEntry
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.entries.boot import MachineSeenEntry
+from assay.model.specs.machines import SeenMachine
 from bench.big_fleet import make, node_name, pool_name
 from bench.measurement import Measurement
 from bench.programs import ASSAY

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import trustme
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab import process_control
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld

@@ -30,7 +30,7 @@ from judged_answers import ShownAnswers, judge_runner
 from shared_folders import SHARED_FOLDERS, FolderScheduling, find_work_unit
 from shared_reading import share_what_is_read
 
-from assay.declare.yaml_document import ParseCache
+from assay.declare.yaml import ParseCache
 
 share_what_is_read(ParseCache())
 start_modules_by(lend_spawner)

@@ -231,7 +231,7 @@ def _import_assay() -> None:
     from _pytest.config import default_plugins
 
     import assay
-    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.declare.repository.tree import WorkingFolder
     from assay.declare.spec_values_read_by_checks import read_check_inputs
 
     for module in pkgutil.walk_packages(assay.__path__, "assay."):

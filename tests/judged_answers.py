@@ -16,7 +16,7 @@ from jsonschema.exceptions import best_match
 from typer.testing import CliRunner
 
 from assay.cli.app import VERBS
-from assay.cli.verbs.registry import ANSWERS, find_file_name
+from assay.cli.verbs.schema import ANSWERS, find_file_name
 
 FOLDER = Path(__file__).parents[1] / "docs/reference/answers"
 JUDGED: set[tuple[str, str]] = set()

@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.declare.repository.repository_draft import RepositoryDraft
+from assay.declare.repository.draft import RepositoryDraft
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.declare.yaml_document import ParseCache
+    from assay.declare.yaml import ParseCache
 
 
 def share_what_is_read(shared: ParseCache) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from assay.decide.state.policy_graph_svg import draw_policy_svg
-from assay.declare.fleet_loader import load_fleet
+from assay.decide.state.policy_graph import draw_policy_svg
+from assay.declare.loader import load_fleet
 
 STYLE = """
   svg { --ink: #1f2328; --soft: #59636e; --paper: #ffffff; --box: #f6f8fa; --edge: #818b98;

@@ -13,65 +13,91 @@ from typing import TYPE_CHECKING, Any
 
 NAMES_OF_MODULES = {
     # playbooks: tasks that run in the process of ansible-playbook
-    "assay.act.actions.allowed_effects": ("require_effect",),
-    "assay.act.remedies.ansible_playbook": ("PROGRESS_MARK", "find_task_node", "preload_fleet"),
+    "assay.act.actions.action": ("require_effect",),
+    "assay.act.remedies.ansible_playbook": (
+        "PROGRESS_MARK",
+        "find_task_node",
+        "preload_fleet",
+    ),
     "assay.act.remedies.boot": ("restart_node",),
-    "assay.act.remedies.component_image": ("find_image",),
-    "assay.act.remedies.firmware_report": ("report_planned", "report_stages"),
-    "assay.act.remedies.firmware_stages": ("FirmwareStage", "select_stages"),
-    "assay.act.remedies.firmware_update": ("FirmwareUpdateRun", "StageResult"),
-    "assay.act.remedies.redfish_update_service": ("make_bmc_connector",),
+    "assay.act.remedies.firmware_file": ("find_image",),
+    "assay.act.remedies.firmware_update": (
+        "FirmwareUpdateRun",
+        "StageResult",
+        "report_planned",
+        "report_stages",
+    ),
+    "assay.act.remedies.firmware_stages": (
+        "FirmwareStage",
+        "select_stages",
+    ),
+    "assay.act.remedies.bmc_updates": ("make_bmc_connector",),
     "assay.act.actions.lab_guard": ("hold_to_context",),
-    "assay.act.remedies.bmc_settings_update": ("BmcSettingsUpdate",),
-    "assay.act.remedies.host_settings_read_back": ("HostSettingsReadBack",),
-    "assay.act.remedies.system_settings_update": ("SystemSettingsUpdate",),
+    "assay.act.remedies.settings": (
+        "BmcSettingsUpdate",
+        "HostSettingsReadBack",
+        "SystemSettingsUpdate",
+    ),
     "assay.declare.home": ("find_home",),
     "assay.declare.stand_ins": ("refuse_spec",),
     "assay.ledger.file_locks": ("hold_node_lock",),
-    "assay.model.specs.node.declared_settings": ("make_role_values",),
-    "assay.model.specs.node.setting_mismatch": (
+    "assay.model.specs.node.declared_settings": (
         "SettingMismatch",
         "format_setting_diff",
         "format_setting_mismatches",
+        "make_role_values",
     ),
-    "assay.model.text.secret_redaction": ("redact",),
+    "assay.model.text.safe_text": ("redact",),
     # every plug-in
     "assay.model.errors": ("AssayError",),
     "assay.model.node": ("Node",),
     "assay.model.specs.node_settings": ("NodeSettings",),
     # transports
-    "assay.observe.transports.command_transport": ("CommandTransport",),
-    "assay.observe.transports.transport_protocol": ("ProbeTransport", "TransportContext"),
+    "assay.observe.transports.command": ("CommandTransport",),
+    "assay.observe.transports.transport_protocol": (
+        "ProbeTransport",
+        "TransportContext",
+    ),
     # schedulers
-    "assay.model.cordon_ownership": ("is_our_reason", "prefix_reason"),
-    "assay.adapters.scheduler_adapter": (
-        "VERIFY_UNDRAIN",
+    "assay.model.cordon_ownership": (
+        "is_our_reason",
+        "prefix_reason",
+    ),
+    "assay.adapters.scheduler": (
         "CustomerJob",
         "SchedulerAdapter",
         "SchedulerNodeStatus",
         "SpareRunResult",
+        "VERIFY_UNDRAIN",
         "VerifiedUndrain",
     ),
     # ticket sinks
     "assay.model.specs.credential_reference": ("CredentialReference",),
-    "assay.model.specs.sink_settings": ("SinkSettings",),
+    "assay.model.specs.technician_work": ("SinkSettings",),
     "assay.model.ticket": ("TicketRecord",),
-    "assay.adapters.tickets.sink_protocol": (
+    "assay.adapters.tickets.sink": (
         "SinkContext",
         "SinkUnavailable",
         "TicketNotFound",
         "TicketRefusal",
         "TicketSink",
     ),
-    "assay.adapters.tickets.ticket_markdown": ("format_ticket_markdown",),
+    "assay.adapters.tickets.markdown": ("format_ticket_markdown",),
     # log forms
     "assay.model.log_message": ("LogMessage",),
     "assay.observe.logs.kernel_log_search": ("KernelLogForm",),
-    "assay.observe.logs.log_form_protocol": ("LogForm", "LogQuery", "UnknownLogForm"),
-    "assay.observe.logs.time_stamps": ("parse_iso_time",),
+    "assay.observe.logs.log_form": (
+        "LogForm",
+        "LogQuery",
+        "UnknownLogForm",
+    ),
+    "assay.observe.logs.line_envelope": ("parse_iso_time",),
     # rules of `assay check`
-    "assay.declare.repository_check": ("RuleFinding", "rule"),
-    "assay.declare.repository.repository_draft": ("RepositoryDraft",),
+    "assay.declare.check": (
+        "RuleFinding",
+        "rule",
+    ),
+    "assay.declare.repository.draft": ("RepositoryDraft",),
     "assay.model.specs.node.node_spec": ("NodeSpec",),
 }
 """Where each name is defined. The imports below say the same to mypy and editors."""

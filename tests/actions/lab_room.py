@@ -14,12 +14,12 @@ import requests
 from forked_assay import lend_spawner
 
 from assay.act.actions.action import ActionContext, EffectIntent
-from assay.adapters.bmc.bmc_client import open_fleet_bmc
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.bmc.client import open_fleet_bmc
 from assay.declare.home import choose_context
-from assay.lab.node.stub_build import build_stub
+from assay.declare.loader import load_fleet
+from assay.lab.node.stub import build_stub
 from assay.lab.process_control import build_world, start_lab, stop_lab
-from assay.lab.scheduler_adapter import LabScheduler
+from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet

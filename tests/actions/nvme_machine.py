@@ -13,10 +13,10 @@ from typing import Any
 
 import ansible
 
-from assay.lab.linux_image import find_kernel
+from assay.lab.real_machine import find_kernel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-MODULE = REPOSITORY / "playbooks/collections/ansible_collections/assay/declare/plugins/modules/drive_wipe.py"
+MODULE = REPOSITORY / "playbooks/collections/ansible_collections/assay/fleet/plugins/modules/drive_wipe.py"
 PYTHON_HOME = Path(sys.base_prefix)
 STDLIB = Path(f"lib/python{sys.version_info.major}.{sys.version_info.minor}")
 LEFT_OUT = shutil.ignore_patterns(

@@ -7,7 +7,7 @@ from lab_room import Room, wish
 
 from assay.act.actions import drain, drain_now
 from assay.act.actions.action import EffectVerification
-from assay.act.remedies.gpu_occupancy import GpuOccupancy
+from assay.act.remedies.boot import GpuOccupancy
 
 NODE = "n0009"
 WORD = EffectVerification(True, "no customer job is left")

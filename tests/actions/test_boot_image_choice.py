@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from assay.act.actions.action import ActionContext
-from assay.act.boot.boot_image_choice import choose_boot_image
 from assay.act.boot.boot_requests import BootingMachine, answer_machine
-from assay.act.boot.boot_script import BootOrder
 from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.network_boot import choose_boot_image
+from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.operator_entries import MoveEntry
-from assay.model.entries.rollout_entries import (
+from assay.model.entries.node import MoveEntry
+from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
     NodeProvenEntry,
     RolloutFinishedEntry,
@@ -28,7 +28,7 @@ from assay.model.entries.rollout_entries import (
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.reading import value
-from assay.model.specs.image_spec import Image
+from assay.model.specs.image import Image
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from firmware_files import make_pldm
 
-from assay.act.remedies.component_image import find_image
+from assay.act.remedies.firmware_file import find_image
 from assay.declare.home import find_home
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

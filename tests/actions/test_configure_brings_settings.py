@@ -10,8 +10,8 @@ import pytest
 from lab_room import Room, wish
 
 from assay.act.actions import reboot, zap
-from assay.act.remedies.configuration import find_configuration_mismatches
-from assay.declare.fleet_loader import load_fleet
+from assay.act.remedies.settings import find_configuration_mismatches
+from assay.declare.loader import load_fleet
 
 INSTALL = ("-e", "fabric_manager_install='apt-get install --yes nvidia-fabricmanager-570=570.172.08'")
 

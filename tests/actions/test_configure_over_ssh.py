@@ -14,7 +14,7 @@ import yaml
 from lab_room import lay_out
 from overlay_node import OverlayNode, find_obstacle, run_overlay_node
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.node.shell import CHRONYC, MODPROBE, SYSTEMCTL
 from assay.lab.node.virtual_node import make_initial_state, node_files, write_file_tree
 

@@ -18,17 +18,23 @@ from hypothesis import strategies as st
 from lab_room import Room, wish
 
 from assay.act.actions import dossier
-from assay.act.remedies.dossier_build import read_dossier
-from assay.act.remedies.dossier_photos import read_photos
-from assay.act.remedies.dossier_zip import MANIFEST_NAME, build_zip, locate_dossier, locate_photo_folder, read_zip
+from assay.act.remedies.dossier_build import (
+    MANIFEST_NAME,
+    build_zip,
+    locate_dossier,
+    locate_photo_folder,
+    read_dossier,
+    read_zip,
+)
+from assay.act.remedies.dossier_content import read_photos
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
-from assay.model.text.secret_redaction import register_secret
+from assay.model.text.safe_text import register_secret
 from assay.observe.evidence_collector import collect_evidence
-from assay.observe.serial_numbers import find_node_serials, find_part_serials
+from assay.observe.evidence_contents import find_node_serials, find_part_serials
 
 NODE, AT = "n0012", datetime(2026, 10, 1, 9, tzinfo=UTC)
 CHECK, GPU = "suites/x.py::test_y", f"h100-a/{NODE}/gpu0"
@@ -187,7 +193,7 @@ CHILD = """
 import pickle, sys
 sys.path[:0] = [{tests!r}]
 from pathlib import Path
-from assay.act.remedies.dossier_zip import build_zip
+from assay.act.remedies.dossier_build import build_zip
 from assay.observe.evidence_store import write_atomically
 place, number = Path(sys.argv[1]), 0
 while True:

@@ -13,7 +13,7 @@ from lab_room import REPOSITORY, Room, lab_room, lay_out, wish
 
 from assay.act.actions import zap
 from assay.act.remedies.firmware_stages import list_stages
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
 

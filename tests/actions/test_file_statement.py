@@ -21,7 +21,7 @@ from firmware_files import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.act.remedies.file_statement import FileStatement, compare_file, read_statement
+from assay.act.remedies.firmware_file import FileStatement, compare_file, read_statement
 from assay.model.specs.firmware_bundle import FirmwareArtifact
 
 PCI = [(0, b"\xde\x10"), (0x100, b"\x30\x23"), (1, b"\x47\x16\0\0"), (2, GUID.bytes)]

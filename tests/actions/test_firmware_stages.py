@@ -7,10 +7,9 @@ from functools import cache
 import pytest
 from lab_room import REPOSITORY
 
-from assay.act.remedies.firmware_report import NOTHING, report_planned, report_stages
 from assay.act.remedies.firmware_stages import list_managed_components, list_stages, select_stages
-from assay.act.remedies.firmware_update import StageResult
-from assay.declare.fleet_loader import load_fleet
+from assay.act.remedies.firmware_update import NOTHING, StageResult, report_planned, report_stages
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import pytest
 
-from assay.act.remedies import host_settings_read_back
-from assay.act.remedies.host_settings_read_back import HostSettingsReadBack
-from assay.declare.fleet_loader import load_fleet
+from assay.act.remedies import settings
+from assay.act.remedies.settings import HostSettingsReadBack
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
+from assay.model.specs.node.declared_settings import SettingMismatch
 from assay.model.specs.node.node_spec import HostSpec
-from assay.model.specs.node.setting_mismatch import SettingMismatch
 
 ROOT = Path(__file__).parents[2]
 STARTING = SettingMismatch("host.services.chrony", "active", "activating")
@@ -34,13 +34,13 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HostSettingsReadBack]
         spec = base.model_copy(update={"host": HostSpec(root=root)})
         fleet: Any = SimpleNamespace(spec_of=lambda _: spec, profile_of=lambda _: profile)
         node: Any = SimpleNamespace(name="n1")
-        monkeypatch.setattr(host_settings_read_back, "run_remote_probe", lambda *_: {"probe": {}})
+        monkeypatch.setattr(settings, "run_remote_probe", lambda *_: {"probe": {}})
         monkeypatch.setattr(
-            host_settings_read_back.host_settings,
+            settings.host_settings,
             "find_host_mismatches",
             lambda *_: left.pop(0) if len(left) > 1 else left[0],
         )
-        monkeypatch.setattr(host_settings_read_back.time, "sleep", lambda _: None)
+        monkeypatch.setattr(settings.time, "sleep", lambda _: None)
         return HostSettingsReadBack(fleet, node, settle_s=0.2)
 
     return make

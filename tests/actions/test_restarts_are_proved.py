@@ -46,7 +46,7 @@ def test_a_node_that_was_off_is_only_turned_on(room: Room):
 def test_a_boot_that_is_under_way_is_waited_for_and_not_cut_short(room: Room):
     room.fresh("n0004")
     intent = begun(room, reboot, "reboot", "n0004")
-    from assay.adapters.bmc.bmc_client import open_bmc
+    from assay.adapters.bmc.client import open_bmc
 
     with open_bmc(room.fleet.nodes["n0004"], root=room.root) as bmc:
         bmc.reset_system("ForceRestart")

@@ -6,10 +6,10 @@ import pytest
 from lab_room import Room, wish
 
 from assay.act.actions import powercycle, zap
-from assay.act.actions.polling import wait_until
+from assay.act.actions.action import wait_until
 from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent
-from assay.adapters.bmc.bmc_client import open_fleet_bmc
+from assay.adapters.bmc.client import open_fleet_bmc
 from assay.adapters.bmc.errors import BmcLoginRefused
 
 NODE = "n0011"

@@ -18,18 +18,17 @@ from assay.act.actions.action import ActionContext
 from assay.act.boot import network_boot
 from assay.act.boot.boot_requests import BootingMachine, answer_machine
 from assay.act.effects import effect_attempt_and_verification as steps
-from assay.act.remedies import configuration
+from assay.act.remedies import settings
 from assay.act.remedies.ansible_playbook import find_task_node
-from assay.act.remedies.bmc_settings_update import BmcSettingsUpdate
-from assay.act.remedies.system_settings_update import SystemSettingsUpdate
+from assay.act.remedies.settings import BmcSettingsUpdate, SystemSettingsUpdate
 from assay.act.schedules.collectives_search import search_collectives
 from assay.cli.app import app
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.specs.node.setting_mismatch import SettingMismatch
+from assay.model.specs.node.declared_settings import SettingMismatch
 from assay.observe.evidence_store import EvidenceStore
 
 ROOT = Path(__file__).parents[2]
@@ -114,20 +113,20 @@ def test_the_boot_server_gives_a_machine_nothing(real: Fleet, tmp_path: Path) ->
 def test_settings_with_an_example_are_refused_before_the_firmware_and_before_any_setting(
     real: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (zap, configuration):
+    for module in (zap, settings):
         monkeypatch.setattr(module, "run_playbook", unreachable)
-    monkeypatch.setattr(configuration, "find_configuration_mismatches", lambda *_: [SettingMismatch("a", "1", "2")])
+    monkeypatch.setattr(settings, "find_configuration_mismatches", lambda *_: [SettingMismatch("a", "1", "2")])
     with pytest.raises(AssayError, match=r"a change of settings is refused .*ntp1\.lab1\.example") as caught:
         zap.run(context(real, tmp_path), wish("zap", NODE))
     assert caught.value.where.startswith("specs/nodes/hgx-h100.yaml:")
     with pytest.raises(AssayError, match="a change of settings is refused"):
-        configuration.bring_configuration(context(real, tmp_path), wish("configure", NODE))
+        settings.bring_configuration(context(real, tmp_path), wish("configure", NODE))
 
 
 def test_settings_of_a_bmc_with_an_example_are_refused(real: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = [SettingMismatch("bmc.ntp.servers", "ntp1.lab1.example", "none")]
     monkeypatch.setattr(BmcSettingsUpdate, "_read_mismatches", lambda _: wrong)
-    monkeypatch.setattr("assay.act.remedies.bmc_settings_update.open_fleet_bmc", unreachable)
+    monkeypatch.setattr("assay.act.remedies.settings.open_fleet_bmc", unreachable)
     with pytest.raises(AssayError, match=r"change of the BMC's settings is refused"):
         BmcSettingsUpdate(real, real.nodes[NODE]).apply()
 
@@ -137,7 +136,7 @@ def test_other_accounts_are_left_alone_unless_the_profile_says_otherwise(
 ) -> None:
     wrong = [SettingMismatch("bmc.accounts.users.chief", "disabled", "enabled")]
     monkeypatch.setattr(BmcSettingsUpdate, "_read_mismatches", lambda _: wrong)
-    monkeypatch.setattr("assay.act.remedies.bmc_settings_update.open_fleet_bmc", unreachable)
+    monkeypatch.setattr("assay.act.remedies.settings.open_fleet_bmc", unreachable)
     with pytest.raises(AssayError, match="its BMC has chief, which the spec does not name, and its profile") as caught:
         BmcSettingsUpdate(allowing(replace(real, is_lab=True)), real.nodes[NODE]).apply()
     assert caught.value.where.startswith("specs/profiles/managed.yaml:")
@@ -147,7 +146,7 @@ def test_other_accounts_are_left_alone_unless_the_profile_says_otherwise(
 def test_the_boot_order_is_left_alone_unless_the_profile_says_otherwise(
     real: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = "assay.act.remedies.system_settings_update."
+    path = "assay.act.remedies.settings."
     monkeypatch.setattr(path + "wait_until", lambda *_: True)
     monkeypatch.setattr(path + "open_fleet_bmc", lambda *_: __import__("contextlib").nullcontext())
     monkeypatch.setattr(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.act.remedies.redfish_update_service import RedfishFirmwareUpdater
-from assay.adapters.bmc.bmc_client import BmcClient
+from assay.act.remedies.bmc_updates import RedfishFirmwareUpdater
+from assay.adapters.bmc.client import BmcClient
 from assay.model.specs.firmware_bundle import FirmwareComponent
 
 NAMED = [{"Message": "done", "MessageArgs": ["HGX_BMC_0", "1.2"]}]

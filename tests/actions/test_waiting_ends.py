@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.act.actions.polling import wait_until
+from assay.act.actions.action import wait_until
 from assay.adapters.bmc.errors import BmcLoginRefused, BmcUnreachable
 from assay.model.errors import AssayError
 

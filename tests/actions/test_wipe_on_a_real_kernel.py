@@ -23,7 +23,8 @@ PROGRAM = textwrap.dedent(
         print(ANSWER + json.dumps(said), flush=True)
 
     def probe():
-        words = ["-m", "assay.node.probe", "--areas", "drive_wipe", "--markers", json.dumps(MARKERS), "--deadline", "30"]
+        words = ["-m", "assay.node.probe", "--areas", "drive_wipe", "--markers", json.dumps(MARKERS)]
+        words += ["--deadline", "30"]
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
         tree = json.loads(done.stdout)["probe"]["drive_wipe"]
         return {drive["serial"]["value"]: drive for drive in tree.values()}

@@ -11,9 +11,9 @@ from lab_room import Room, wish
 
 from assay.act.actions import wipe
 from assay.act.actions.action import EffectIntent, EffectVerification
-from assay.act.remedies.wipe_record import make_wipe_entry
+from assay.act.remedies.wipe_verdict import make_wipe_entry
 from assay.lab.faults.injection import inject_fault
-from assay.model.entries.wipe_entries import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
+from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.errors import AssayError
 
 DRIVES = 8

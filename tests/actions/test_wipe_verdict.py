@@ -9,11 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.act.remedies.drive_readings import DriveReading
-from assay.act.remedies.wipe_record import fold_wipe, make_wipe_entry
-from assay.act.remedies.wipe_verdict import find_obstacle, judge_order, list_keeping_users, list_release_commands
-from assay.model.entries.wipe_entries import WipeMissedEntry, WipeOrderedEntry
-from assay.model.specs.node.drive_wipe import WIPE_METHODS, WipeSpec
+from assay.act.remedies.wipe_verdict import (
+    DriveReading,
+    find_obstacle,
+    fold_wipe,
+    judge_order,
+    list_keeping_users,
+    list_release_commands,
+    make_wipe_entry,
+)
+from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry
+from assay.model.specs.node.host_settings import WIPE_METHODS, WipeSpec
 
 SPEC = WipeSpec(unmount=["/data"], source="a test")
 WIPED: dict[str, Any] = {

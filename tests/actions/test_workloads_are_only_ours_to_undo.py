@@ -9,7 +9,7 @@ from lab_room import Room, wish
 
 from assay.act.actions import cordon, drain, drain_now, uncordon
 from assay.act.actions.action import ACTION_NAMES, load_action
-from assay.adapters.scheduler_adapter import load_scheduler_adapter
+from assay.adapters.scheduler import load_scheduler_adapter
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
 

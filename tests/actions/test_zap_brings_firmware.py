@@ -11,7 +11,7 @@ import pytest
 from lab_room import Room, wish
 
 from assay.act.actions import zap
-from assay.act.remedies.playbook_environment import pass_environment
+from assay.act.remedies.ansible_playbook import pass_environment
 from assay.model.errors import AssayError
 from assay.model.specs.credential_reference import CredentialReference
 
@@ -76,8 +76,8 @@ def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_push
 @pytest.mark.slow
 def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
-    from assay.act.remedies.component_image import find_image
-    from assay.act.remedies.redfish_update_service import make_bmc_connector
+    from assay.act.remedies.bmc_updates import make_bmc_connector
+    from assay.act.remedies.firmware_file import find_image
 
     node, (bios,) = room.fleet.nodes["n0003"], _components(room, "bios")
     with make_bmc_connector(node, room.fleet)() as bmc:
@@ -118,7 +118,7 @@ def test_secrets_reach_the_program_and_nothing_else_tells_them():
         "import os; print(sorted(n for n in os.environ if n in ('WORD', 'ASSAY_HANDED_OVER')))",
     ]
     with pass_environment({"WORD": "xyzzy"}) as place:
-        command = [sys.executable, "-m", "assay.act.remedies.playbook_environment", *show]
+        command = [sys.executable, "-m", "assay.act.remedies.ansible_playbook", *show]
         told = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, check=True)
     assert "xyzzy" not in str(place)
     assert told.stdout.strip() == "['WORD']"
@@ -135,7 +135,7 @@ def test_a_program_whose_giver_is_gone_never_starts():
     command = [
         sys.executable,
         "-m",
-        "assay.act.remedies.playbook_environment",
+        "assay.act.remedies.ansible_playbook",
         sys.executable,
         "-c",
         "print('started')",

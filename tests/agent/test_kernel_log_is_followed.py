@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.node.agent.kernel_log_follower import KernelLogFollower
-from assay.node.probe.kernel_log import KernelLogCursor
-from assay.node.probe.kernel_log_filter import KernelLogFilter, parse_level
+from assay.node.agent.sources import KernelLogFollower
+from assay.node.probe.kernel_log import KernelLogCursor, KernelLogFilter, parse_level
 from assay.node.probe.node_access import NodeRoot
 
 BOOT = "6f1c1f6e-0000-4000-8000-000000000001"

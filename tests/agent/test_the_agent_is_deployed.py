@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.model.specs.intake_limits import ConnectionLimits
+from assay.model.specs.serving import ConnectionLimits
 from assay.node.agent.pack import ENTRY
 from assay.node.probe.pack import build_pack, find_needed_modules
 from assay.tell.server.server import SPARE_FILES

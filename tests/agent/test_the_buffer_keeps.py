@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.node.agent.delivery_buffer import BufferItem, DeliveryBuffer
-from assay.node.probe.kernel_log_filter import RecordPriority
+from assay.node.agent.delivery import BufferItem, DeliveryBuffer
+from assay.node.probe.kernel_log import RecordPriority
 
 ROOMY = 10**9
 

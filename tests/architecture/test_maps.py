@@ -14,7 +14,7 @@ PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/design.
 PLACE = re.compile(r"`(?:src/assay/)?((?:[a-z_]+/)*[a-z_]+\.py)(?::([A-Za-z_.]+))?`")
 """`room/module.py` or `room/module.py:name`, below `src/assay`."""
 FOLDER = re.compile(r"`((?:src|tests|specs|suites|docs|deploy|bench|playbooks|tools|inventory)/[A-Za-z0-9_./-]*)`")
-EVERY_ROOM = ("controller", "cli")
+EVERY_ROOM = ("cli",)
 
 
 def defines(path: Path, dotted: str) -> bool:

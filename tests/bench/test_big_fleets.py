@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import check_repository
+from assay.declare.check import check_repository
+from assay.declare.loader import load_fleet
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package

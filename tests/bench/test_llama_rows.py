@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.cli.workspace import load_surrounding_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package

@@ -19,9 +19,8 @@ from reserved_ports import reserve_ports
 
 from assay.act.actions import netboot
 from assay.act.actions.action import EffectIntent
-from assay.act.boot.boot_attempts import BOOT_KINDS, BootAttempt, fold_attempts
-from assay.lab.linux_image import build_image
-from assay.lab.qemu_machine import HOST
+from assay.act.boot.attempts import BOOT_KINDS, BootAttempt, fold_attempts
+from assay.lab.real_machine import HOST, build_image
 
 IMAGE = {"vmlinuz": b"the kernel of a test\n" * 1000, "initrd.gz": b"its first files\n" * 1000}
 RATE = 60.0

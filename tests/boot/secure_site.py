@@ -18,10 +18,10 @@ import yaml
 from boot_room import BootServer, lay_out_boot
 from reserved_ports import reserve_ports
 
-from assay.act.boot.boot_attempts import BootAttempt, fold_attempts, make_stage_entry, make_started_entry, name_attempt
+from assay.act.boot.attempts import BootAttempt, fold_attempts, make_stage_entry, make_started_entry, name_attempt
+from assay.act.boot.cloud_init import make_join_plan, make_node_boot
 from assay.act.boot.join_tokens import hash_token
-from assay.act.boot.node_data import make_join_plan, make_node_boot
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 

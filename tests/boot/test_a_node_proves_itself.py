@@ -12,7 +12,7 @@ import pytest
 import trustme
 from secure_site import AGENT_TOKEN, SLURM_KEY, SecureSite, join
 
-from assay.act.boot.boot_attempts import fold_attempts, make_stage_entry
+from assay.act.boot.attempts import fold_attempts, make_stage_entry
 from assay.model.clock import SystemClock
 
 

@@ -10,10 +10,10 @@ import pytest
 from provisioning.identity.real_tpm import RealTpm, run_tpm
 from secure_site import AGENT_TOKEN, SecureSite, join
 
-from assay.act.boot.boot_attempts import fold_attempts
-from assay.act.boot.credential_activation import find_endorsement_digest
-from assay.model.entries.join_entries import JoinRefusedEntry
-from assay.node.agent.tpm_proof import prove_by_tpm
+from assay.act.boot.attempts import fold_attempts
+from assay.act.boot.tpm import find_endorsement_digest
+from assay.model.entries.boot import JoinRefusedEntry
+from assay.node.agent.node_join import prove_by_tpm
 
 DEBUG_REGISTER = 16
 """The register that can be reset."""

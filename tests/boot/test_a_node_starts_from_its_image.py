@@ -8,7 +8,7 @@ import pytest
 from boot_room import BootRoom
 
 from assay.act.actions import netboot
-from assay.act.boot.boot_attempts import BootAttempt
+from assay.act.boot.attempts import BootAttempt
 
 
 def test_a_machine_boots_from_the_declared_image_and_proves_it(boot: BootRoom) -> None:

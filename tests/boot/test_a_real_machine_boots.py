@@ -11,12 +11,10 @@ import pytest
 from boot_room import BootServer, lay_out_boot, serve_real_image
 from reserved_ports import reserve_ports
 
-from assay.act.boot.boot_attempts import BOOT_KINDS, fold_attempts
-from assay.lab.linux_image import find_obstacle
-from assay.lab.qemu_machine import HOST, MachineIdentity, find_command_line, run_machine
+from assay.act.boot.attempts import BOOT_KINDS, fold_attempts
+from assay.lab.real_machine import HOST, MachineIdentity, find_command_line, find_obstacle, run_machine
 from assay.ledger.store import Ledger
-from assay.model.entries.boot_entries import BootStageEntry
-from assay.model.entries.machine_entries import MachineSeenEntry
+from assay.model.entries.boot import BootStageEntry, MachineSeenEntry
 
 UEFI_CODE, UEFI_VARIABLES = Path("/usr/share/OVMF/OVMF_CODE_4M.fd"), Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 UEFI_IPXE = Path("/usr/lib/ipxe/ipxe.efi")

@@ -14,10 +14,9 @@ from reserved_ports import reserve_ports
 
 from assay.act.actions import netboot
 from assay.act.actions.action import ActionContext, EffectIntent
-from assay.act.boot.boot_attempts import BOOT_KINDS, fold_attempts
-from assay.declare.fleet_loader import load_fleet
-from assay.lab.linux_image import find_obstacle
-from assay.lab.qemu_machine import HOST
+from assay.act.boot.attempts import BOOT_KINDS, fold_attempts
+from assay.declare.loader import load_fleet
+from assay.lab.real_machine import HOST, find_obstacle
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

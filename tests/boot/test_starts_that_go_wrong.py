@@ -18,8 +18,8 @@ from reserved_ports import reserve_ports
 
 from assay.act.actions import netboot
 from assay.act.boot.boot_requests import BootingMachine, answer_machine
-from assay.act.boot.boot_script import BootOrder
 from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError

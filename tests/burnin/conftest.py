@@ -11,8 +11,8 @@ sys.path.append(str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2]))  # for bench; tests/bench would be found first
 from written_lines import Journal
 
-from assay.declare.fleet_loader import load_fleet
-from assay.model.specs.burn_in_spec import BurnIn
+from assay.declare.loader import load_fleet
+from assay.model.specs.burn_in import BurnIn
 
 ROOT = Path(__file__).parents[2]
 

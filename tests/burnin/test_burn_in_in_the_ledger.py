@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from assay.decide.moves.burn_in_proof import describe_missing_burn_in, find_failed_burn_in
+from assay.decide.moves.required_checks import describe_missing_burn_in, find_failed_burn_in
+from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import project_node_states
-from assay.model.entries import burn_in_entries as burn
+from assay.model.entries import effects as burn
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
-from assay.model.specs.burn_in_window import BurnInWindow, PartWork
+from assay.model.entries.node import NodeEnrolledEntry, TransitionEntry
+from assay.model.specs.burn_in import BurnInWindow, PartWork
 from assay.tell.views.burn_in_status import burn_in_as_json, describe_burn_in_of_stay, format_burn_in
 
 SERIALS = {"gpu0": "777", "gpu1": "778", "nvme0": "d1", "P1-A1": "m1"}

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.specs.burn_in_spec import BurnIn, BurnInPhase
-from assay.model.specs.burn_in_window import BurnInWindow
-from assay.validate.active.drift import DriftFinding, find_drifts
-from assay.validate.active.fleet_comparison import compute_gpu_rates, list_slow_gpus
-from assay.validate.active.slopes import Point, estimate_slope
+from assay.model.specs.burn_in import BurnIn, BurnInPhase, BurnInWindow
+from assay.validate.active.drift_against_neighbours import (
+    DriftFinding,
+    Point,
+    compute_gpu_rates,
+    estimate_slope,
+    find_drifts,
+    list_slow_gpus,
+)
 from bench.burn_in_days import PlantedDrift, make_day
 
 

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written_lines import Journal
 
-from assay.act.ingest.burn_in_verdicts import find_outvoted_gpu
-from assay.model.specs.burn_in_spec import BurnIn
-from assay.model.specs.burn_in_window import BurnInWindow, PartWork
-from assay.validate.active.node_plan import compute_shift, list_expected_work, make_node_plan
-from assay.validate.active.verdicts import find_missing_work, find_verdict
-from assay.validate.active.windows import cut_windows, has_ended
+from assay.act.ingest.burn_ins import find_outvoted_gpu
+from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
+from assay.validate.active.burn_in_plan import compute_shift, list_expected_work, make_node_plan
+from assay.validate.active.burn_in_windows import cut_windows, find_missing_work, find_verdict, has_ended
 
 WINDOW_S = 900.0
 

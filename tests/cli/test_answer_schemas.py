@@ -18,8 +18,7 @@ from judged_answers import find_command, find_shape
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.cli.verbs.answer_schemas import format_answer_schema
-from assay.cli.verbs.registry import ANSWERS, find_file_name
+from assay.cli.verbs.schema import ANSWERS, find_file_name, format_answer_schema
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # tools/ is no part of the package
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.cli.verbs.check import check_app
-from assay.cli.verbs.scheduler_preflight import ask_schedulers
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.cli.verbs.check import ask_schedulers, check_app
+from assay.declare.loader import load_fleet
 from assay.declare.starter.new_repository import create_repository
 from assay.model.node import Node
 

@@ -13,8 +13,8 @@ from forked_assay import run_assay
 from typer.testing import CliRunner
 
 from assay.cli.verbs import check as verb
-from assay.declare.repository_check import CheckReport
-from assay.declare.validation_problems import FleetProblem
+from assay.declare.check import CheckReport
+from assay.declare.problems import FleetProblem
 
 ROOT = Path(__file__).parents[2]
 SMALLEST = ROOT / "tests" / "fleet" / "smallest"

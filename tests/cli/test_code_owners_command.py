@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.verbs.specs import specs_app
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]

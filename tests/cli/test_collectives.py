@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from assay.adapters.no_scheduler import NoScheduler
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
-from assay.cli.verbs import collectives_inputs
+from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
+from assay.cli.verbs import collectives
 from assay.cli.verbs.collectives import collectives_app
 from assay.model.errors import AssayError
 
@@ -42,7 +41,7 @@ class BusyScheduler(NoScheduler):
 
 
 def test_the_plan_says_who_is_free_and_why_the_others_are_not(fleet: Path, monkeypatch) -> None:
-    monkeypatch.setattr(collectives_inputs, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
+    monkeypatch.setattr(collectives, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
     plan = json.loads(call(fleet, "plan", "--format", "json").stdout)
     assert len(plan["free"]) == 17
     assert plan["excluded"] == {
@@ -123,6 +122,6 @@ def test_a_search_does_not_continue_on_a_node_that_is_in_use(fleet: Path, tmp_pa
     file = tmp_path / "results.jsonl"
     command = ["--command", "/bin/false {a} {b}"]
     assert call(fleet, "run", str(file), "n0001", "n0003", *command).exit_code == 0
-    monkeypatch.setattr(collectives_inputs, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
+    monkeypatch.setattr(collectives, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
     with pytest.raises(AssayError, match=r"n0003 is not free: in use: job 17"):
         call(fleet, "run", str(file), *command)

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 from assay.act.boot.machine_sightings import record_sightings
 from assay.cli.app import app
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
 
 __all__ = ["authority", "tiny"]
 ROOT = Path(__file__).parents[2]

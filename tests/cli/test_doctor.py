@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.verbs import machine_needs
+from assay.cli.verbs import doctor
 from assay.cli.verbs.doctor import doctor_app
 from assay.declare.secret_lookup import forget_command_answers
 
@@ -71,7 +71,7 @@ def test_only_programs_that_the_fleet_uses_are_missed(root: Path, monkeypatch: p
     monkeypatch.setattr(shutil, "which", lambda name: None if name != "git" else "/usr/bin/git")
     assert find_missing(root) == {"ssh": "not on the PATH"}
     declare(root, "workloads: slurm")
-    assert find_missing(root).keys() == {"ssh", *machine_needs.SLURM_PROGRAMS}
+    assert find_missing(root).keys() == {"ssh", *doctor.SLURM_PROGRAMS}
 
 
 def test_an_extra_is_missed_where_the_fleet_uses_it_and_else_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.act.orders.hold_end import parse_hold_end
-from assay.decide.moves.holds import propose_hold_actions
+from assay.act.orders.orders import parse_hold_end
+from assay.decide.moves.decide import propose_hold_actions
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.fleet_loader import load_fleet
+from assay.decide.state.node_projection import project_node_states
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 
@@ -69,7 +69,7 @@ def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
     ann.types("move", "n0003", "draining", *BECAUSE)
     before = list(project_node_states(ann.ledger().entries(kinds=["node.enrolled"])).values())
     monkeypatch.setattr("assay.cli.workspace.Workspace.read_node_states", lambda desk: before)
-    monkeypatch.setattr("assay.cli.verbs.move_zap_certify._last_request", lambda desk, story: "")
+    monkeypatch.setattr("assay.cli.verbs.orders._last_request", lambda desk, story: "")
     assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
 
 

@@ -12,7 +12,7 @@ import pytest
 from forked_assay import run_assay
 
 from assay.cli.app import VERBS
-from assay.cli.printable_output import PrintableOutput
+from assay.cli.output import PrintableOutput
 from assay.model.ledger_entry import LedgerEntry
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2K\x1b[31mred\x9b1A\u202egnol\u2066\u2028\r\nFORGED n0001 is healthy"

@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from assay.declare.field_meanings import describe_fields, list_models_below
-from assay.declare.json_schemas import build_schemas, build_spec_schema
+from assay.declare.schemas import build_schemas, build_spec_schema, describe_fields, list_models_below
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, StrictModel, load_spec_model

@@ -13,9 +13,9 @@ from assay.act.actions import dossier
 from assay.act.actions.action import EffectIntent
 from assay.act.effects.effect_journal import derive_effect_id, make_intent_entry
 from assay.act.loop.context import ControllerContext
-from assay.act.remedies.dossier_zip import read_zip
+from assay.act.remedies.dossier_build import read_zip
 from assay.decide.state.asset_history import describe_returned_part, find_returned_parts
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore

@@ -11,17 +11,15 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.cli.workspace import Workspace
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
-from assay.model.entries.node_entries import NodeEnrolledEntry
-from assay.model.entries.operator_entries import MoveEntry
-from assay.model.entries.rollout_entries import CommitAdoptedEntry, NodeProvenEntry, RolloutGroup, RolloutStartedEntry
+from assay.model.entries.node import MoveEntry, NodeEnrolledEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
-from assay.tell.report.latest_outcomes_database import FAILING
-from assay.tell.report.rollout_waits import NO_ROLLOUT
-from assay.tell.report.status_changes import StatusChange
-from assay.tell.views.node_rollout import find_rollout_waits
+from assay.tell.report.latest_outcomes import FAILING
+from assay.tell.report.status_changes import NO_ROLLOUT, StatusChange
+from assay.tell.views.node_sync import find_rollout_waits
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n0001", "n0002", "n0003", "n0004")

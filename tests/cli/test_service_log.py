@@ -12,7 +12,7 @@ import pytest
 from forked_assay import run_assay
 
 from assay.cli.service_log import StderrHandler, open_service_log
-from assay.model.text.secret_redaction import register_secret
+from assay.model.text.safe_text import register_secret
 
 
 @pytest.fixture(autouse=True)

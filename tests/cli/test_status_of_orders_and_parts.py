@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.node_projection import project_node_states
 from assay.ledger.location import read_all_entries
 from assay.model.ledger_entry import LedgerEntry
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from assay.act.loop.sync_reading import ExpectedChecks
 from assay.cli.app import app
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import check_repository
+from assay.declare.check import check_repository
+from assay.declare.loader import load_fleet
 from assay.model.decision import Decision, DecisionCause
-from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.entries.node import DecisionEntry
 from assay.model.timestamps import format_time
 
 BECAUSE = ("--reason", "as planted")

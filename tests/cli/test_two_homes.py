@@ -17,8 +17,8 @@ import pytest
 from forked_assay import run_assay
 
 from assay.declare.fleet_cache import load_cached_fleet
-from assay.declare.fleet_loader import load_fleet
 from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home
+from assay.declare.loader import load_fleet
 from assay.ledger.errors import LedgerError
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError

@@ -6,11 +6,9 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 
 from assay.validate.collectives.fabric_map import FabricMap, FabricNode
-from assay.validate.collectives.group_results import GroupResult, GroupRound
-from assay.validate.collectives.matchings import PairRound
-from assay.validate.collectives.pair_results import PairResult
-from assay.validate.collectives.search import CollectiveSearch
-from assay.validate.collectives.staged_search import SearchResults, StagedSearch
+from assay.validate.collectives.results import GroupResult, GroupRound, PairResult
+from assay.validate.collectives.rounds import PairRound
+from assay.validate.collectives.search import CollectiveSearch, SearchResults, StagedSearch
 
 NOW_AND_THEN = 0.7
 

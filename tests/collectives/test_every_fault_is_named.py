@@ -11,20 +11,18 @@ from searched_fabrics import fabric_of, play
 
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.fabric_map import FabricMap
-from assay.validate.collectives.pair_results import parse_result
-from assay.validate.collectives.report import CollectivesReport, build_report
+from assay.validate.collectives.report import CollectivesReport, build_report, build_staged_report
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
-from assay.validate.collectives.search import CollectiveSearch
-from assay.validate.collectives.search_run import run_search
-from assay.validate.collectives.staged_report import build_staged_report
-from assay.validate.collectives.staged_search import SearchResults, StagedSearch
-from assay.validate.collectives.workload_runners import (
+from assay.validate.collectives.results import parse_result
+from assay.validate.collectives.run import (
     RunLimits,
     choose_stages,
     make_cpu_workload,
     make_runners,
     make_speed_rule,
+    run_search,
 )
+from assay.validate.collectives.search import CollectiveSearch, SearchResults, StagedSearch
 
 RAILS = 4
 SYMPTOMS = {"slow": "slow", "hung": "hung", "dead": "died", "wrong": "wrong"}
@@ -143,11 +141,10 @@ def test_a_fault_is_planted_where_it_is_told(text: str, nodes: str, rail: int | 
 
 
 def test_every_shipped_workload_fills_in_all_its_words() -> None:
-    from assay.declare.fleet_loader import load_fleet
-    from assay.validate.collectives.group_results import GroupRound
-    from assay.validate.collectives.matchings import PairRound
-    from assay.validate.collectives.pair_command import CommandTemplate
-    from assay.validate.collectives.tasks import list_tasks
+    from assay.declare.loader import load_fleet
+    from assay.validate.collectives.command import CommandTemplate, list_tasks
+    from assay.validate.collectives.results import GroupRound
+    from assay.validate.collectives.rounds import PairRound
 
     tasks = {
         "pair": list_tasks(PairRound("M1", (("n1", "n2"),)), [3])[0],

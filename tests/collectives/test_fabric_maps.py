@@ -11,12 +11,11 @@ from partners import AVAILABLE, WHY_NOT, Partners
 from plane_trees import plane_tree
 from superpods import fleet_of, superpod
 
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.readers.forwarding_tables import read_forwarding_tables
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.validate.collectives.fabric_map import FabricPart
-from assay.validate.collectives.fabric_map_building import add_routes, build_fabric_map, find_nvlink_domains
+from assay.validate.collectives.fabric_map import FabricPart, add_routes, build_fabric_map, find_nvlink_domains
 
 TABLES = (Path(__file__).parents[1] / "recordings/infiniband/dump_fts.txt").read_text()
 SMALL = {"units": 2, "nodes": 2, "rails": 1, "spines": 1, "pair": 2}
@@ -87,7 +86,7 @@ def test_the_real_tables_of_opensm_are_read(tmp_path: Path) -> None:
 
 
 def test_nodes_of_a_rack_that_is_one_machine_share_an_nvlink_domain() -> None:
-    from assay.declare.fleet_loader import load_fleet
+    from assay.declare.loader import load_fleet
 
     root = Path(__file__).parents[2]
     fleet = load_fleet(root)

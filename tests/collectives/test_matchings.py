@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from searched_fabrics import fabric_of
 
 from assay.validate.collectives.fabric_map import FabricMap
-from assay.validate.collectives.matchings import plan_screening
+from assay.validate.collectives.rounds import plan_screening
 
 UNITS = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 

@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
 from assay.validate.collectives import cpu_workload
+from assay.validate.collectives.command import CommandTemplate, PairTask, read_output
 from assay.validate.collectives.fabric_map import FabricMap
 from assay.validate.collectives.judging import SpeedRule
-from assay.validate.collectives.pair_command import CommandTemplate, read_output
-from assay.validate.collectives.pair_processes import PairRunner
-from assay.validate.collectives.pair_results import PairResult, parse_result
+from assay.validate.collectives.report import build_staged_report
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
-from assay.validate.collectives.search_run import SearchRunners, run_search
-from assay.validate.collectives.staged_report import build_staged_report
-from assay.validate.collectives.staged_search import SearchResults, StagedSearch
-from assay.validate.collectives.tasks import PairTask
+from assay.validate.collectives.results import PairResult, parse_result
+from assay.validate.collectives.run import PairRunner, SearchRunners, run_search
+from assay.validate.collectives.search import SearchResults, StagedSearch
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "nccl-tests"
 WORKLOAD = (sys.executable, "-I", "-S", cpu_workload.__file__, "{a}", "{b}")

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from searched_fabrics import fabric_of, play
 
-from assay.cli.verbs.report_text import format_report
-from assay.validate.collectives.explanation import explain
+from assay.cli.verbs.collectives import format_report
 from assay.validate.collectives.fabric_map import FabricMap, FabricPart
+from assay.validate.collectives.faulty_part_search import explain
 from assay.validate.collectives.judging import PairObservation, SpeedRule
-from assay.validate.collectives.pair_results import PairResult
 from assay.validate.collectives.report import CollectivesReport, build_report
+from assay.validate.collectives.results import PairResult
 from assay.validate.collectives.search import CollectiveSearch
 
 FAULTS = ("slow", "hung", "dead", "wrong")

@@ -10,14 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from searched_fabrics import fabric_of, play_stages
 
-from assay.cli.verbs.report_text import format_report
+from assay.cli.verbs.collectives import format_report
 from assay.model.errors import AssayError
-from assay.validate.collectives.group_judging import GroupRule
-from assay.validate.collectives.group_results import GroupResult, parse_group_result, read_group_results
-from assay.validate.collectives.report import CollectivesReport
-from assay.validate.collectives.scale_search import ScaleFinding, ScaleQuestion, find_next_question
-from assay.validate.collectives.staged_report import build_staged_report
-from assay.validate.collectives.staged_search import StagedSearch, StageSettings
+from assay.validate.collectives.judging import GroupRule
+from assay.validate.collectives.report import CollectivesReport, build_staged_report
+from assay.validate.collectives.results import GroupResult, parse_group_result, read_group_results
+from assay.validate.collectives.search import (
+    ScaleFinding,
+    ScaleQuestion,
+    StagedSearch,
+    StageSettings,
+    find_next_question,
+)
 
 FAST = GroupRule(together_gb_s=40)
 

@@ -13,9 +13,9 @@ from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects.effect_journal import derive_effect_id, journal_intent
 from assay.act.effects.pending_effect_runner import run_effects
 from assay.act.loop.context import ControllerContext
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.world import LabWorld
-from assay.ledger.leases_and_locks import hold_controller_lock
+from assay.ledger.leases import hold_controller_lock
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore
 

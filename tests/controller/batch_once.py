@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

@@ -12,7 +12,7 @@ from ledger.conftest import postgres  # noqa: F401 — a fixture of the ledger's
 from person import ann  # noqa: F401 — a fixture
 from sqlalchemy import create_engine, text
 
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "actions")]
 from quiet_site import Site

@@ -9,19 +9,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.validate.runs.declared_outcomes import list_declared_outcomes
+from assay.validate.runs.subjects import list_declared_outcomes
 
 FLEET = replace(load_fleet(Path(__file__).parents[2]), is_lab=True)
 NODES = sorted(FLEET.nodes, key=lambda name: (FLEET.nodes[name].pool != "h100-a", name))

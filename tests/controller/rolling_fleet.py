@@ -13,18 +13,18 @@ from quiet_site import Far, Hands
 from signed_fleet import ROLLOUT_POLICY, SignedFleet
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.act.loop.plan_revisions import load_plan_revisions
+from assay.act.loop.plan_inputs import load_plan_revisions
 from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.decide.plan.change_plan import make_change_plan
-from assay.decide.plan.current_fleet_state import FleetFacts
-from assay.decide.plan.plan_content import PlanContent
+from assay.decide.plan.inputs import FleetFacts
+from assay.decide.plan.review import PlanContent
 from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.store import Ledger
@@ -33,7 +33,7 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
-from assay.validate.runs.declared_outcomes import list_declared_outcomes
+from assay.validate.runs.subjects import list_declared_outcomes
 
 POLICY = f"""{ROLLOUT_POLICY}
 limits: {{pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}}

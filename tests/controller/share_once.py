@@ -20,9 +20,9 @@ from assay.act.effects import dbos_workflows
 from assay.act.effects import pending_effect_runner as acting
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.rack_leases import hold_rack_assignment
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.leases_and_locks import NodeLeaseHolder
+from assay.decide.state.node_projection import project_node_states
+from assay.declare.loader import load_fleet
+from assay.ledger.leases import NodeLeaseHolder
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet

@@ -12,8 +12,8 @@ from pathlib import Path
 from trusted import TRUSTED
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.signed_commit_gate import accept_commit
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.fleet_reload import accept_commit
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.observe.evidence_store import EvidenceStore

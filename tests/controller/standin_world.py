@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.adapters.scheduler_adapter import load_scheduler_adapter
+from assay.adapters.scheduler import load_scheduler_adapter
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

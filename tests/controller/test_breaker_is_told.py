@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quiet_site import NODES, Site
 
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_updates import update_tickets
 
 

@@ -9,11 +9,11 @@ import pytest
 from recorded_fabric import COMPUTE
 
 from assay.act.loop.context import ControllerContext
-from assay.act.tickets.cabling_pictures import draw_cabling_tickets
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.act.tickets.ticket_updates import draw_cabling_tickets
+from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.readers.format_detection import read_topology
 from assay.ledger.store import Ledger

@@ -15,10 +15,10 @@ from quiet_site import FLEET, NODES, Site
 
 from assay.act.ingest import fault_recording
 from assay.act.ingest.fault_recording import record_agent_faults
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.rack_leases import LeasedRackAssignment
 from assay.act.loop.reconcile_pass import record_decisions
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 

@@ -18,7 +18,7 @@ from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects.cordon_batch import STATUS_VERIFIERS
 from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
 from assay.act.effects.pending_effect_runner import run_effects
-from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.specs.policy_sections import EffectRetryPolicy
 
 WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")

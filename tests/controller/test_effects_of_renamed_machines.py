@@ -13,7 +13,7 @@ from assay.act.actions.action import EffectIntent
 from assay.act.effects import dbos_workflows, effect_journal, pending_effect_runner
 from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.projections import read_node_states
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 

@@ -10,7 +10,7 @@ import standin_world as world
 from assay.act.actions.action import ActionContext, EffectIntent
 from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects.effect_journal import EFFECT_KINDS, journal_intent
-from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry
 
 ZAP = EffectIntent("e1", "zap", "n1", "d1", "a merge")
 REBOOT = EffectIntent("e2", "reboot", "n1", "d1", "a fault")

@@ -19,8 +19,7 @@ from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, E
 from assay.act.effects import dbos_workflows
 from assay.act.effects.effect_journal import EFFECT_KINDS
 from assay.act.effects.pending_effect_runner import run_effects
-from assay.act.effects.workflow_counts import count_unfinished_workflows
-from assay.act.effects.workflow_queues import format_queue_name, keep_engine_running
+from assay.act.effects.workflow_queues import count_unfinished_workflows, format_queue_name, keep_engine_running
 from assay.act.loop.context import ControllerContext
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError

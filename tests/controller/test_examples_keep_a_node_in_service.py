@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from quiet_site import FLEET, NODES
 
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.moves.decide import decide
 from assay.model.specs.trust_rules import TrustRules
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from assay.act.ingest.fleet_speeds import read_fleet_speeds
+from assay.act.ingest.collection import read_fleet_speeds
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 CHECK = CheckDeclaration.model_validate(

@@ -11,11 +11,11 @@ import pytest
 from quiet_site import Site
 
 from assay.act.ingest.burn_ins import BurnInFollower
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.model.entries.burn_in_entries import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
-from assay.model.entries.node_entries import TransitionEntry
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
+from assay.model.entries.node import TransitionEntry
 from assay.model.node import Node
-from assay.observe.transports.transport_choice import TransportRegistry
+from assay.observe.transports.transport import TransportRegistry
 
 NODE = "n0001"
 RIGHT, WRONG = "9f3a01bc", "00000001"

@@ -10,7 +10,7 @@ import pytest
 from assay.act.ingest.fault_recording import record_faults
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.loop.context import ControllerContext
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry

@@ -12,8 +12,8 @@ import pytest
 from ledger.forks import Forked
 from quiet_site import Site
 
-from assay.act.boot.join_requests import REPLAY_FAULT, JoinRefusedError, issue_token, revoke_tokens, use_token
 from assay.act.boot.join_tokens import JoinRequest, hash_token
+from assay.act.boot.joins import REPLAY_FAULT, JoinRefusedError, issue_token, revoke_tokens, use_token
 
 ASKED = JoinRequest("n0003", "a1", "kubernetes")
 TAKEN, REFUSED = "taken", "refused"

@@ -18,7 +18,7 @@ from lab_room import Room, lab_room
 from assay.act.effects.effect_journal import EFFECT_KINDS
 from assay.decide.state import decision_and_fault_entries
 from assay.lab.faults.injection import inject_fault
-from assay.model.entries.wipe_entries import WipeOrderedEntry, WipeProvedEntry
+from assay.model.entries.effects import WipeOrderedEntry, WipeProvedEntry
 from assay.model.ledger_entry import LedgerEntry
 
 SCRIPT = Path(__file__).parent / "act_once.py"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.decision_and_fault_entries import make_fault_entries
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun

@@ -11,8 +11,8 @@ from assay.act.tickets.desired_tickets import list_desired_tickets
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.fleet_loader import load_fleet
+from assay.decide.state.node_projection import project_node_states
+from assay.declare.loader import load_fleet
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

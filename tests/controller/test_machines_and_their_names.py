@@ -11,7 +11,7 @@ from quiet_site import FLEET, Site
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import ServiceImport

@@ -13,7 +13,7 @@ from batch_once import MOMENTS, FileScheduler, desk_of, moved
 from assay.act.effects.effect_journal import EFFECT_KINDS
 from assay.act.effects.pending_effect_runner import run_effects
 from assay.act.loop.context import ControllerContext
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.adapters.scheduler import SchedulerNodeStatus
 
 
 def said(desk: ControllerContext) -> Counter[str]:

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quiet_site import FLEET, NODES, Site
 
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import find_busy_nodes, record_decisions
-from assay.adapters.scheduler_adapter import CustomerJob
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import CustomerJob
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
 from assay.ledger.store import Ledger
-from assay.validate.runs.declared_outcomes import DeclaredOutcomes, list_declared_outcomes
+from assay.validate.runs.subjects import DeclaredOutcomes, list_declared_outcomes
 
 FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")
 

@@ -17,8 +17,8 @@ from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects.effect_journal import EFFECT_KINDS, derive_effect_id, journal_intent
 from assay.act.effects.pending_effect_runner import run_effects
 from assay.act.effects.workflow_queues import keep_engine_running
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import record_decisions
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.errors import AssayError
 

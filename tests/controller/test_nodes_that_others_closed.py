@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from quiet_site import NODES, Site
 
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_updates import update_tickets
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.adapters.scheduler import SchedulerNodeStatus
 
 ONE = NODES[0]
 FANS = "bob: fans"

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from assay.act.ingest import node_and_fabric_collection as looking
+from assay.act.ingest import collection as looking
 from assay.act.ingest.silent_nodes import record_silence
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import observe_nodes, record_decisions
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.evidence import EvidenceDocument
 from assay.observe.evidence_store import EvidenceStore

@@ -13,27 +13,26 @@ import pytest
 from quiet_site import FLEET, NODES, Site
 
 from assay.act.actions.action import EffectIntent, EffectVerification
-from assay.act.boot import boot_requests, join_secrets
+from assay.act.boot import boot_requests, joins
 from assay.act.boot.boot_requests import BootingMachine, BootRefusal, answer_machine
 from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects import pending_effect_runner as runner
-from assay.act.ingest import node_and_fabric_collection as collection
+from assay.act.ingest import collection
 from assay.act.ingest.bmc_takeovers import take_over
 from assay.act.ingest.burn_ins import BurnInFollower
-from assay.act.orders.trust_orders import refuse_watched_move
+from assay.act.orders.orders import refuse_watched_move
 from assay.act.schedules import idle_verification
-from assay.act.schedules.idle_node_selection import find_exclusion
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus
-from assay.cli.verbs.slurm_hooks import build_hook_config
-from assay.decide.state.node_state_projection import project_node_states
+from assay.act.schedules.next_idle_node import find_exclusion
+from assay.adapters.scheduler import SchedulerNodeStatus
+from assay.cli.verbs.slurm import build_hook_config
+from assay.decide.state.node_projection import project_node_states
 from assay.model.decision import ActionName, Decision, DecisionCause
-from assay.model.entries.decision_entries import DecisionEntry
-from assay.model.entries.node_entries import TransitionEntry
+from assay.model.entries.node import DecisionEntry, TransitionEntry
 from assay.model.errors import AssayError
-from assay.model.specs.notice_rules import NoticeRules
+from assay.model.specs.customers import NoticeRules
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import QUIET_ACTIONS, TrustRules
-from assay.tell.messages import customer_teller, ticket_delivery
+from assay.tell.messages import customer_teller, delivery
 
 NODE = NODES[0]
 OUTWARD = [action for action in get_args(ActionName) if action not in QUIET_ACTIONS]
@@ -48,15 +47,15 @@ ROOMS_BEHIND = ("schedulers", "actions", "lab", "probe", "redfish", "observe", "
 GATED = {
     "act/effects/cordon_batch.py": "the runner asks before it batches",
     "act/schedules/idle_verification.py": "find_exclusion, and uncordons only at act",
-    "act/schedules/idle_load.py": "find_exclusion",
-    "act/ingest/node_and_fabric_collection.py": "loads no watched node",
+    "act/schedules/idle_visits.py": "find_exclusion",
+    "act/ingest/collection.py": "loads no watched node",
     "act/ingest/burn_ins.py": "starts no burn-in again",
     "act/boot/boot_requests.py": "refuses the start",
-    "act/boot/join_secrets.py": "refuses the secret",
+    "act/boot/joins.py": "refuses the secret",
     "act/ingest/bmc_takeovers.py": "refuses",
     "tell/messages/scheduler_notices.py": "the teller drops watched nodes",
-    "tell/messages/ticket_delivery.py": "tickets of watched nodes stay here",
-    "tell/messages/digest_delivery.py": "gets its tickets from ticket_delivery",
+    "tell/messages/delivery.py": "tickets of watched nodes stay here",
+    "tell/messages/digest.py": "gets its tickets from ticket_delivery",
     "cli/verbs/observe.py": "refuses --active",
 }
 
@@ -212,13 +211,13 @@ def test_a_burn_in_is_not_started_again(site, monkeypatch, fleet, asked):
 def test_no_ticket_leaves_this_machine(site, monkeypatch, fleet, delivered):
     got: list[str] = []
     tickets = [SimpleNamespace(ticket=SimpleNamespace(node=NODE, id="t"))]
-    monkeypatch.setattr(ticket_delivery, "list_tickets", lambda _: tickets)
-    monkeypatch.setattr(ticket_delivery, "list_ticket_routes", lambda *_: [SimpleNamespace(sink="far")])
-    monkeypatch.setattr(ticket_delivery, "load_sink_class", lambda _: Recorder)
+    monkeypatch.setattr(delivery, "list_tickets", lambda _: tickets)
+    monkeypatch.setattr(delivery, "list_ticket_routes", lambda *_: [SimpleNamespace(sink="far")])
+    monkeypatch.setattr(delivery, "load_sink_class", lambda _: Recorder)
     monkeypatch.setattr(
-        ticket_delivery, "_deliver_route", lambda _, __, given, ___: got.extend(one.ticket.node for one in given) or []
+        delivery, "_deliver_route", lambda _, __, given, ___: got.extend(one.ticket.node for one in given) or []
     )
-    ticket_delivery.deliver_tickets(replace(site.desk, fleet=fleet))
+    delivery.deliver_tickets(replace(site.desk, fleet=fleet))
     assert got == delivered
 
 
@@ -256,14 +255,14 @@ def test_no_machine_gets_an_image(site, monkeypatch):
 
 def test_no_secret_is_given_out(site, monkeypatch):
     made: list[str] = []
-    monkeypatch.setattr(join_secrets, "find_token_refusal", lambda *_: None)
-    monkeypatch.setattr(join_secrets, "_make_secret", lambda *_: made.append("secret") or "s")
-    monkeypatch.setattr(join_secrets, "use_token", lambda *_: None)
+    monkeypatch.setattr(joins, "find_token_refusal", lambda *_: None)
+    monkeypatch.setattr(joins, "_make_secret", lambda *_: made.append("secret") or "s")
+    monkeypatch.setattr(joins, "use_token", lambda *_: None)
     asked = SimpleNamespace(node=NODE, purpose="kubernetes")
     with pytest.raises(AssayError, match="watch"):
-        join_secrets.redeem_token(replace(site.desk, fleet=WATCH), asked, "t")  # type: ignore[arg-type]
+        joins.redeem_token(replace(site.desk, fleet=WATCH), asked, "t")  # type: ignore[arg-type]
     assert made == []
-    join_secrets.redeem_token(replace(site.desk, fleet=ACT), asked, "t")  # type: ignore[arg-type]
+    joins.redeem_token(replace(site.desk, fleet=ACT), asked, "t")  # type: ignore[arg-type]
     assert made == ["secret"]
 
 

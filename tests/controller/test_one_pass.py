@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Site
 
-from assay.act.ingest.node_and_fabric_collection import collect_node_evidence, find_due_parts
+from assay.act.ingest.collection import collect_node_evidence, find_due_parts
 from assay.act.ingest.suite_runs import group_by_due_phases
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import (
     MAX_PASSES,
     PassReport,
@@ -17,7 +16,8 @@ from assay.act.loop.reconcile_pass import (
     record_decisions,
     repeat_until_unchanged,
 )
-from assay.adapters.scheduler_adapter import CustomerJob
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import CustomerJob
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -71,7 +71,7 @@ def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Si
         channels = {"probe": next(answers)}
         yield from (EvidenceDocument(name, site.clock.now(), channels) for name in names)
 
-    monkeypatch.setattr("assay.act.ingest.node_and_fabric_collection.stream_evidence", collect)
+    monkeypatch.setattr("assay.act.ingest.collection.stream_evidence", collect)
     told = []
     for _ in range(3):
         site.later(minutes=5)
@@ -89,8 +89,8 @@ def test_documents_are_kept_as_they_arrive_so_that_a_large_fleet_fills_no_memory
             kept.append(len(list(latest.glob("*.json"))))
             yield EvidenceDocument(name, site.clock.now(), {"probe": {"v": {"value": 1}}})
 
-    monkeypatch.setattr("assay.act.ingest.node_and_fabric_collection.stream_evidence", collect)
-    monkeypatch.setattr("assay.act.ingest.node_and_fabric_collection.NODES_AT_ONCE", 1)
+    monkeypatch.setattr("assay.act.ingest.collection.stream_evidence", collect)
+    monkeypatch.setattr("assay.act.ingest.collection.NODES_AT_ONCE", 1)
     found = collect_node_evidence(site.desk, memory.build_snapshot(), names)
     assert kept == list(range(len(names)))
     assert {name: found[name].node for name in found} == {name: name for name in names}

@@ -11,12 +11,11 @@ from quiet_site import NODES, Far, Site
 
 from assay.act.effects import effect_journal
 from assay.act.loop import reconcile_pass
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.rack_leases import RackAssignment
 from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_updates import update_tickets
-from assay.adapters.no_scheduler import NoScheduler
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
 from assay.decide.state.entry_messages import format_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.cordon_ownership import is_our_reason, prefix_reason

@@ -11,15 +11,15 @@ from test_nothing_leaves_at_watch import ACT, NODE, Recorder, decided
 
 from assay.act.actions.action import EffectIntent
 from assay.act.effects import pending_effect_runner as runner
-from assay.act.effects.trust_gate import hold_outlived_orders, must_wait_for_trust
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.effects.gates import hold_outlived_orders, must_wait_for_trust
 from assay.act.loop.reconcile_pass import record_decisions
-from assay.act.tickets.trust_tickets import make_trust_tickets
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.act.tickets.desired_tickets import make_trust_tickets
 from assay.decide.moves.decide import decide
 from assay.ledger.store import Ledger
 from assay.model.decision import DecisionCause
-from assay.model.entries.asset_entries import PartsSeenEntry
-from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
+from assay.model.entries.assets import PartsSeenEntry
+from assay.model.entries.rollouts import RolloutGroup, RolloutStartedEntry
 from assay.model.specs.trust_rules import TrustRules
 
 

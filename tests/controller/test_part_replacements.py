@@ -10,8 +10,8 @@ from sqlalchemy import event
 
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.loop.context import ControllerContext
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.fleet_loader import load_fleet
+from assay.decide.state.node_projection import project_node_states
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument

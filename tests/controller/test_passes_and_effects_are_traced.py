@@ -18,7 +18,7 @@ from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects.effect_journal import journal_intent
 from assay.act.loop import tracing
 from assay.act.loop.pass_log import records_pass
-from assay.model.text.secret_redaction import register_secret
+from assay.model.text.safe_text import register_secret
 
 INTENT = EffectIntent("e1", "reboot", "n0001", "d1", "because")
 SECRET = "hunter2-hunter2"

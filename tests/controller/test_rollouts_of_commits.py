@@ -7,10 +7,10 @@ from collections import Counter
 from rolling_fleet import RollingFleet
 
 from assay.act.loop.fleet_reload import CurrentContext, FleetReloader
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.rack_leases import WHOLE_FLEET
 from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
 
 

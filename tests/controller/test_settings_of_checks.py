@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.act.loop.settings_of_checks import SettingsOfChecks
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.snapshot import SettingsOfChecks
+from assay.declare.loader import load_fleet
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
 from assay.model.specs.node.declared_settings import SETTING_ROLES

@@ -12,8 +12,8 @@ import pytest
 from assay.act.ingest.silent_nodes import open_last_seen, record_answers, record_listening, record_silence
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet

@@ -12,8 +12,8 @@ from quiet_site import FLEET, START, Site
 from assay.act.loop.sync_reading import ExpectedChecks, read_sync
 from assay.decide.drift.sync_report import NodeSync, SyncReport
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
-from assay.decide.state.node_state_projection import project_node_states
-from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
+from assay.decide.state.node_projection import project_node_states
+from assay.model.entries.rollouts import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
 

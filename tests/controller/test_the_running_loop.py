@@ -20,13 +20,13 @@ from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop import reconcile_loop as looping
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import FleetReloader
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.rack_leases import hold_rack_assignment
 from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state import decision_and_fault_entries
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.cordon_ownership import prefix_reason

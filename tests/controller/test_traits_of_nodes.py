@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fault_wave_traits import FaultWaveTraits
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.snapshot import FaultWaveTraits
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.evidence import EvidenceDocument

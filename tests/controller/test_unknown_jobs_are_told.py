@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from quiet_site import FLEET, NODES, Site
 
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.projections import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
 from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.act.loop.unknown_jobs import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
-from assay.cli.verbs.explanation_tree import build_explanation_tree
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.cli.verbs.explain import build_explanation_tree
 from assay.cli.verbs.status import describe_unknown_jobs
 from assay.tell.views.node_status import node_status_as_json
 
@@ -23,7 +23,7 @@ from kube_make import pod
 from kube_rights import MANIFEST, rights_of
 from kube_server import Asked, KubeFake, Refusal
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
 
 ONE, TWO, THREE = NODES[:3]

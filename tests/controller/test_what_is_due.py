@@ -19,7 +19,7 @@ from assay.act.schedules.poll_schedule import (
     find_unscheduled_fabrics,
     read_poll_intervals,
 )
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.specs.policy_sections import LifecycleState, PhaseRequirement
 

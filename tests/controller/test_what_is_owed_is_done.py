@@ -16,10 +16,10 @@ import pytest
 from assay.act.effects import effect_journal
 from assay.act.effects import pending_effect_runner as acting
 from assay.act.loop.context import ControllerContext
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus, load_scheduler_adapter
+from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus, load_scheduler_adapter
 from assay.decide.state import decision_and_fault_entries as lines
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.leases_and_locks import hold_controller_lock
+from assay.declare.loader import load_fleet
+from assay.ledger.leases import hold_controller_lock
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
@@ -178,7 +178,7 @@ def test_a_held_node_is_owed_nothing_new(desk: ControllerContext):
 
 def test_a_second_controller_is_refused_and_told_of_the_first(tmp_path: Path):
     enter = f"hold_controller_lock(__import__('pathlib').Path({str(tmp_path)!r})).__enter__()"
-    script = f"from assay.ledger.leases_and_locks import hold_controller_lock; {enter}"
+    script = f"from assay.ledger.leases import hold_controller_lock; {enter}"
     with hold_controller_lock(tmp_path):
         second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert second.returncode

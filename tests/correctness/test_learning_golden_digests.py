@@ -12,8 +12,7 @@ from correctness.conftest import H100, KEY, make_run
 from assay.model.errors import AssayError
 from assay.model.reading import failed, value
 from assay.model.specs.golden_digests import GoldenDigests
-from assay.validate.active.golden import find_golden, learn_golden, pack_digests
-from assay.validate.active.golden_draft import format_golden_spec
+from assay.validate.active.golden import find_golden, format_golden_spec, learn_golden, pack_digests
 from assay.validate.active.unit_results import LoadRun
 
 UNITS = {"gemm": {"0": "12345678", "1": "1e234567", "2": "9f3a01bc", "9": "00000000"}, "exp": {"0": "22222222"}}

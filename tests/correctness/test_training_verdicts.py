@@ -15,10 +15,15 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 from assay.model.specs.golden_digests import GoldenDigests
 from assay.model.timestamps import parse_time
-from assay.validate.active.golden import find_golden, learn_golden, pack_digests
-from assay.validate.active.golden_runs import read_golden_run
-from assay.validate.active.training_run import TrainingRun, is_golden_step, read_training_run
-from assay.validate.active.training_verdict import TrainingVerdict, compare_training, list_wrong_losses
+from assay.validate.active.golden import find_golden, learn_golden, pack_digests, read_golden_run
+from assay.validate.active.training import (
+    TrainingRun,
+    TrainingVerdict,
+    compare_training,
+    is_golden_step,
+    list_wrong_losses,
+    read_training_run,
+)
 
 RANKS, STEPS = 8, 30
 AT = parse_time("2026-11-23T10:00:00+00:00")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.design.design_compiler import CompiledTopology, compile_topology
+from assay.fabric.design.compiler import CompiledTopology, compile_topology
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.fabric.fabric_design import FabricDesign

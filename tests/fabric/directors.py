@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from assay.fabric.design.compiled_topology import CableTable, CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.model.specs.fabric.ports_and_cables import PortId, PortLabelling
+from assay.model.specs.fabric.cable import PortId, PortLabelling
 
 RATE = "4xNDR"
 

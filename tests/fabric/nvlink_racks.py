@@ -5,7 +5,7 @@ import random
 import zlib
 from pathlib import Path
 
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.fabric.fabric_design import FabricDesign

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fat_trees import in_reach
 from superpods import fleet_of
 
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.model.specs.fabric.fabric_design import FabricDesign
 
 

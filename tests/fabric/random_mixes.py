@@ -6,7 +6,7 @@ from random import Random
 from fat_trees import RATE, as_built, fat_tree, in_reach, renamed
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 
 class RandomMix:

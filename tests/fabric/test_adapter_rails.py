@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.declare.starter.shipped_specs import find_adapter_names
-from assay.fabric.learn.host_recognition import find_hosts, list_inventory_adapters
+from assay.fabric.learn.hosts import find_hosts, list_inventory_adapters
 from assay.fabric.learn.judged_design import judge_discovery
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.fabric.adapter_names import HostAdapter
+from assay.model.specs.fabric.adapters import HostAdapter
 
 RAILS = 4
 NAMES = find_adapter_names(None)

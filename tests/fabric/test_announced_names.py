@@ -7,12 +7,12 @@ from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.compare.announced_names import AnnouncedNames, find_wrong_names
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.device_names import AnnouncedNames, find_wrong_names
+from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.discovery import DiscoveredDevice
 from assay.fabric.lazy_discovery import LazyDiscovery
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 RAILS = 4
 SCHEMES = ["{node} mlx5_{rail}", "{node} HCA-{up}", "{node}.cluster mlx5_{down}", "{node}-ib{rail}"]

@@ -3,10 +3,10 @@
 import pytest
 
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.ports_and_cables import PortId, PortLabelling
+from assay.model.specs.fabric.cable import PortId, PortLabelling
 
 HCA, LEAF, SPINE = "0x000000000000a000", "0x0000000000005002", "0x0000000000006000"
 BROKEN = {"device": "leaf-1-2", "port": 3, "to": {"device": "leaf-1-2", "port": 40}, "why": "port 3 is broken"}

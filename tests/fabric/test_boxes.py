@@ -6,12 +6,12 @@ import pytest
 from directors import LEAVES, SPINES, director
 from fat_trees import as_built, in_reach
 
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.design.compiled_topology import CableTable, CompiledTopology
-from assay.fabric.design.failure_impact import assess_failure
+from assay.fabric.design.impact import assess_failure
 from assay.fabric.discovery import DiscoveredDevice
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.app import main
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.learn.cabling_file import CablingDraft, read_cabling_file
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 REPOSITORY = Path(__file__).parents[2]
 HEADER = "device,port,device,port\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 
 def seen(plan, cables, problems=(), extra=()) -> FabricDiscovery:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.fabric.design import topology_cache as keeping
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.topology_cache import load_topology
 from assay.model.errors import AssayError
 
@@ -122,9 +122,9 @@ def test_another_program_compiles_anew(repository, monkeypatch):
 @pytest.mark.parametrize(
     "module",
     [
-        "fabric/design/design_compiler.py",
+        "fabric/design/compiler.py",
         "fabric/lazy_discovery.py",
-        "model/specs/fabric/fat_tree_wiring_and_numbering.py",
+        "model/specs/fabric/fat_tree_geometry.py",
         "declare/spec_reader.py",
     ],
 )
@@ -144,8 +144,8 @@ def test_a_changed_module_of_the_compiler_changes_the_cache_key(repository, monk
 
 def test_the_compiler_imports_nothing_that_the_cache_key_leaves_out():
     code = (
-        "import sys, assay.declare.fleet_loader, assay.fabric.design.explicit_cabling;"
-        "import assay.fabric.design.design_compiler;"
+        "import sys, assay.declare.loader, assay.fabric.design.compiler;"
+        "import assay.fabric.design.compiler;"
         "print(*{name.split('.')[1] for name in sys.modules if name.startswith('assay.')})"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

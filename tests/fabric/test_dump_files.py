@@ -7,7 +7,7 @@ import lzma
 import pytest
 from log_spellings.carriers import COMPRESSIONS, ENCODINGS
 
-from assay.cli.verbs.dump_file import read_dump
+from assay.cli.verbs.fabric_learn import read_dump
 from assay.model.errors import AssayError
 
 TEXT = '[1]\t"H-00a0"[1]\t# "größe"\n'

@@ -6,7 +6,7 @@ from fat_trees import fat_tree
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.element_names import find_element
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import yaml
 from judged_answers import judge_answer
 
 from assay.cli.app import main
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.observe.evidence_store import EvidenceStore

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from assay.fabric.design.design_compiler import compile_topology, list_expected_cables
+from assay.fabric.design.compiler import compile_topology, list_expected_cables
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.design_cables_and_partitions import expand_node_names
+from assay.model.specs.fabric.cable import normalize_guid
+from assay.model.specs.fabric.design_parts import expand_node_names
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import normalize_guid
 
 REPOSITORY = Path(__file__).parents[2]
 SPINES_AT_LEAVES = [{"guid": f"0x{u:016x}", "rack": "r09", "u": u} for u in (10, 11)]
@@ -41,7 +41,7 @@ def test_labels_follow_the_cages_of_a_qm9700(design):
 
 
 def test_the_example_design_cables_the_example_fleet():
-    from assay.declare.fleet_loader import load_fleet
+    from assay.declare.loader import load_fleet
 
     fleet = load_fleet(REPOSITORY)
     cables = list_expected_cables(fleet.designs["compute"], fleet)

@@ -5,13 +5,13 @@ from typing import get_args
 import pytest
 from fat_trees import RATE, as_built, fat_tree, in_reach
 
-from assay.fabric.compare.cabling_tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.discrepancy import DiscrepancyKind
+from assay.fabric.compare.tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.readers.format_detection import read_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 from assay.model.ticket import Ticket, TicketPlace
 
 

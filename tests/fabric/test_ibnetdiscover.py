@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.readers.ibnetdiscover import parse
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
 needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")

@@ -8,7 +8,7 @@ from fat_trees import fat_tree
 from judged_answers import judge_answer
 
 from assay.cli.app import main
-from assay.fabric.design.failure_impact import (
+from assay.fabric.design.impact import (
     assess_failure,
     build_fabric_graph,
     count_disjoint_paths,

@@ -15,19 +15,18 @@ from superpods import fleet_of, row, superpod
 from assay.cli.app import main
 from assay.declare.starter.shipped_specs import find_adapter_names
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.learn.fat_tree_inference import NoPattern
-from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.draft import describe_exceptions, draft_inventory, draft_rules
+from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.pattern_exceptions import describe_exceptions
-from assay.fabric.learn.rule_draft import draft_inventory, draft_rules
+from assay.fabric.learn.tree import NoPattern
 from assay.fabric.readers.format_detection import read_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fleet import Fleet
-from assay.model.specs.fabric.adapter_names import AdapterNames, HostAdapter
+from assay.model.specs.fabric.adapters import AdapterNames, HostAdapter
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 NAMES = find_adapter_names(None)

@@ -14,18 +14,18 @@ from superpods import fleet_of, superpod
 
 from assay.cli.app import main
 from assay.declare.starter.shipped_specs import find_adapter_names
-from assay.declare.yaml_document import parse_yaml
+from assay.declare.yaml import parse_yaml
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.learn.design_draft import DesignDraft, draft_from_discovery
-from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.draft import DesignDraft, draft_from_discovery
+from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.readers.format_detection import read_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
 NOBODY = Fleet(Path(), {})

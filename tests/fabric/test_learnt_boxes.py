@@ -9,16 +9,15 @@ from fat_trees import as_built, fat_tree, in_reach
 
 from assay.declare.starter.shipped_specs import find_adapter_names
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.learn.box_recognition import find_box_chips
-from assay.fabric.learn.design_draft import draft_from_discovery
-from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.boxes import find_box_chips
+from assay.fabric.learn.draft import draft_from_discovery, draft_rules
+from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 

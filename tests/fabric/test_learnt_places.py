@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from assay.declare.starter.shipped_specs import find_adapter_names
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.learn.host_recognition import find_hosts, list_inventory_adapters
+from assay.fabric.learn.draft import draft_rules
+from assay.fabric.learn.hosts import find_hosts, list_inventory_adapters
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.node_places import assign_places, find_down_ports
-from assay.fabric.learn.rule_draft import draft_rules
+from assay.fabric.learn.places import assign_places, find_down_ports
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 NOBODY = Fleet(Path(), {})
 NAMES = find_adapter_names(None)

@@ -10,17 +10,16 @@ from plane_trees import announced, plane_tree
 from test_rules_with_adapter_ports import twin_tree
 
 from assay.declare.starter.shipped_specs import find_adapter_names
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice
-from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.draft import describe_exceptions, draft_rules
+from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.pattern_exceptions import describe_exceptions
-from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 SHAPE = {"units": 2, "nodes": 8, "rails": 4, "spines": 4}

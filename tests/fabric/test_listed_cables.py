@@ -2,12 +2,12 @@
 
 import pytest
 
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 STORAGE = {"device": "storage-sw1", "guid": "0x" + "9" * 16, "rack": "r20", "u": 7}
 CABLE = {"a": {"device": "leaf-1-0", "port": 33}, "b": STORAGE | {"port": 1}, "length_m": 20}

@@ -6,8 +6,8 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.compare.alternating_walks import find_alternating_walks
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.fabric.compare.port_diff import find_alternating_walks
+from assay.model.specs.fabric.cable import PortId
 
 PORTS = [PortId(f"0x{number:016x}", 1) for number in range(14)]
 

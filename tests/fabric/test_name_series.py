@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from assay.declare.starter.shipped_specs import find_adapter_names
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice
-from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.draft import draft_rules
+from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.name_series import find_misplaced, find_name_series, guess_name
-from assay.fabric.learn.rule_draft import draft_rules
+from assay.fabric.learn.places import find_misplaced, find_name_series, guess_name
 from assay.model.fleet import Fleet
 
 NAMES = find_adapter_names(None)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.failure_impact import assess_failure
+from assay.fabric.design.impact import assess_failure
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.scan import judge_scan, run_fabric_scan
 from assay.model.errors import AssayError, ConflictError

@@ -6,9 +6,9 @@ import pytest
 from fat_trees import as_built, fat_tree, in_reach
 from random_mixes import RandomMix
 
-from assay.cli.verbs.comparison_text import format_comparison
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.cli.verbs.fabric import format_comparison
 from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.design.compiled_topology import CableTable, CompiledTopology
 from assay.fabric.discovery import DiscoveredCable
 from assay.fabric.readers.format_detection import read_topology

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.fabric.health.partition_keys import describe_pkey_differences
-from assay.model.specs.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
+from assay.fabric.health.switch_facts import describe_pkey_differences
+from assay.model.specs.fabric.design_parts import FULL_MEMBER_BIT
 from assay.model.specs.fabric.fabric_design import FabricDesign
 
 ALL = {"pkey": "0x7fff", "membership": "limited"}

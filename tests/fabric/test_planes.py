@@ -5,10 +5,10 @@ from random import Random
 import pytest
 from fat_trees import as_built, in_reach
 
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
-from assay.fabric.design.failure_impact import assess_failure
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.design.impact import assess_failure
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
 

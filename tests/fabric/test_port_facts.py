@@ -1,7 +1,7 @@
 """What several tools say of one port becomes one account of it."""
 
 from assay.fabric.discovery import PortFacts, find_saturated_counters, merge_port_facts
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 PORT = PortId("0x" + "a" * 16, 1)
 

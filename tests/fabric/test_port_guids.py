@@ -8,12 +8,12 @@ from random_mixes import RandomMix
 from test_any_mix import applied
 
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.compare.port_guids import resolve_designed_adapters
+from assay.fabric.compare.device_names import resolve_designed_adapters
 from assay.fabric.design.compiled_topology import CableTable, CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.discovery import DiscoveredDevice
 from assay.fabric.readers.format_detection import read_topology
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 
 def shift(seen):

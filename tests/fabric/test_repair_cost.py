@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.compare.repair_cost import SEVERITIES
+from assay.fabric.compare.repair import SEVERITIES
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
 
 UPLINKS = 8

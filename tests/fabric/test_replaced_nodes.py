@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 RAILS = 3
 

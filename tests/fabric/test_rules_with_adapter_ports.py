@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from superpods import fleet_of, row
 
 from assay.declare.starter.shipped_specs import find_adapter_names
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
-from assay.fabric.learn.fat_tree_inference import NoPattern
-from assay.fabric.learn.host_recognition import find_hosts, list_inventory_adapters
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.learn.draft import draft_rules
+from assay.fabric.learn.hosts import find_hosts, list_inventory_adapters
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.rule_draft import draft_rules
+from assay.fabric.learn.tree import NoPattern
 from assay.model.fleet import Fleet
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 NOBODY = Fleet(Path(), {})
 BY_ADAPTER = ["0/1", "0/2", "1/1", "1/2"]

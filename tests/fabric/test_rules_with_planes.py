@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from plane_trees import announced, plane_design, plane_tree, row
 from superpods import fleet_of
 
-from assay.cli.verbs.comparison_text import format_comparison
+from assay.cli.verbs.fabric import format_comparison
 from assay.decide.plan.cabling_work_order import plan_cabling_jobs
 from assay.declare.starter.shipped_specs import find_adapter_names
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
-from assay.fabric.design.failure_impact import assess_failure
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.design.impact import assess_failure
 from assay.fabric.fabric_drawing import draw_fabric
 from assay.fabric.fabric_picture import FabricPicture
-from assay.fabric.learn.host_recognition import find_hosts
+from assay.fabric.learn.draft import draft_rules
+from assay.fabric.learn.hosts import find_hosts
 from assay.fabric.learn.judged_design import judge_discovery
-from assay.fabric.learn.rule_draft import draft_rules
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.scan import find_discover_command, judge_scan, list_discovery_remarks, run_fabric_scan
 from assay.lab.fabric.ibnetdiscover import format_net_file

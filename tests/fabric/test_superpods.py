@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from superpods import COUNTS, POD, RAILS, fleet_of, row, superpod
 
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 
 THREE_TIERS = [16, 32, 64]
 

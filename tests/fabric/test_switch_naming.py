@@ -12,12 +12,12 @@ from superpods import row, superpod
 from test_judged_design import grown, judge
 
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
-from assay.fabric.learn.rule_draft import draft_rules
-from assay.fabric.learn.switch_naming import infer_name_pattern
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.learn.draft import draft_rules
+from assay.fabric.learn.rules import infer_name_pattern
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.switch_names import fill_pattern, parse_switch_position
+from assay.model.specs.fabric.switches import fill_pattern, parse_switch_position
 
 LEAVES = [{"unit": unit, "rail": rail, "index": 4 * unit + rail - 3} for unit in range(1, 13) for rail in range(4)]
 SPINES = [

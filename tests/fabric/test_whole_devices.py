@@ -7,7 +7,7 @@ from fat_trees import as_built, fat_tree, in_reach, renamed
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice, PortFacts
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 
 @pytest.fixture(scope="module")

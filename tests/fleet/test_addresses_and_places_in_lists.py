@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cases.case import POOL
 
-from assay.declare.repository_check import list_problems
-from assay.declare.rules.names_and_addresses import find_address_fix
+from assay.declare.check import list_problems
+from assay.declare.rules.inventory import find_address_fix
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 GUIDS = ["0xa088c203009a0106", "0xa088c203009a01166", "0xa088c203009a0106"]

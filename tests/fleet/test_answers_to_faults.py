@@ -9,9 +9,9 @@ from cases.case import FAULTS, POLICY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import list_problems
-from assay.declare.rules.possible_faults import (
+from assay.declare.check import list_problems
+from assay.declare.loader import load_fleet
+from assay.declare.rules.fault_rules import (
     FaultKind,
     compute_rule_reach,
     decode_kinds,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.repository.configuring_roles import list_configuring_roles
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.playbooks import list_configuring_roles
+from assay.declare.repository.tree import WorkingFolder
 from assay.model.specs.node.declared_settings import SETTING_ROLES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def test_this_repository_brings_every_setting():
     named = list_configuring_roles(WorkingFolder(REPOSITORY))
     assert {entry.role for entry in SETTING_ROLES.values()} <= named
-    roles = REPOSITORY / "playbooks/collections/ansible_collections/assay/declare/roles"
+    roles = REPOSITORY / "playbooks/collections/ansible_collections/assay/fleet/roles"
     assert {path.name for path in roles.iterdir()} == {*named, "declared", "drive_wipe"}, (
         "the action wipe has a role and a playbook of its own"
     )

@@ -10,8 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.node.correction_rules import CorrectionRules, find_setting, needs_idle_node
-from assay.model.specs.node.declared_settings import SETTING_ROLES
+from assay.model.specs.node.declared_settings import SETTING_ROLES, CorrectionRules, find_setting, needs_idle_node
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = yaml.safe_load((ROOT / "specs/lifecycle/default.yaml").read_text())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cases.case import POLICY, pool
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, POOL, Case
 
-from assay.declare.repository_check import list_problems, load_rules, rule
+from assay.declare.check import list_problems, load_rules, rule
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CASES: dict[str, Case] = {

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from assay.declare.json_schemas import build_schemas, format_schema, to_kebab_case, write_schemas
+from assay.declare.schemas import build_schemas, format_schema, to_kebab_case, write_schemas
 
 ROOT = Path(__file__).parents[2]
 SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
@@ -22,7 +22,7 @@ SCHEMAS = build_schemas()
 def test_a_committed_schema_is_the_one_that_the_models_give(name: str) -> None:
     committed = ROOT / "specs" / "schemas" / name
     assert committed.read_text(encoding="utf-8") == format_schema(SCHEMAS[name]), (
-        "run `python -m assay.declare.json_schemas`"
+        "run `python -m assay.declare.schemas`"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, NODE, POOL
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 SPEC = NODE.replace("hcas: []", 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]')

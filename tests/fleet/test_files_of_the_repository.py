@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases.case import NODE, Link
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.lab_firmware_image import SIZE, make_image, read_image_header
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.declare import cache_file_format, cached_nodes, cached_specs, fleet_cache, fleet_loader
-from assay.declare.fleet_assembly import GroupedSpecs
+from assay.declare import cache_file_format, fleet_cache, loader
+from assay.declare import fleet_cache as cached_nodes
+from assay.declare import fleet_cache as cached_specs
 from assay.declare.fleet_cache import load_cached_fleet
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import GroupedSpecs, load_fleet
 from assay.model.errors import AssayError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -60,9 +61,9 @@ def test_after_a_change_of_a_spec_only_the_specs_are_read_and_after_one_of_the_i
     load_cached_fleet(cached)
     reads = []
     for reader in ("read_nodes", "read_grouped_specs", "load_fleet"):
-        read = getattr(fleet_loader, reader)
+        read = getattr(loader, reader)
         monkeypatch.setattr(
-            fleet_loader, reader, lambda *words, read=read, reader=reader: (reads.append(reader), read(*words))[1]
+            loader, reader, lambda *words, read=read, reader=reader: (reads.append(reader), read(*words))[1]
         )
     spec, inventory = cached / "specs" / "nodes" / "hgx-h100.yaml", next((cached / "inventory").glob("*.y*ml"))
     spec.write_text(spec.read_text().replace("description: ", "description: new, ", 1))

@@ -12,9 +12,8 @@ import yaml
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, WorkingFolder
-from assay.declare.yaml_builder import MAX_ALIASED, MAX_DEPTH, UnreadableYaml
-from assay.declare.yaml_document import parse_yaml, read_yaml_file
+from assay.declare.repository.tree import MAX_FILE_BYTES, WorkingFolder
+from assay.declare.yaml import MAX_ALIASED, MAX_DEPTH, UnreadableYaml, parse_yaml, read_yaml_file
 from assay.model.errors import AssayError
 
 PLAIN = st.recursive(
@@ -142,7 +141,7 @@ def test_merge_keys_that_explode_end_at_a_limit_and_quickly() -> None:
 
 
 def test_too_many_values_end_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.declare.yaml_builder.MAX_VALUES", 1000)
+    monkeypatch.setattr("assay.declare.yaml.MAX_VALUES", 1000)
     parse_yaml(b"- a\n" * 999, "x.yaml")
     with pytest.raises(UnreadableYaml, match="more than 1000 values"):
         parse_yaml(b"- a\n" * 1001, "x.yaml")

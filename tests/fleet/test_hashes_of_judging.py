@@ -10,9 +10,9 @@ import pytest
 
 from assay.decide.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
 from assay.decide.plan.check_reruns import StaleCheckFinder
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.spec_pair_comparison import compare_spec_pairs, spec_pair_key
-from assay.declare.fleet_loader import build_fleet, read_draft
+from assay.declare.loader import build_fleet, read_draft
 from assay.declare.spec_values_read_by_checks import JudgingHashes, read_check_inputs
 from assay.fabric.design.node_cables import digest_node_cables
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.declare.host_patterns import MAX_HOSTS, expand_host_pattern
+from assay.declare.inventory_reader import MAX_HOSTS, expand_host_pattern
 
 NUMBER = st.integers(0, 30).map(str) | st.integers(0, 30).map("{:03}".format) | st.sampled_from(["a", "e", "Z", ""])
 RANGE = st.tuples(NUMBER, NUMBER, st.sampled_from(["", ":1", ":2", ":7"])).map(lambda r: f"[{r[0]}:{r[1]}{r[2]}]")

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.specs.spec_document import SPEC_KINDS
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import check_repository
+from assay.declare.check import check_repository
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.outcome import Outcome

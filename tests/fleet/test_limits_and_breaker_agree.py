@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cases.case import POLICY
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 
 @pytest.mark.parametrize(

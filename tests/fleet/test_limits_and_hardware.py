@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, NODE
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
+from assay.declare.loader import load_fleet
 from assay.declare.rules.measurement_limits import GPU_MAXIMA, GPU_UNITS, LIMIT_BOUNDS, find_gpu_maximum
-from assay.model.specs.fabric.ports_and_cables import find_next_slower_gbps, rate_to_gbps
+from assay.model.specs.fabric.cable import find_next_slower_gbps, rate_to_gbps
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.units import UNITS
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.decide.state.node_entry import find_start_state
-from assay.declare.fleet_loader import load_fleet, read_draft
-from assay.declare.repository_check import STAND_IN_CODE, check_repository, list_problems
+from assay.declare.check import STAND_IN_CODE, check_repository, list_problems
+from assay.declare.loader import load_fleet, read_draft
 from assay.model.errors import AssayError
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

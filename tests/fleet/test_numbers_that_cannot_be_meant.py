@@ -9,7 +9,7 @@ import pytest
 from cases.case import NODE, POLICY, replaced
 from cases.parts_and_lengths import MISTAKES
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 POLICY_FILE, NODE_FILE = "specs/policy.yaml", "specs/node.yaml"

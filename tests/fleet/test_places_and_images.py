@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases.case import BUNDLE, FABRIC, NODE, POOL, pool
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 from assay.declare.rules.firmware_bundles import hash_artifact
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

@@ -9,16 +9,15 @@ import pytest
 from cases.case import POOL, Link
 from cases.firmware_bundles import TWO
 
-from assay.declare.repository.firmware_tasks import read_firmware_tasks
-from assay.declare.repository.play_hosts import is_selected
-from assay.declare.repository.repository_tree import WorkingFolder
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
+from assay.declare.repository.playbooks import is_selected, read_firmware_tasks
+from assay.declare.repository.tree import WorkingFolder
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CODES = {"ASY0270", "ASY0271"}
 ZAP = "playbooks/zap.yml"
 ROLE = "playbooks/roles/flash/tasks/main.yml"
-OWN_ROLE = "playbooks/collections/ansible_collections/assay/declare/roles/flash/tasks/main.yml"
+OWN_ROLE = "playbooks/collections/ansible_collections/assay/fleet/roles/flash/tasks/main.yml"
 
 
 def play(tasks: str, hosts: str = "all", more: str = "") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 Told = Callable[..., list[str]]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import build_fleet, load_fleet, read_draft
-from assay.declare.repository.commit_facts import read_head_commit
-from assay.declare.repository.repository_tree import CommitTree, RepositoryTree, WorkingFolder
-from assay.declare.yaml_document import ParseCache
+from assay.declare.loader import build_fleet, load_fleet, read_draft
+from assay.declare.repository.signed_commits import read_head_commit
+from assay.declare.repository.tree import CommitTree, RepositoryTree, WorkingFolder
+from assay.declare.yaml import ParseCache
 from assay.model.errors import AssayError
 
 SMALLEST = Path(__file__).parent / "smallest"

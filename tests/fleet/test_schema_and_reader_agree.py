@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 from assay.declare.inventory_reader import open_disk_source, read_inventory
-from assay.declare.json_schemas import build_schemas, to_kebab_case
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.tree import WorkingFolder
+from assay.declare.schemas import build_schemas, to_kebab_case
 from assay.declare.spec_reader import RefusedSpec, read_specs
-from assay.declare.yaml_document import ParseCache, YamlDocument, parse_yaml
+from assay.declare.yaml import ParseCache, YamlDocument, parse_yaml
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from assay.cli.verbs.show import show_app
-from assay.declare.repository_check import check_repository, list_problems
-from assay.declare.rules.secrets_and_signers import FIX
+from assay.declare.check import check_repository, list_problems
+from assay.declare.rules.secrets import FIX
 from assay.declare.secret_detection import (
     SECRET_SHAPES,
     SecretHint,

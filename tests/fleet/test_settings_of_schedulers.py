@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from cases.transports_schedulers_monitoring import both, with_variables
 
-from assay.declare.repository_check import list_problems
-from assay.declare.rules import transports_schedulers_monitoring
+from assay.declare.check import list_problems
+from assay.declare.rules import partners
 
 KUBERNETES = "kubernetes: {context: hall1}"
 
@@ -49,5 +49,5 @@ def test_what_a_group_says_once_for_nodes_of_two_schedulers_is_right_where_one_o
 
 def test_a_setting_may_be_taken_back_and_an_adapter_of_somebody_else_may_read_any(fleet_with, monkeypatch):
     assert told(fleet_with(with_variables('slurm_conf: "", slurm_cordon: drain'))) == []
-    monkeypatch.setattr(transports_schedulers_monitoring, "BUILTIN_SCHEDULERS", frozenset({"slurm", "kubernetes"}))
+    monkeypatch.setattr(partners, "BUILTIN_SCHEDULERS", frozenset({"slurm", "kubernetes"}))
     assert told(fleet_with(with_variables("slurm_conf: /etc/slurm.conf"))) == []

@@ -11,12 +11,11 @@ from cases.firmware_bundles import SHA256, TWO
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository.repository_tree import WorkingFolder
-from assay.declare.repository_check import list_problems
-from assay.declare.spec_inheritance import list_merged_entries, merge_specs
-from assay.declare.spec_reader import UNSHARED_KINDS, read_specs
-from assay.declare.yaml_document import ParseCache, YamlDocument, parse_yaml
+from assay.declare.check import list_problems
+from assay.declare.loader import load_fleet
+from assay.declare.repository.tree import WorkingFolder
+from assay.declare.spec_reader import UNSHARED_KINDS, list_merged_entries, merge_specs, read_specs
+from assay.declare.yaml import ParseCache, YamlDocument, parse_yaml
 
 ROOT = Path(__file__).parents[2]
 Write = Callable[[Mapping[str, "str | None"]], Path]

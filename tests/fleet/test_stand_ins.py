@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.repository_check import STAND_IN_CODE, check_repository
+from assay.declare.check import STAND_IN_CODE, check_repository
+from assay.declare.loader import load_fleet
 from assay.declare.stand_ins import find_placeholder, find_placeholders, refuse_node, refuse_spec
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

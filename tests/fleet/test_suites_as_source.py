@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.tree import WorkingFolder
 from assay.declare.suite_source import parse_suites
 
 SUITE = '''

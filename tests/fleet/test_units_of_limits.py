@@ -11,7 +11,7 @@ from cases.measurement_limits import RATE, RATE_TEST
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 from assay.declare.suite_source import MeasureCall, find_measure_calls
 from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.units import READING_SUFFIXES, UNITS, convert_unit, describe_unit_fix, find_unit_in_name, suggest_units

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.load_times import visit
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_values_read_by_checks import CheckInputs, LimitBound, read_check_inputs
 
 ROOT = Path(__file__).resolve().parents[2]

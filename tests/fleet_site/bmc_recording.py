@@ -18,9 +18,9 @@ from uuid import NAMESPACE_DNS, uuid5
 
 import requests
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.declare.starter.new_repository import create_repository
-from assay.lab.bmc.tls_server import VirtualBmcs
+from assay.lab.bmc.server import VirtualBmcs
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from fleet_site.rehearsal_walk import MakeWalk, Walk
 from fleet_site.rehearsed_site import Site, choose_places, run_site
 from fleet_site.site_fleet import ONE_POOL, Pools, list_machines, make_site_fleet

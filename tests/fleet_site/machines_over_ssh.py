@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from assay.lab.node.shell import install_tools, write_uptime
-from assay.lab.node.stub_build import build_stub
+from assay.lab.node.stub import build_stub
 from assay.lab.world import LabWorld
 from fleet_site.recorder_programs import MARK
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from forked_assay import run_assay
 
-from assay.adapters.bmc.bmc_client import open_bmc
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.bmc.client import open_bmc
+from assay.declare.loader import load_fleet
 from fleet_site.bmc_recording import FILE
 from fleet_site.machines_over_ssh import needs_sshd
 from fleet_site.rehearsed_site import BMC_VARIABLE, Site

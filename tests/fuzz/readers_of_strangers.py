@@ -34,8 +34,8 @@ class Reader:
 
 
 def recordings() -> Read:
-    from assay.observe.recordings.recording_format import RecordingError
-    from assay.observe.recordings.recording_reader import parse_recording
+    from assay.observe.recordings.logs import RecordingError
+    from assay.observe.recordings.reader import parse_recording
 
     def read(content: bytes) -> None:
         with contextlib.suppress(RecordingError):
@@ -45,7 +45,7 @@ def recordings() -> Read:
 
 
 def logs() -> Read:
-    from assay.cli.surrounding_fleet import load_surrounding_catalog
+    from assay.cli.workspace import load_surrounding_catalog
     from assay.decide.faults.log_file_faults import LogFaultCollector
     from assay.model.errors import AssayError
     from assay.observe.logs.log_reader import LogReader
@@ -68,13 +68,13 @@ def logs() -> Read:
 
 def event_texts() -> Read:
     from assay.model.log_message import LineTally
-    from assay.observe.logs.event_text_reader import read_event_text
+    from assay.observe.logs.event_text import read_event_text
 
     return lambda content: _keepable(list(read_event_text(content.decode(errors="replace").splitlines(), LineTally())))
 
 
 def packed_logs() -> Read:
-    from assay.observe.logs.log_file import unpack_text
+    from assay.observe.logs.log_reader import unpack_text
 
     def read(content: bytes) -> None:
         source = unpack_text(io.BytesIO(content))
@@ -108,32 +108,21 @@ def nvidia_smi() -> Read:
 
 
 def load_tools() -> Read:
-    from assay.node.load_tools import (
-        dcgm_diag,
-        dcgm_mndiag,
-        fio_verify,
-        front_end,
-        gpu_fryer,
-        hpl,
-        ib_write_bw,
-        nvbandwidth,
-        stressapptest,
-        tensor_gemm,
-    )
+    from assay.node.load_tools import dcgm, fio, network, nvbandwidth, site_commands, stress_tools
     from assay.node.load_tools.tool_call import ToolOutput
 
     parsers = (
-        dcgm_diag.parse_dcgm_diag,
-        partial(dcgm_mndiag.parse_dcgm_mndiag, own="n0001"),
-        fio_verify.parse_fio_verify,
-        front_end.parse_iperf3,
-        gpu_fryer.parse_gpu_fryer,
-        hpl.parse_hpl,
-        ib_write_bw.parse_ib_write_bw,
+        dcgm.parse_dcgm_diag,
+        partial(dcgm.parse_dcgm_mndiag, own="n0001"),
+        fio.parse_fio_verify,
+        network.parse_iperf3,
+        stress_tools.parse_gpu_fryer,
+        site_commands.parse_hpl,
+        network.parse_ib_write_bw,
         nvbandwidth.parse_nvbandwidth,
-        stressapptest.parse_stressapptest,
-        tensor_gemm.parse_ubergemm,
-        tensor_gemm.parse_dcgmproftester,
+        stress_tools.parse_stressapptest,
+        dcgm.parse_ubergemm,
+        dcgm.parse_dcgmproftester,
     )
 
     def read(content: bytes) -> None:
@@ -156,7 +145,7 @@ def fabric() -> Read:
 
 
 def alerts() -> Read:
-    from assay.adapters.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
+    from assay.adapters.prometheus.alerts import map_alert, parse_alertmanager_payload
     from assay.model.errors import AssayError
     from assay.model.specs.monitoring import AlertMapping
 
@@ -174,9 +163,9 @@ def alerts() -> Read:
 
 
 def agents() -> Read:
-    from assay.observe.transports.evidence_from_agents import ClockOffset, build_delivered_evidence
-    from assay.tell.server.batch_validation import BatchRefused
-    from assay.tell.server.batch_validation import parse_batch as read_batch
+    from assay.observe.transports.push import ClockOffset, build_delivered_evidence
+    from assay.tell.server.batch_writer import BatchRefused
+    from assay.tell.server.batch_writer import parse_batch as read_batch
 
     def read(content: bytes) -> None:
         with contextlib.suppress(BatchRefused):
@@ -188,11 +177,11 @@ def agents() -> Read:
 
 
 def evidence() -> Read:
-    from assay.cli.surrounding_fleet import load_surrounding_catalog
+    from assay.cli.workspace import load_surrounding_catalog
     from assay.model.errors import AssayError
     from assay.model.faults.sightings import find_kernel_sightings
+    from assay.observe.evidence_contents import find_unanswered_branches, iterate_leaves
     from assay.observe.evidence_store import _parse
-    from assay.observe.unanswered_channels import find_unanswered_branches, iterate_leaves
 
     catalog = load_surrounding_catalog(ROOT)
 
@@ -209,10 +198,15 @@ def evidence() -> Read:
 
 
 def prometheus() -> Read:
-    from assay.adapters.prometheus.metric_readings import ScrapeContext, build_probe_readings
-    from assay.adapters.prometheus.prometheus_client import parse_query_response
-    from assay.adapters.prometheus.xid_gauge import build_xid_lines, build_xid_readings, find_xid_changes
-    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.adapters.prometheus.client import parse_query_response
+    from assay.adapters.prometheus.readings import (
+        ScrapeContext,
+        build_probe_readings,
+        build_xid_lines,
+        build_xid_readings,
+        find_xid_changes,
+    )
+    from assay.declare.repository.tree import WorkingFolder
     from assay.declare.spec_reader import read_specs
     from assay.model.errors import AssayError
     from assay.model.specs.monitoring import Monitoring
@@ -231,10 +225,10 @@ def prometheus() -> Read:
 
 def redfish() -> Read:
     """Read a whole tree, of which the bytes say what is changed: a property here and there into something odd."""
-    from assay.adapters.bmc.bmc_client import BmcClient
-    from assay.adapters.bmc.credentials import UserPassword
+    from assay.adapters.bmc.client import BmcClient
     from assay.adapters.bmc.quirks import BmcQuirkSet
-    from assay.adapters.bmc.tls_connection import CertificateTrust
+    from assay.adapters.bmc.session import UserPassword
+    from assay.adapters.bmc.tls import CertificateTrust
     from assay.model.node import Node
 
     whole = json.loads((SAMPLES / "redfish-tree.json").read_text())
@@ -297,7 +291,7 @@ FABRIC = (
 
 
 def histories() -> Read:
-    from assay.decide.replay.fault_history import read_history
+    from assay.decide.replay.history import read_history
     from assay.model.errors import AssayError
 
     def read(content: bytes) -> None:
@@ -331,7 +325,7 @@ READERS = {
             *("ilo.txt", "ribcl.xml", "hplog.txt"),
         ],
     ),
-    "packed-logs": Reader(packed_logs, "assay.observe.logs.log_file", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),
+    "packed-logs": Reader(packed_logs, "assay.observe.logs.log_reader", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),
     "log-lines": Reader(log_lines, "assay.observe.logs.line_envelope", ["rfc5424.txt", "cri.txt", "dmesg.txt"]),
     "kmsg": Reader(kmsg, "assay.node.probe.kernel_log", ["kmsg.txt"]),
     "nvidia-smi": Reader(nvidia_smi, "assay.node.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
@@ -347,10 +341,10 @@ READERS = {
         ],
     ),
     "fabric": Reader(fabric, "assay.fabric", [f"../../fabric/readers/recordings/{name}" for name in FABRIC]),
-    "alerts": Reader(alerts, "assay.adapters.prometheus.alert_mapping", ["alerts.json"]),
+    "alerts": Reader(alerts, "assay.adapters.prometheus.alerts", ["alerts.json"]),
     "agents": Reader(agents, "assay.tell.server", ["batch.json"]),
     "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
-    "prometheus": Reader(prometheus, "assay.adapters.prometheus.metric_readings", ["prometheus.json"]),
+    "prometheus": Reader(prometheus, "assay.adapters.prometheus.readings", ["prometheus.json"]),
     "histories": Reader(histories, "assay.decide.replay", ["history.jsonl"]),
     "redfish": Reader(redfish, "assay.adapters.bmc", ["odd-bytes"]),
 }

@@ -15,8 +15,8 @@ import pytest
 
 import assay.validate.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
 from assay.declare.fleet_cache import SHARED_PARSE_CACHE
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.yaml_document import ParseCache
+from assay.declare.loader import load_fleet
+from assay.declare.yaml import ParseCache
 from assay.ledger.runs.reader import StoredRun
 from assay.model.clock import SystemClock
 from assay.model.outcome import Outcome

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
-from assay.validate.judging.current_check import CurrentCheck, JudgingNote, locate_note, read_note
+from assay.validate.judging.unjudged_checks import CurrentCheck, JudgingNote, locate_note, read_note
 from assay.validate.runs.run_validation import resume_run
 
 pytest_plugins = ["pytester"]

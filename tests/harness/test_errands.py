@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.slurm.slurm_jobs import UNPLACED_TASK, ArrayTask, query_tasks
+from assay.adapters.slurm.jobs import UNPLACED_TASK, ArrayTask, query_tasks
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun

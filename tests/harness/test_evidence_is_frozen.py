@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.traced_values import FrozenDict, FrozenList, FrozenValueError, freeze_value
+from assay.model.reading import FrozenDict, FrozenList, FrozenValueError, freeze_value
 
 pytest_plugins = ["pytester"]
 

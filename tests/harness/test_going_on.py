@@ -22,15 +22,14 @@ from forked_python import ForkedAssay
 from typer.testing import CliRunner
 
 from assay.cli.verbs.validate import validate_app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import find_run, list_runs
+from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun, find_run, list_runs
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
-from assay.validate.runs.local_processes import LocalProcesses
 from assay.validate.runs.run_validation import RunInterrupted, RunOptions, hold_run_lock, resume_run, run_validation
+from assay.validate.runs.shard_processes import LocalProcesses
 
 pytest_plugins = ["pytester"]
 

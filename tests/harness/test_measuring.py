@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.evidence import EvidenceDocument
-from assay.model.evidence_objects import list_object_paths, pack_object
+from assay.model.evidence import EvidenceDocument, list_object_paths, pack_object
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
-from assay.model.traced_values import format_value, trace_value
+from assay.model.reading import format_value, trace_value
+from assay.validate.fixtures.check_fixtures import MeasureFixture, SinceLastPass
 from assay.validate.fixtures.evidence_views import EvidenceView
-from assay.validate.fixtures.measure import MeasureFixture
-from assay.validate.fixtures.since_last_pass import SinceLastPass
 from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache, UnjudgeableCheck
 from assay.validate.judging.verdict import CheckContext
 

@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
-from assay.validate.items.item_factory import ItemFactory
-from assay.validate.runs.command_line_selection import ANY_SUBJECT, ExpressionFilter, KeywordPattern
-from assay.validate.runs.declared_outcomes import PART_KINDS
-from assay.validate.runs.node_selection import NodeSelection
-from assay.validate.runs.selected_subjects import SelectedSubjects
+from assay.declare.loader import load_fleet
+from assay.validate.items.suite_hooks import ItemFactory
+from assay.validate.runs.command_line import ANY_SUBJECT, ExpressionFilter, KeywordPattern, SelectedSubjects
+from assay.validate.runs.subjects import PART_KINDS, NodeSelection
 
 pytest_plugins = ["pytester"]
 

@@ -10,12 +10,11 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import find_run
+from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun, find_run
 from assay.model.clock import SystemClock
-from assay.validate.results.stale_evidence import find_stale_evidence
-from assay.validate.runs.evidence_freshness import list_fresh_hours
+from assay.validate.results.stale import find_stale_evidence
+from assay.validate.runs.run_validation import list_fresh_hours
 
 pytest_plugins = ["pytester"]
 

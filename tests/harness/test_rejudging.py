@@ -17,13 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.verbs.rejudge import rejudge_app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import list_runs
+from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.evidence_objects import list_object_paths
+from assay.model.evidence import EvidenceDocument, encode_canonical_json, list_object_paths
 from assay.model.outcome import Outcome
 from assay.observe.evidence_store import EvidenceStore
 from assay.validate.must_fail_recordings import read_check_recording

@@ -14,14 +14,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
-from assay.model.evidence_objects import pack_object
+from assay.model.evidence import pack_object
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.model.outcome_labels import format_measurement
-from assay.tell.report.allure_results import ReportAttachments, allure_result, write_allure_results
-from assay.tell.report.latest_outcomes_reader import HolderStatus, LatestOutcomes
+from assay.tell.report.allure import ReportAttachments, allure_result, write_allure_results
+from assay.tell.report.latest_outcomes import HolderStatus, LatestOutcomes
 from assay.tell.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
 
 pytest_plugins = ["pytester"]

@@ -13,19 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.verbs.validate import validate_app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import find_run
+from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun, find_run
 from assay.ledger.runs.run_manifest import hash_folders
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.validate.runs.declared_outcomes import list_declared_outcomes
-from assay.validate.runs.local_processes import LocalProcesses
-from assay.validate.runs.node_selection import NodeSelection
-from assay.validate.runs.progress_and_completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
+from assay.validate.runs.completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
 from assay.validate.runs.run_validation import RunOptions, run_validation
+from assay.validate.runs.shard_processes import LocalProcesses
+from assay.validate.runs.subjects import NodeSelection, list_declared_outcomes
 
 pytest_plugins = ["pytester"]
 

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.progress import ProgressLines, show_progress
+from assay.cli.output import ProgressLines, show_progress
 from assay.cli.verbs.validate import validate_app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.runs.run_lookup import find_run
+from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import find_run
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
-from assay.validate.runs.local_processes import LocalProcesses
-from assay.validate.runs.node_selection import MIN_RACKS_PER_SHARD, NodeSelection
-from assay.validate.runs.progress_and_completeness import DueOutcomes, RunProgress, count_due_by_pool
+from assay.validate.runs.completeness import DueOutcomes, RunProgress, count_due_by_pool
+from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.sharding import (
     MAX_SHARD_NODES,
     MAX_SHARD_OUTCOMES,
@@ -27,6 +26,7 @@ from assay.validate.runs.sharding import (
     count_shards,
     describe_exit,
 )
+from assay.validate.runs.subjects import MIN_RACKS_PER_SHARD, NodeSelection
 
 pytest_plugins = ["pytester"]
 
@@ -118,7 +118,7 @@ def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
 
 
 def test_at_the_deadline_a_shard_ends_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.validate.runs.local_processes.SHARD_INTERRUPT_GRACE_S", 0.2)
+    monkeypatch.setattr("assay.validate.runs.shard_processes.SHARD_INTERRUPT_GRACE_S", 0.2)
     code = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)

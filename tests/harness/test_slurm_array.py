@@ -20,16 +20,15 @@ from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from typer.testing import CliRunner
 
 from assay.cli.verbs.validate import validate_app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import find_run
+from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun, find_run
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome
 from assay.validate.runs import slurm_array
-from assay.validate.runs.local_processes import LocalProcesses
 from assay.validate.runs.run_validation import RunOptions, RunResult, resume_run, run_validation
+from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.sharding import describe_timeout
 from assay.validate.runs.slurm_array import SlurmArray
 

@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.validate.results.stale_known_issues import find_stale_issues
+from assay.validate.results.stale import find_stale_issues
 from assay.validate.runs.run_validation import run_validation as validate_run
 
 pytest_plugins = ["pytester"]

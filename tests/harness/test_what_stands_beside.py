@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.evidence_objects import list_object_paths, pack_object
+from assay.model.evidence import EvidenceDocument, encode_canonical_json, list_object_paths, pack_object
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckSubject, Measurement, Outcome
-from assay.validate.judging import failure_excuses_and_artefacts
+from assay.validate.judging import failure_notes
 from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache
-from assay.validate.judging.failure_excuses_and_artefacts import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
+from assay.validate.judging.failure_notes import MAX_EXCERPT_BYTES, FailureArtefacts, artefact_folder
 from assay.validate.judging.verdict import CheckContext
 
 pytest_plugins = ["pytester"]
@@ -209,7 +208,7 @@ class Kept:
 
 @pytest.fixture(scope="session")
 def catalogued() -> Fleet:
-    from assay.declare.fleet_loader import load_fleet
+    from assay.declare.loader import load_fleet
 
     return load_fleet(Path(__file__).parents[2])
 
@@ -259,7 +258,7 @@ def test_a_capture_that_fails_says_so_and_loses_nothing_else(tmp_path, catalogue
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(failure_excuses_and_artefacts, "_write_once", full)
+    monkeypatch.setattr(failure_notes, "_write_once", full)
     outcome = Outcome("suites/x.py::test_y", "a/n1", "n1", "fail", "gone", "gpu.xid.79")
     stored = tmp_path / "objects" / "ab" / f"{'ab' * 32}.json"
     stored.parent.mkdir(parents=True)

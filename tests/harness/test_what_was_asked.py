@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.validate.results.run_summary import RunSummary
-from assay.validate.runs.local_processes import LocalProcesses
 from assay.validate.runs.run_validation import RunInterrupted, RunOptions, resume_run
+from assay.validate.runs.shard_processes import LocalProcesses
 
 pytest_plugins = ["pytester"]
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.declare.fleet_loader import load_fleet
-from assay.validate.runs.declared_outcomes import list_selected_outcomes
-from assay.validate.runs.node_selection import NodeSelection
+from assay.declare.loader import load_fleet
+from assay.validate.runs.subjects import NodeSelection, list_selected_outcomes
 
 pytest_plugins = ["pytester"]
 

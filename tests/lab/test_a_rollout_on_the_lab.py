@@ -18,7 +18,7 @@ import pytest
 from forked_assay import run_assay
 from serving_fleet import POLICY, change_yaml, make_serving_fleet, merge_bmc_image, start_history
 
-from assay.lab.bmc.planned_flash_faults import plan_flash_fault
+from assay.lab.bmc.firmware_flash import plan_flash_fault
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 

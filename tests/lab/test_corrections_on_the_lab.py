@@ -8,8 +8,8 @@ import pytest
 from lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 from serving_fleet import POLICY, change_yaml
 
-from assay.declare.fleet_loader import load_fleet
-from assay.lab.scheduler_adapter import LabScheduler
+from assay.declare.loader import load_fleet
+from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from forked_assay import run_assay
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.verbs.lab_tour import play_scenario
+from assay.cli.verbs.lab import play_scenario
 from assay.cli.workspace import Workspace
 from assay.lab import boot_site
-from assay.lab.linux_image import COMMAND_LINE_MARK
-from assay.lab.qemu_machine import find_command_line
+from assay.lab.real_machine import COMMAND_LINE_MARK, find_command_line
 
 ROOT = Path(__file__).parents[2]
 

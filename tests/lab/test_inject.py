@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lab_faults import CABLES, PLANTED
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric
 from assay.lab.faults.injection import FAULTS, inject_fault
 from assay.lab.process_control import build_world

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from serving_fleet import change_yaml, make_serving_fleet
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.daemon import write_inventory_overlay
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld

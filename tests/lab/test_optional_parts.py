@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.verbs.doctor import doctor_app
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab import optional_parts
 from assay.lab.optional_parts import list_parts
 from assay.lab.world import LabWorld

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from lab_faults import PLANTED
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.readers.ibnetdiscover import parse
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric
 from assay.lab.faults.injection import inject_fault

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.faults.injection import FAULTS
 from assay.lab.scenario import ScenarioStep, load_scenario
 from assay.model.errors import AssayError

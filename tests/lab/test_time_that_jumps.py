@@ -14,7 +14,7 @@ import pytest
 from forked_assay import run_assay
 from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
-from assay.lab.marked_processes import list_marked_processes
+from assay.lab.process_control import list_marked_processes
 from assay.lab.world import LabWorld
 
 NODE = "n0001"

@@ -13,7 +13,7 @@ import yaml
 from forked_assay import run_assay
 from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.node_projection import project_node_states
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 

@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 from assay.act.schedules.due_slots import SLOT_KINDS, ScheduleHistory
 from assay.cli.app import app
-from assay.decide.state.node_state_projection import project_node_states
-from assay.ledger.copies import backup, entry_archive
-from assay.ledger.copies.archivable_entries import ARCHIVABLE_KINDS
-from assay.ledger.copies.archive_comparison import check_archives, find_archived_history
+from assay.decide.state.node_projection import project_node_states
+from assay.ledger.copies import archive as entry_archive
+from assay.ledger.copies import backup
+from assay.ledger.copies.archive import ARCHIVABLE_KINDS, check_archives, find_archived_history
 from assay.ledger.copies.seal import make_seal
-from assay.ledger.copies.seal_comparison import find_contradictions
+from assay.ledger.copies.sealing import find_contradictions
 from assay.ledger.errors import BrokenLedgerError
 from assay.ledger.location import read_all_entries
 from assay.ledger.store import Ledger

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.ledger.connection import open_reading_engine, parse_ledger_url
+from assay.ledger.copies import backup
 from assay.ledger.copies import backup as copies
-from assay.ledger.copies import new_file
 from assay.ledger.errors import SCHEMA_VERSION, BrokenLedgerError, LedgerError
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -166,7 +166,7 @@ def test_a_changed_ledger_is_not_backed_up_and_a_changed_backup_is_not_restored(
 @pytest.mark.parametrize("step", ["copy_file", "copy_rows", "_verify", "_publish"])
 def test_a_restore_that_is_killed_leaves_no_ledger_and_can_be_repeated(target, tmp_path, step):
     copies.back_up(fill(tmp_path / "a.sqlite"), tmp_path / "backup.sqlite")
-    original = getattr(new_file if step == "_publish" else copies, step)
+    original = getattr(backup if step == "_publish" else copies, step)
 
     def die_after(*words: Any) -> Any:
         if step != "_publish":  # after which it is whole
@@ -174,7 +174,7 @@ def test_a_restore_that_is_killed_leaves_no_ledger_and_can_be_repeated(target, t
         os.kill(os.getpid(), signal.SIGKILL)
 
     if not (child := os.fork()):
-        setattr(new_file if step == "_publish" else copies, step, die_after)
+        setattr(backup if step == "_publish" else copies, step, die_after)
         copies.restore(tmp_path / "backup.sqlite", target)
         os._exit(0)
     was_killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])

@@ -14,7 +14,7 @@ import pytest
 from real_postgres import new_database
 from small_disk import run_on_small_disk
 
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

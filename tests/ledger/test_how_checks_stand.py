@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.ledger.newest import check_standings
+from assay.ledger.newest import counts
 from assay.ledger.store import Ledger
 from assay.model.outcome import Outcome, SuiteRun
 
@@ -35,7 +35,7 @@ def tell(ledger: Ledger, minute: int, **reasons: str) -> None:
 def told(request, ledger: Ledger, monkeypatch) -> Ledger:
     """A ledger in which n1 failed, was mended and failed twice; n2 always failed; n3 always passed."""
     if request.param == "by check":
-        monkeypatch.setattr(check_standings, "MANY_SUBJECTS", 0)
+        monkeypatch.setattr(counts, "MANY_SUBJECTS", 0)
     for minute, first in enumerate(("driver 1", "", "driver 1", "driver 2", "driver 1")):
         tell(ledger, minute, n1=first, n2="driver 9", n3="")
     return ledger
@@ -65,10 +65,10 @@ def test_the_standings_of_some_nodes_are_read_alone(told):
         ["n3"],
         ["n1"],
     )
-    assert told.standings([DRIVER], ["n9"]) == check_standings.CheckStandings()
+    assert told.standings([DRIVER], ["n9"]) == counts.CheckStandings()
     assert len(told.standings([DRIVER], [f"n{number}" for number in range(1000)]).failures) == 2
 
 
 def test_checks_that_nobody_ran_stand_nowhere(ledger):
-    assert ledger.standings([DRIVER]) == check_standings.CheckStandings()
-    assert ledger.standings([]) == check_standings.CheckStandings()
+    assert ledger.standings([DRIVER]) == counts.CheckStandings()
+    assert ledger.standings([]) == counts.CheckStandings()

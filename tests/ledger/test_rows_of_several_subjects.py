@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import event, func, select, text
 
 from assay.ledger import tables
-from assay.ledger.newest.grouped_outcomes import decode_numbers, encode_members, list_members
-from assay.ledger.newest.outcome_dates import CheckAge
+from assay.ledger.newest.dates import CheckAge
+from assay.ledger.newest.grouped_rows import decode_numbers, encode_members, list_members
 from assay.ledger.store import Ledger
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import format_epoch_seconds

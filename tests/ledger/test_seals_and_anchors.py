@@ -19,9 +19,8 @@ from time_stamp_authority import Authority, serve_authority
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.ledger.copies.anchor import AnchoredFleet
-from assay.ledger.copies.anchor_names import parse_anchor
-from assay.ledger.copies.seal import parse_seal
+from assay.ledger.copies.anchors import parse_anchor
+from assay.ledger.copies.seal import AnchoredFleet, parse_seal
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
@@ -366,7 +365,7 @@ FULL = """
 import sys
 from pathlib import Path
 from ballast import fill
-from assay.ledger.copies.seal_file import append_to_seal_file, read_seal_file
+from assay.ledger.copies.anchors import append_to_seal_file, read_seal_file
 from assay.ledger.copies.seal import StoredSeal, parse_seal
 from assay.model.errors import AssayError
 disk = Path(sys.argv[1])

@@ -17,15 +17,15 @@ from assay.decide.moves import decide as deciding
 from assay.decide.moves.required_checks import list_due_phases
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_projection import NodeStateProjection
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import NodeStateProjection
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
 from assay.model.evidence import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

@@ -10,15 +10,15 @@ from lifecycle.judged_fleet import enrol
 
 from assay.decide.moves import (
     circuit_breaker,
+    cordons,
     evidence_validity,
     fault_remedies,
-    flapping,
-    holds,
     manual_moves,
     proposed_exits,
-    rack_cordons,
+    remedy_ladder,
     required_checks,
 )
+from assay.decide.moves import decide as holds
 from assay.decide.moves.blast_radius_limits import LimitCapacity
 from assay.decide.moves.decide import decide
 from assay.decide.moves.evidence_validity import RequiredBoot
@@ -108,7 +108,7 @@ DEFECTS = {
         without((evidence_validity, "find_unproved_fault", lambda *_: None)),
     ),
     "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
-    "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
+    "any number of racks": ("exceeds the limit of racks", without((cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),
     "silence is idleness": ("acts on missing data", idle_where_nobody_answers),
@@ -130,7 +130,7 @@ DEFECTS = {
     ),
     "flaps are not counted": (
         "opens a flapping node again and again",
-        without((flapping, "list_recent_flaps", lambda *_: [])),
+        without((remedy_ladder, "list_recent_flaps", lambda *_: [])),
     ),
     "repairs by the clock": (
         "admits without a proof",

@@ -6,11 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 from assay.decide.moves.blast_radius_limits import is_out_of_service
-from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts
+from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts, make_rollout_entries
 from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
-from assay.decide.rollouts.step_entries import make_rollout_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
+from assay.model.entries.rollouts import RolloutGroup, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import RolloutRules
 

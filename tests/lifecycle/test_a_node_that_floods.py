@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.decide.faults.detection import detect_faults
-from assay.decide.faults.flooding import TELEMETRY_FLOODED
+from assay.decide.faults.detection import TELEMETRY_FLOODED, detect_faults
 from assay.decide.faults.recovery import find_quiet_recoveries
 from assay.decide.state import decision_and_fault_entries
 from assay.model.evidence import EvidenceDocument

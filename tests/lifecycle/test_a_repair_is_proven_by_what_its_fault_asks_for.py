@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.act.ingest.node_and_fabric_collection import find_due_parts
+from assay.act.ingest.collection import find_due_parts
 from assay.decide.moves.required_checks import judge_state_requirements
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.load_parts import USUAL_PARTS
 
 PROOFS = {"gpu.silent": ("dcgm_diag_3",)}

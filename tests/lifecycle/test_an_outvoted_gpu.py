@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.entries.burn_in_entries import BurnInEndedEntry, BurnInStartedEntry
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry
+from assay.model.specs.check_catalog import CheckDeclaration
 
 COMPARED = CheckDeclaration(
     id="suites/b.py::test_compared", subject="node", phases=["test", "confirm"], active=True, fault="gpu.sdc"

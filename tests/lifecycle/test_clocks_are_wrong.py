@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from assay.decide.faults.recovery import find_clearances
-from assay.decide.moves.known_issues import select_proving_outcomes
+from assay.decide.moves.excused_failures import select_proving_outcomes
 from assay.decide.moves.required_checks import judge_state_requirements
 
 DAY = timedelta(days=1)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from assay.decide.moves.circuit_breaker import find_new_waves
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.decision import CORRECTION_REMEDIES, Decision
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.model.specs.node.correction_rules import needs_idle_node
-from assay.model.specs.node.declared_settings import SETTING_ROLES
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.node.declared_settings import SETTING_ROLES, needs_idle_node
 from assay.model.timestamps import parse_time
 
 REASONS = {

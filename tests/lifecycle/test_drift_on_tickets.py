@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.act.tickets.desired_tickets import list_desired_tickets
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.ticket import Ticket
 
 BIOS = CheckDeclaration(id="suites/z.py::test_bios_is_set", subject="node", phases=["zap"], fault="firmware.drift")

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.scheduler_adapter import CustomerJob
+from assay.adapters.scheduler import CustomerJob
 from assay.decide.moves.required_checks import judge_state_requirements
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.customer_words import FaultCustomerWords, StateCustomerWords
+from assay.model.specs.customers import FaultCustomerWords, StateCustomerWords
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.policy_response import respond_to_class
-from assay.tell.customer.customer_explanation import (
+from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
+from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
+from assay.tell.customer.explanation import (
     customer_explanation_as_json,
     explain_to_customer,
     format_customer_explanation,
 )
-from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
-from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
 
 RECORDED = Path(__file__).with_name("customer_explanations.md")
 INTERNAL = re.compile(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.adapters.prometheus.xid_gauge import XidGaugeChange, build_xid_lines
+from assay.adapters.prometheus.readings import XidGaugeChange, build_xid_lines
 from assay.decide.faults.detection import detect_faults
 from assay.decide.state import decision_and_fault_entries
 from assay.model.evidence import EvidenceDocument

@@ -11,7 +11,7 @@ import pytest
 from assay.decide.faults.detection import detect_faults
 from assay.decide.faults.recovery import find_measured_recoveries, find_quiet_recoveries
 from assay.decide.state import decision_and_fault_entries
-from assay.declare.rules.possible_faults import list_fault_kinds
+from assay.declare.rules.fault_rules import list_fault_kinds
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import failed, value

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from assay.decide.faults.detection import detect_faults
-from assay.decide.moves.known_issues import drop_excused_outcomes, select_proving_outcomes
+from assay.decide.moves.excused_failures import drop_excused_outcomes, select_proving_outcomes
 from assay.decide.moves.required_checks import judge_state_requirements
 from assay.decide.state import decision_and_fault_entries
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.known_issues import ExcuseLimits, KnownIssue
 from assay.model.specs.node.node_spec import NodeSpec
 

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-from assay.decide.state.policy_graph import list_policy_edges
-from assay.decide.state.policy_graph_svg import draw_policy_svg
+from assay.decide.state.policy_graph import draw_policy_svg, list_policy_edges
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the tools of the repository are no package of assay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.moves.rack_cordons import find_rack_companions
+from assay.decide.moves.cordons import find_rack_companions
 
 WHOLE = 18
 CATASTROPHIC = ("gpu.xid.79", "gpu.xid.119")

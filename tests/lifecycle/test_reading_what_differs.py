@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.drift.reason_reading import read_differences
+from assay.decide.drift.differences import read_differences
 
 CHECK = "suites/zap/test_settings.py::test_secure_boot"
 CUT_SHORT = "BIOS 2.6, expected 2.7 (f/h.yaml:9); HCA_6 28.4…"

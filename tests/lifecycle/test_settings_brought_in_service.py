@@ -9,7 +9,7 @@ import pytest
 from assay.act.tickets.desired_tickets import list_desired_tickets
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 
 SETTINGS = {
     "sysctl": ("host.sysctls", "vm.zone_reclaim_mode 1, expected 0 (specs/n.yaml:8)"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.verbs.slurm_hooks import build_hook_config
+from assay.cli.verbs.slurm import build_hook_config
 from assay.decide.state.node_entry import find_start_state
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ROOT = Path(__file__).parents[2]

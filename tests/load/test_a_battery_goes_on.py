@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.node.load.battery_run import RunPlan, find_start, parse_after
+from assay.node.load.run import RunPlan, find_start, parse_after
 
 
 def units(tests: list[str], after: str, count: int) -> list[tuple[int, str]]:

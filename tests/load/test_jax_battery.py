@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from load.jax_needed import needs_jax, run_load
 
-from assay.node.load.battery_run import RunPlan, run_battery
 from assay.node.load.catalog import list_tests
-from assay.node.load.cpu_facts import list_made_devices
+from assay.node.load.facts import list_made_devices
 from assay.node.load.numpy_engine import NumpyEngine
+from assay.node.load.run import RunPlan, run_battery
 from assay.node.load.run_lines import RunLines
-from assay.node.load.sizes import SMALL
+from assay.node.load.unit_tests import SMALL
 
 pytestmark = [pytest.mark.slow(minutes=3), needs_jax]
 

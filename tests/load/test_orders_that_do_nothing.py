@@ -6,12 +6,11 @@ import io
 
 import pytest
 
-from assay.node.load.command_line import parse_command_line
-from assay.node.load.cpu_facts import list_made_devices
-from assay.node.load.device_order import parse_order
+from assay.node.load.__main__ import parse_command_line
 from assay.node.load.engine import LoadError
+from assay.node.load.facts import list_made_devices, parse_order
 from assay.node.load.numpy_engine import NumpyEngine
-from assay.node.load.ordered_run import run_order
+from assay.node.load.run import run_order
 from assay.node.load.run_lines import RunLines
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from assay.node.load.battery_run import RunPlan, run_battery
 from assay.node.load.catalog import choose_tests, list_tests
-from assay.node.load.cpu_facts import list_made_devices
 from assay.node.load.digests import sum_digest
+from assay.node.load.facts import list_made_devices
 from assay.node.load.numpy_engine import NumpyEngine
 from assay.node.load.planted_faults import find_fault_words, parse_plant
+from assay.node.load.run import RunPlan, run_battery
 from assay.node.load.run_lines import RunLines
-from assay.node.load.sizes import SMALL
+from assay.node.load.unit_tests import SMALL
 
 Lines = list[dict[str, Any]]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.tell.metrics.families import FAMILIES
-from assay.tell.metrics.family import LABELS, Family
+from assay.tell.metrics.families import FAMILIES, LABELS, Family
 
 ROOT = Path(__file__).parents[2]
 EVERY = list(chain.from_iterable(FAMILIES.values()))

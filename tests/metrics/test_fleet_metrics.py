@@ -16,18 +16,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from assay.act.ingest.silent_nodes import open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.projections import read_node_states
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.model.entries.decision_entries import DecisionEntry
-from assay.model.entries.node_entries import TransitionEntry
-from assay.model.entries.operator_entries import HoldEntry
+from assay.model.entries.node import DecisionEntry, HoldEntry, TransitionEntry
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.observe.evidence_store import EvidenceStore
+from assay.tell.metrics.collectors import MAX_LISTED_NODES
 from assay.tell.metrics.families import FAMILIES
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
-from assay.tell.metrics.nodes import MAX_LISTED_NODES
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

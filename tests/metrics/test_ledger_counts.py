@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.model.entries.effect_entries import (
+from assay.model.entries.effects import (
     EffectDoneEntry,
     EffectFailedEntry,
     EffectIntentEntry,
@@ -16,15 +16,15 @@ from assay.model.entries.effect_entries import (
     EffectVerifiedEntry,
 )
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry, ObservationFailedEntry
-from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
-from assay.model.entries.rollout_entries import CommitAdoptedEntry, RolloutAbortedEntry, RolloutFinishedEntry
-from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEntry, VerificationMissedEntry
-from assay.model.entries.ticket_entries import TicketClosedEntry, TicketOpenedEntry, TicketReopenedEntry
+from assay.model.entries.faults import FaultClearedEntry, FaultEntry, ObservationFailedEntry
+from assay.model.entries.node import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry, RolloutFinishedEntry
+from assay.model.entries.schedules import NodeLoadedEntry, ScheduleRanEntry, VerificationMissedEntry
+from assay.model.entries.tickets import TicketClosedEntry, TicketOpenedEntry, TicketReopenedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
 from assay.tell.metrics import families
-from assay.tell.metrics.family import Distribution, Family
+from assay.tell.metrics.families import Distribution, Family
 from assay.tell.metrics.ledger_counts import LedgerCounts
 
 BEGIN = datetime(2026, 11, 23, tzinfo=UTC)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from assay.act.actions import polling
+from assay.act.actions import action
 from assay.act.loop import background_worker
 from assay.model.backoff import Backoff
 from assay.model.specs.policy_sections import EffectRetryPolicy
-from assay.node.agent import batch_sender
-from assay.tell.messages import delivery_backoff, route_attempts
+from assay.node.agent import delivery
+from assay.tell.messages import routes
 
 
 def waits(backoff: Backoff, count: int) -> list[float]:
@@ -40,9 +40,9 @@ def test_jitter_leaves_a_part_of_the_wait_to_chance() -> None:
     ("backoff", "expected"),
     [
         (background_worker.FAILURE_BACKOFF, [1, 2, 4, 8, 16, 32, 60, 60]),
-        (delivery_backoff.SINK_BACKOFF, [60, 120, 240, 480, 960, 1920, 3600, 3600]),
-        (route_attempts.REQUEST_BACKOFF, [0.2, 0.8, 3.2]),
-        (polling.POLL_BACKOFF, [0.1, 0.13, 0.169, 0.2197]),
+        (routes.SINK_BACKOFF, [60, 120, 240, 480, 960, 1920, 3600, 3600]),
+        (routes.REQUEST_BACKOFF, [0.2, 0.8, 3.2]),
+        (action.POLL_BACKOFF, [0.1, 0.13, 0.169, 0.2197]),
         (EffectRetryPolicy(waits_minutes=[1, 4]).backoff, [60, 240, 240, 240]),
     ],
     ids=["controller", "ticket sink", "ticket request", "poll", "effect"],
@@ -52,9 +52,9 @@ def test_the_delays_are_as_they_were(backoff: Backoff, expected: list[float]) ->
 
 
 def test_a_poll_waits_five_seconds_at_most() -> None:
-    assert polling.POLL_BACKOFF.wait_s(50) == 5
+    assert action.POLL_BACKOFF.wait_s(50) == 5
 
 
 def test_the_agent_waits_between_half_and_all_of_its_delay() -> None:
     for failures, longest in enumerate([1, 2, 4, 8, 16, 32, 60, 60], 1):
-        assert longest / 2 <= batch_sender.DELIVERY_BACKOFF.wait_s(failures) <= longest
+        assert longest / 2 <= delivery.DELIVERY_BACKOFF.wait_s(failures) <= longest

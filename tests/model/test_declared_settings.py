@@ -13,19 +13,19 @@ from assay.model.specs.node.declared_settings import (
     NESTED,
     NOT_SETTABLE,
     SETTING_ROLES,
+    is_printed_as,
     list_declared_settings,
     make_role_values,
 )
-from assay.model.specs.node.gpu_settings import GpuSettings
-from assay.model.specs.node.hca_settings_comparison import is_printed_as
-from assay.model.specs.node.host_settings import (
+from assay.model.specs.node.host_settings import GpuSettings
+from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
+from assay.model.specs.node.settings_comparison import (
     find_host_mismatches,
     is_unknown,
     make_probe_arguments,
     needs_image,
     needs_restart,
 )
-from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
 
 SPEC: dict[str, Any] = {
     "kind": "NodeSpec",

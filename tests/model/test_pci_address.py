@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.model.text.pci_address import normalize_pci_address
+from assay.model.text.lists import normalize_pci_address
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.text.text_lists import format_percent
+from assay.model.text.lists import format_percent
 
 
 @pytest.mark.parametrize(

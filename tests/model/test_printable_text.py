@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.model.text.printable_text import escape_controls, escape_line
+from assay.model.text.safe_text import escape_controls, escape_line
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2K\x9b31m\u202eevil\u2066\x00\r\u2028\U000e0041\ufeff\udc80"
 

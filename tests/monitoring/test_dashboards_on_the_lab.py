@@ -25,13 +25,13 @@ from serving_fleet import make_serving_fleet, merge_bmc_image, start_history
 
 from assay.cli.workspace import Workspace
 from assay.ledger.store import Ledger
-from assay.model.entries.decision_entries import DecisionEntry
-from assay.model.entries.effect_entries import EffectIntentEntry, EffectTriedEntry
+from assay.model.entries.effects import EffectIntentEntry, EffectTriedEntry
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEntry
+from assay.model.entries.node import DecisionEntry
+from assay.model.entries.schedules import NodeLoadedEntry, ScheduleRanEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import parse_time
-from assay.tell.server.metrics_server import start_metrics_server
+from assay.tell.server.metrics_routes import start_metrics_server
 
 NODES = ["n0001", "n0002", "n0003", "n0004"]
 FAULTS = (

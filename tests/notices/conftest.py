@@ -16,7 +16,7 @@ from kube_make import node
 from kube_rights import MANIFEST, rights_of
 from kube_server import KubeFake
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 
 

@@ -11,12 +11,11 @@ from typing import Any
 from lifecycle.conftest import Paper
 
 from assay.act.loop.context import ControllerContext
-from assay.adapters.no_scheduler import NoScheduler
-from assay.adapters.scheduler_adapter import SchedulerAdapter
+from assay.adapters.scheduler import NoScheduler, SchedulerAdapter
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs.notice_rules import NoticeRules
+from assay.model.specs.customers import NoticeRules
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.messages.customer_teller import CustomerTeller
 

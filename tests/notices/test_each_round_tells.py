@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from hall import Hall
 
-from assay.act.loop import telling_people
+from assay.act.loop import reconcile_pass
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.act.loop.telling_people import DELIVERY_LEASE
+from assay.act.loop.reconcile_pass import DELIVERY_LEASE
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.cli.verbs import reconcile
 from assay.cli.workspace import Workspace
-from assay.ledger.leases_and_locks import make_holder_name
+from assay.ledger.leases import make_holder_name
 from assay.ledger.store import Ledger
 from assay.tell.messages.customer_teller import CustomerTeller
-from assay.tell.messages.ticket_delivery import deliver_tickets
+from assay.tell.messages.delivery import deliver_tickets
 
 
 def test_the_controller_delivers_tickets_and_then_tells_customers(hall: Hall, monkeypatch: pytest.MonkeyPatch):
@@ -30,9 +30,9 @@ def test_the_controller_delivers_tickets_and_then_tells_customers(hall: Hall, mo
 
 def test_tellers_are_called_after_the_tickets(hall: Hall, monkeypatch: pytest.MonkeyPatch):
     done: list[str] = []
-    monkeypatch.setattr(telling_people, "update_tickets", lambda *_: done.append("tickets"))
+    monkeypatch.setattr(reconcile_pass, "update_tickets", lambda *_: done.append("tickets"))
     context = replace(hall.context, tellers=(lambda _: done.append("people"),))
-    telling_people.tell_people(context, FleetSnapshotCache(context))
+    reconcile_pass.tell_people(context, FleetSnapshotCache(context))
     assert done == ["tickets", "people"]
 
 
@@ -41,5 +41,5 @@ def test_a_controller_without_the_lease_tells_nobody(hall: Hall, monkeypatch: py
     context = replace(hall.context, tellers=(done.append,))
     monkeypatch.setattr(Ledger, "is_shared", True)
     hall.ledger.claim_lease(DELIVERY_LEASE, make_holder_name(), 60.0)
-    telling_people.tell_people(context, FleetSnapshotCache(context))
+    reconcile_pass.tell_people(context, FleetSnapshotCache(context))
     assert done == []

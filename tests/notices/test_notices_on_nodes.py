@@ -7,7 +7,7 @@ from hall import Hall
 from kube_server import KubeFake
 from kube_store import Thing
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
 
 SHOWN = {"scheduler": {"shown": True, "every_minutes": 60}}

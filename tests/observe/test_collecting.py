@@ -16,9 +16,8 @@ from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.faults.sightings import find_kernel_sightings
 from assay.observe import evidence_collector
-from assay.observe.evidence_collector import collect_evidence
-from assay.observe.query_pool import NodeQuery, run_queries
-from assay.observe.unanswered_channels import find_unanswered_branches, iterate_leaves
+from assay.observe.evidence_collector import NodeQuery, collect_evidence, run_queries
+from assay.observe.evidence_contents import find_unanswered_branches, iterate_leaves
 
 NODES = ["n0001", "n0002", "n0003", "n0017"]
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.adapters.bmc.credentials import read_bmc_credentials
+from assay.adapters.bmc.session import read_bmc_credentials
 from assay.declare import secret_lookup
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.model.text.secret_redaction import REDACTION, redact
+from assay.model.text.safe_text import REDACTION, redact
 
 SECRET = "watcher:tell-nobody-51c0"
 PASSWORD = SECRET.partition(":")[2]

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model import evidence_objects
+from assay.model import evidence as evidence_objects
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import absent, failed, unsupported, value

@@ -18,15 +18,15 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from assay.cli.verbs.specs import specs_app
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.yaml_document import parse_yaml
+from assay.declare.loader import load_fleet
+from assay.declare.yaml import parse_yaml
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.specs.node.bmc_settings import BmcAccountsSpec
 from assay.model.specs.node.node_spec import NodeSpec
-from assay.observe.evidence_lookup import ObservedNode
 from assay.observe.spec_draft import draft_node_spec
+from assay.observe.spec_values import ObservedNode
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)

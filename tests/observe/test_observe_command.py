@@ -15,7 +15,7 @@ import pytest
 from forked_assay import run_assay
 
 from assay.cli.app import main
-from assay.cli.verbs.collected_evidence import describe_collection, exit_code_of
+from assay.cli.verbs.observe import describe_collection, exit_code_of
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.node import Node

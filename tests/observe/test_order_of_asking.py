@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.node import Node
-from assay.observe import query_pool
-from assay.observe.evidence_collector import order_by_overdue
-from assay.observe.query_pool import NodeQuery, run_queries
+from assay.observe import evidence_collector
+from assay.observe.evidence_collector import NodeQuery, order_by_overdue, run_queries
 
 POOLS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 5)), max_size=30)
 
@@ -50,7 +49,7 @@ def test_among_those_never_seen_the_inventory_s_order_stays() -> None:
 
 
 def test_a_rack_that_is_dead_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_pool, "is_host_overloaded", lambda: False)
+    monkeypatch.setattr(evidence_collector, "is_host_overloaded", lambda: False)
     release = threading.Event()
     dead = [NodeQuery((f"dead{n}", "probe"), lambda: release.wait(60), 30.0) for n in range(20)]
     well = [NodeQuery((f"well{n}", "probe"), lambda: 7, 30.0) for n in range(50)]
@@ -64,7 +63,7 @@ def test_a_rack_that_is_dead_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_crowded_machine_starts_no_more_than_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_pool, "is_host_overloaded", lambda: True)
+    monkeypatch.setattr(evidence_collector, "is_host_overloaded", lambda: True)
     running, most, lock = 0, 0, threading.Lock()
 
     def ask() -> None:
@@ -81,8 +80,8 @@ def test_a_crowded_machine_starts_no_more_than_its_workers(monkeypatch: pytest.M
 
 
 def test_how_many_wait_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_pool, "is_host_overloaded", lambda: False)
-    monkeypatch.setattr(query_pool, "MAX_PARKED_PER_WORKER", 2)
+    monkeypatch.setattr(evidence_collector, "is_host_overloaded", lambda: False)
+    monkeypatch.setattr(evidence_collector, "MAX_PARKED_PER_WORKER", 2)
     release, lock, started = threading.Event(), threading.Lock(), []
 
     def ask() -> None:

@@ -17,7 +17,7 @@ import pytest
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.json_command import run_json_command
-from assay.observe.transports.transport_choice import run_local_probe, run_remote_probe
+from assay.observe.transports.transport import run_local_probe, run_remote_probe
 
 HUNG_S = 60  # what hangs hangs for so long; who does not wait for it is through long before
 GOOD = {"probe": {"host": {"hostname": {"value": "n1"}}}}

@@ -11,15 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assay.adapters.prometheus.metric_readings import (
+from assay.adapters.prometheus.client import MetricSeries, parse_query_response
+from assay.adapters.prometheus.readings import (
+    QueryWindow,
     ScrapeContext,
     build_probe_readings,
+    build_xid_lines,
+    build_xid_readings,
+    find_xid_changes,
     list_metrics,
     normalize_part_name,
 )
-from assay.adapters.prometheus.prometheus_client import MetricSeries, parse_query_response
-from assay.adapters.prometheus.xid_gauge import QueryWindow, build_xid_lines, build_xid_readings, find_xid_changes
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.specs.monitoring import Monitoring, PrometheusSettings
 

@@ -16,10 +16,10 @@ from urllib.parse import parse_qs
 import pytest
 import trustme
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports.transport import TransportRegistry, run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
 
 NODES = [f"n{number:04}" for number in range(1, 51)]

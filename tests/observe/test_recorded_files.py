@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.node.probe.devices.hca import read_hcas
+from assay.node.probe.devices.network_adapters import read_hcas
 from assay.node.probe.node_access import NodeRoot, resolve_lazy
-from assay.observe.recordings.recording_format import RecordingError
-from assay.observe.recordings.recording_reader import RECORDING_FORMATS, parse_recording, read_recordings
-from assay.observe.unanswered_channels import find_unanswered_branches
+from assay.observe.evidence_contents import find_unanswered_branches
+from assay.observe.recordings.logs import RecordingError
+from assay.observe.recordings.reader import RECORDING_FORMATS, parse_recording, read_recordings
 
 AT = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 XID = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.act.ingest.node_and_fabric_collection import _list_unanswered
+from assay.act.ingest.collection import _list_unanswered
 from assay.act.remedies.dossier_content import read_firmware_versions
-from assay.cli.verbs.collected_evidence import describe_collection, print_readings, print_recording
+from assay.cli.verbs.observe import describe_collection, print_readings, print_recording
 from assay.decide.faults.detection import detect_faults
 from assay.decide.state.node_state import NodeState
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
-from assay.observe.bmc_evidence import _read_before
+from assay.observe.evidence_collector import _read_before
+from assay.observe.evidence_contents import find_node_serials, find_part_serials
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.json_command import parse_json_output
-from assay.observe.serial_numbers import find_node_serials, find_part_serials
 
 ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)

@@ -19,10 +19,9 @@ from assay.model.node import Node
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeSettings
 from assay.node.probe.pack import build_pack
-from assay.observe.transports import command_transport, probe_script_cache
-from assay.observe.transports.command_transport import CommandTransport
-from assay.observe.transports.probe_script_cache import fetch_or_build
-from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports import command
+from assay.observe.transports.command import CommandTransport, fetch_or_build
+from assay.observe.transports.transport import TransportRegistry, run_remote_probe
 
 
 def node(**variables: Any) -> Node:
@@ -73,9 +72,9 @@ def test_many_threads_that_want_the_probe_at_once_all_get_it(tmp_path: Path, mon
 
     So does a library of another thread that parses: inspect.signature of a builtin does.
     """
-    monkeypatch.setattr(probe_script_cache, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "FOLDER", tmp_path)
     build_pack.cache_clear()
-    command_transport._fetch_probe_script.cache_clear()
+    command._fetch_probe_script.cache_clear()
     before, switching, over = gc.get_threshold(), sys.getswitchinterval(), Event()
     other = Thread(target=parse_until, args=(over,))
     other.start()
@@ -84,29 +83,29 @@ def test_many_threads_that_want_the_probe_at_once_all_get_it(tmp_path: Path, mon
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(8) as threads:
-            scripts = [one.result() for one in [threads.submit(command_transport.build_probe_script) for _ in range(8)]]
+            scripts = [one.result() for one in [threads.submit(command.build_probe_script) for _ in range(8)]]
     finally:
         over.set()
         other.join()
         gc.callbacks.remove(let_others_in)
         gc.set_threshold(*before)
         sys.setswitchinterval(switching)
-    assert set(scripts) == {command_transport.build_probe_script()}
+    assert set(scripts) == {command.build_probe_script()}
 
 
 def test_a_script_that_is_kept_is_the_one_that_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_script_cache, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "FOLDER", tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     built = list[bool]()
 
     def build(with_nvml: bool) -> bytes:
         built.append(with_nvml)
-        return command_transport._build_probe_script(with_nvml)
+        return command._build_probe_script(with_nvml)
 
     scripts = [fetch_or_build(with_nvml, build) for with_nvml in (True, False, True, False)]
-    assert scripts[:2] == scripts[2:] == [command_transport._build_probe_script(nvml) for nvml in (True, False)]
+    assert scripts[:2] == scripts[2:] == [command._build_probe_script(nvml) for nvml in (True, False)]
     assert built == [True, False]
-    monkeypatch.setattr(probe_script_cache, "fingerprint_program", lambda rooms: "other sources")
+    monkeypatch.setattr(command, "fingerprint_program", lambda rooms: "other sources")
     assert fetch_or_build(True, build) == scripts[0]
     assert built == [True, False, True]
 

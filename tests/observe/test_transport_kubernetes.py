@@ -17,7 +17,7 @@ import yaml
 
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports.transport import TransportRegistry, run_remote_probe
 
 sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
 from kube_make import pod

@@ -17,7 +17,7 @@ from assay.model.reading import absent, value
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
-from assay.observe.transports.push_transport import store_pushed_document
+from assay.observe.transports.push import store_pushed_document
 
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 TREE = {"host": {"hostname": value("n1")}}

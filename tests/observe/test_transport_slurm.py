@@ -11,8 +11,8 @@ from slurm_cluster import cluster, needs_slurm, said, until
 
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.slurm_transport import SlurmStepTransport
-from assay.observe.transports.transport_choice import run_remote_probe
+from assay.observe.transports.command import SlurmStepTransport
+from assay.observe.transports.transport import run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
 
 

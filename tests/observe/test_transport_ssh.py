@@ -15,12 +15,12 @@ import pytest
 from reserved_ports import reserve_ports
 
 from assay.lab.node.shell import _environment as lab_environment
-from assay.lab.node.stub_build import build_stub
+from assay.lab.node.stub import build_stub
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.ssh_transport import SshTransport
-from assay.observe.transports.transport_choice import run_remote_probe
+from assay.observe.transports.command import SshTransport
+from assay.observe.transports.transport import run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
 
 SSHD = "/usr/sbin/sshd"

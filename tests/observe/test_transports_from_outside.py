@@ -113,7 +113,7 @@ def test_one_that_cannot_be_loaded_is_an_error_that_names_its_distribution(
 def test_the_schema_for_editors_knows_it(root: Path) -> None:
     plugin = pigeon(root)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(plugin.folder), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "assay.declare.json_schemas", str(root)]
+    command = [sys.executable, "-m", "assay.declare.schemas", str(root)]
     subprocess.run(command, check=True, env=environment)
     schema = json.loads((root / "specs/schemas/inventory.json").read_text())
     variables = schema["$defs"]["NodeVariables"]["properties"]

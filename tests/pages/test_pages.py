@@ -7,9 +7,7 @@ import jinja2
 import pytest
 
 import assay
-from assay.model.drawing import draw_polyline
-from assay.model.formatting import format_number, format_quantity, format_utc
-from assay.model.rendering import SHARED_TEMPLATES, render_page
+from assay.model.page import SHARED_TEMPLATES, draw_polyline, format_number, format_quantity, format_utc, render_page
 
 SOURCE = Path(assay.__file__).parent
 TEMPLATES = [path for path in SOURCE.rglob("*.html.j2") if path.name not in SHARED_TEMPLATES]

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.model.trend_course import SIZE, draw_course
-from assay.model.worsening import group_rows, render_worsening
+from assay.model.page import SIZE, draw_course, group_rows, render_worsening
 
 RATE = {"rate_days": 14.0, "limit": 85.0}
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.act.loop.plan_revisions import load_plan_revisions
+from assay.act.loop.plan_inputs import load_plan_revisions
 from assay.decide.plan.change_plan import ChangePlan, make_change_plan
-from assay.decide.plan.current_fleet_state import FleetFacts
-from assay.decide.plan.fleet_revision import FleetRevision
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.yaml_document import ParseCache
+from assay.decide.plan.inputs import FleetFacts, FleetRevision
+from assay.decide.state.node_projection import project_node_states
+from assay.declare.yaml import ParseCache
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 ROOT = Path(__file__).resolve().parents[2]

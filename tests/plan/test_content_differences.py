@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.decide.plan.content_differences import list_content_differences
-from assay.decide.plan.plan_content import PlanContent, parse_plan_content
+from assay.decide.plan.review import PlanContent, list_content_differences, parse_plan_content
 from assay.model.errors import AssayError
 
 WORDS = st.sampled_from(["bmc 1 → 2", "bmc 1 → 3", "bios 4 → 5", "pool a → b"])

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from assay.decide.plan.current_fleet_state import find_node_standing
+from assay.decide.plan.inputs import find_node_standing
 from assay.decide.plan.output_formats import format_plan_text
 from assay.decide.plan.plan_document import format_plan_json
 

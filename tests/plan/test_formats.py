@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.decide.plan.cable_moves_and_adapter_replacements import CablingJob
+from assay.decide.plan.cable_moves import CablingJob
 from assay.decide.plan.output_formats import (
     COMMENT_MARKER,
     MAX_CHARACTERS,
@@ -17,9 +17,9 @@ from assay.decide.plan.output_formats import (
     format_plan_text,
 )
 from assay.decide.plan.plan_document import format_plan_json
-from assay.decide.plan.plan_sections import format_headline, format_hours, format_sections
 from assay.decide.plan.refusals import PlanRefusal
-from assay.model.text.text_lists import fold_names, format_list, format_nodes
+from assay.decide.plan.sections import format_headline, format_hours, format_sections
+from assay.model.text.lists import fold_names, format_list, format_nodes
 
 
 @pytest.fixture

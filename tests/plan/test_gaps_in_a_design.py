@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from assay.decide.plan.output_formats import format_plan_markdown, format_plan_text
-from assay.fabric.design.design_compiler import compile_topology
-from assay.model.specs.fabric.design_cables_and_partitions import format_node_list
+from assay.fabric.design.compiler import compile_topology
+from assay.model.specs.fabric.design_parts import format_node_list
 
 DESIGN = "specs/fabrics/compute.yaml"
 ALL = 'nodes: ["n0001..n0020"]'
@@ -88,7 +88,7 @@ def test_nodes_in_another_order_are_cabled_otherwise_on_purpose(repository) -> N
 
 
 def test_a_gap_that_has_no_place_is_a_mistake(repository) -> None:
-    from assay.declare.repository_check import check_repository
+    from assay.declare.check import check_repository
 
     repository.edit(DESIGN, ALL, f'{ALL}\ngaps: ["n0099"]')
     found = [one for one in check_repository(repository.root).problems if "gap" in one.message]
@@ -96,7 +96,7 @@ def test_a_gap_that_has_no_place_is_a_mistake(repository) -> None:
 
 
 def test_check_says_how_to_keep_the_place_of_a_node_that_is_gone(repository) -> None:
-    from assay.declare.repository_check import check_repository
+    from assay.declare.check import check_repository
 
     repository.edit("inventory/h100-a.yml", repository.host("n0007"), "")
     (one,) = [one for one in check_repository(repository.root).problems if one.code == "ASY0025"]

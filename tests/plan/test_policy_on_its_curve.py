@@ -110,7 +110,7 @@ def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
 
 @pytest.mark.slow
 def test_many_faults_leave_time_for_fewer_values(faulty, monkeypatch) -> None:
-    from assay.act.loop.plan_facts import load_plan_facts
+    from assay.act.loop.plan_inputs import load_plan_facts
 
     faulty.policy(POOL_PERCENT, "pool_percent: 8").policy("reboots_per_hour: 6", "reboots_per_hour: 2")
     revisions = faulty.declared("main"), faulty.declared()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.plan.current_fleet_state import FleetFacts
+from assay.decide.plan.inputs import FleetFacts
 from assay.model.backtest_report import BacktestDifference, BacktestReport
 
 LIFECYCLE = "specs/lifecycle/default.yaml:"

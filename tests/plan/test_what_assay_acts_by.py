@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from assay.decide.plan.other_change import OtherChange
+from assay.decide.plan.other_spec_changes import OtherChange
 from assay.decide.plan.output_formats import format_plan_markdown, format_plan_text
 from assay.decide.plan.plan_document import find_touched_pools, format_plan_json
 
 GATES = "specs/gates/default.yaml"
 SCHEDULES = "specs/schedules/default.yaml"
-MODULES = "playbooks/collections/ansible_collections/assay/declare/plugins/action"
+MODULES = "playbooks/collections/ansible_collections/assay/fleet/plugins/action"
 ANN = "ann@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGFubmFubmFubmFubmFubmFubmFubmFubmFubmFubmFubmFu\n"
 EVE = "eve@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGV2ZWV2ZWV2ZWV2ZWV2ZWV2ZWV2ZWV2ZWV2ZWV2ZWV2ZWV2\n"
 ROUTE = 'kind: TicketRoute\nname: ops\nwebhook: {url: "https://tickets.example.org/new", credentials: {env: HOOK}}\n'

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.node.probe.devices.adapter_settings import parse_settings, read_adapter_settings
+from assay.node.probe.devices.network_adapters import parse_settings, read_adapter_settings
 from assay.node.probe.node_access import NodeRoot
 
 HEAD = "\nDevice #1:\n----------\n\nDevice type:        ConnectX7           \nName:               MCX75310AAS-NEA_Ax\n"

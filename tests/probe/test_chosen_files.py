@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from assay.node.probe.chosen_files import MAX_FILE_BYTES, read_chosen_files
+from assay.node.probe.named_settings import MAX_FILE_BYTES, read_chosen_files
 from assay.node.probe.node_access import NodeRoot, resolve_lazy
 
 

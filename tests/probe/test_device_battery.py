@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.model.reading import value
-from assay.node.load_tools.device_battery import collect_units, parse_load, run_assay_load, run_battery
+from assay.node.load_tools.assay_load import collect_units, parse_load, run_assay_load, run_battery
 from assay.node.load_tools.tool_call import LoadOrder
 from assay.node.probe.node_access import NodeRoot
 
@@ -79,7 +79,8 @@ def test_the_real_tool_on_the_path_gives_evidence_with_a_planted_fault(
     tool = tmp_path / "assay-load"
     more = "--engine numpy --size small --devices 3 --seeds 1 --tests modulo --plant device=1,bit=2"
     tool.write_text(
-        f'#!/bin/sh\nPYTHONPATH={os.environ.get("PYTHONPATH", "")} exec {sys.executable} -m assay.node.load "$@" {more}\n'
+        f"#!/bin/sh\nPYTHONPATH={os.environ.get('PYTHONPATH', '')} "
+        f'exec {sys.executable} -m assay.node.load "$@" {more}\n'
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

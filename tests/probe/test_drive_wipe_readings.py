@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.node.probe.devices.block_users import list_block_users
-from assay.node.probe.devices.drive_wipe import (
+from assay.node.probe.devices.nvme import (
     BLOCK,
     SAMPLES,
+    list_block_users,
     list_sample_offsets,
     parse_methods,
     parse_sanitize_log,

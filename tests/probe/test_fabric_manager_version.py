@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.node.probe.kernel_settings import parse_fabric_manager
+from assay.node.probe.named_settings import parse_fabric_manager
 
 
 @pytest.mark.parametrize("text", ["Fabric Manager version is : 570.172.08\n", "Fabric Manager version is: 570.172.08"])

@@ -19,23 +19,23 @@ from assay.model.node import Node
 from assay.model.reading import ReadingTree, parse_reading
 from assay.model.specs.load_parts import LOAD_PARTS
 from assay.model.specs.node_settings import NodeSettings
-from assay.node.load_tools.dcgm_diag import LEVEL_SECONDS, parse_dcgm_diag
-from assay.node.load_tools.dcgm_mndiag import parse_dcgm_mndiag
-from assay.node.load_tools.fio_verify import parse_fio_verify
-from assay.node.load_tools.front_end import parse_iperf3
-from assay.node.load_tools.gpu_fryer import parse_gpu_fryer
-from assay.node.load_tools.hpl import parse_hpl
-from assay.node.load_tools.ib_write_bw import find_nearest_gpu, parse_ib_write_bw
-from assay.node.load_tools.load_run import run_load
+from assay.node.load_tools.dcgm import (
+    LEVEL_SECONDS,
+    find_plugin,
+    parse_dcgm_diag,
+    parse_dcgm_mndiag,
+    parse_dcgmproftester,
+    parse_ubergemm,
+)
+from assay.node.load_tools.fio import parse_fio_verify
+from assay.node.load_tools.network import find_nearest_gpu, parse_ib_write_bw, parse_iperf3
 from assay.node.load_tools.nvbandwidth import parse_nvbandwidth
-from assay.node.load_tools.registry import find_long_parts_s
-from assay.node.load_tools.site_settings import SiteSettings
-from assay.node.load_tools.stressapptest import parse_stressapptest
-from assay.node.load_tools.tensor_gemm import find_plugin, parse_dcgmproftester, parse_ubergemm
-from assay.node.load_tools.tool_call import LoadOrder, ToolOutput
+from assay.node.load_tools.registry import find_long_parts_s, run_load
+from assay.node.load_tools.site_commands import parse_hpl
+from assay.node.load_tools.stress_tools import parse_gpu_fryer, parse_stressapptest
+from assay.node.load_tools.tool_call import LoadOrder, SiteSettings, ToolOutput
 from assay.node.probe.node_access import NodeRoot
-from assay.observe.transports.command_transport import build_probe_command
-from assay.observe.transports.slurm_transport import SlurmStepTransport
+from assay.observe.transports.command import SlurmStepTransport, build_probe_command
 from assay.observe.transports.transport_protocol import TransportContext
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "load-tools"

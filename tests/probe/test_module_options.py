@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.node.probe.module_options import read_module_options
+from assay.node.probe.named_settings import read_module_options
 from assay.node.probe.node_access import NodeRoot, resolve_lazy
 
 FILES = {

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from assay.model.reading import absent
-from assay.node.probe.named_readings import ask_adapter_settings, ask_files, ask_unit_settings
+from assay.node.probe.named_settings import ask_adapter_settings, ask_files, ask_unit_settings
 from assay.node.probe.node_access import NodeRoot
 
 UNLOADED = ("chosen_files", "unit_settings", "devices.adapter_settings", "devices.drive_wipe", "gpu.nvidia_smi")
@@ -21,5 +21,5 @@ def test_without_names_there_is_nothing_to_read() -> None:
 def test_what_few_probes_need_is_loaded_where_it_is_needed() -> None:
     said = "import sys, assay.node.probe.__main__; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
-    assert "assay.node.probe.named_readings" in loaded
+    assert "assay.node.probe.named_settings" in loaded
     assert [name for name in UNLOADED if f"assay.node.probe.{name}" in loaded] == []

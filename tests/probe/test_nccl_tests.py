@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.node.load_tools.nccl_tests import parse_all_reduce, parse_report
+from assay.node.load_tools.nccl import parse_all_reduce, parse_report
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "nccl-tests"
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from assay.node.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, split_module
-from assay.node.probe.pruned_bindings import prune_bindings
+from assay.node.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, prune_bindings, split_module
 
 ALLOWED_BYTES = 200_000
 
@@ -143,13 +142,13 @@ def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None
 
 
 def test_another_entry_brings_what_it_needs() -> None:
-    assert "assay.node.probe.kernel_log_filter" in find_needed_modules("assay.node.probe.kernel_log")
-    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.node.probe.kernel_log_filter"))).namelist()
+    assert "assay.node.probe.kernel_log" in find_needed_modules("assay.node.probe.kernel_log")
+    names = zipfile.ZipFile(io.BytesIO(build_pack("assay.node.probe.kernel_log"))).namelist()
     assert names == [
         "__main__.py",
         "assay/__init__.py",
         "assay/node/probe/__init__.py",
-        "assay/node/probe/kernel_log_filter.py",
+        "assay/node/probe/kernel_log.py",
     ]
 
 

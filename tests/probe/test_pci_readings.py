@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lab.node.pci_files import DOWNSTREAM, ROOT_PORT, bridge_config_space
+from assay.lab.node.device_files import DOWNSTREAM, ROOT_PORT, bridge_config_space
 from assay.model.reading import parse_reading
 from assay.node.probe.devices.pci import (
     ConfigTooShort,

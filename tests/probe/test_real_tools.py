@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 from reserved_ports import reserve_ports
 
-from assay.node.load_tools.fio_verify import build_verify_command, parse_fio_verify
-from assay.node.load_tools.front_end import parse_iperf3
-from assay.node.load_tools.ib_write_bw import parse_ib_write_bw
-from assay.node.load_tools.memory import parse_stress_ng
-from assay.node.load_tools.nvme_read import parse_fio_read
-from assay.node.load_tools.stressapptest import parse_stressapptest
+from assay.node.load_tools.fio import build_verify_command, parse_fio_read, parse_fio_verify
+from assay.node.load_tools.network import parse_ib_write_bw, parse_iperf3
+from assay.node.load_tools.stress_tools import parse_stress_ng, parse_stressapptest
 from assay.node.load_tools.tool_call import LoadOrder, call_tool
 from assay.node.probe.node_access import run_tool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.node.probe.clock_sync import parse_sources
+from assay.node.probe.host import parse_sources
 
 SHOWN = """\
 #,?,PPS0,0,4,377,13,-0.000000032,-0.000000032,0.000000111

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.node.load_tools.gpu_burn import parse_gpu_burn
-from assay.node.load_tools.memory import parse_stress_ng
-from assay.node.load_tools.nccl_tests import parse_all_reduce
-from assay.node.load_tools.nvme_read import parse_fio_read
+from assay.node.load_tools.fio import parse_fio_read
+from assay.node.load_tools.nccl import parse_all_reduce
+from assay.node.load_tools.stress_tools import parse_gpu_burn, parse_stress_ng
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}\n"

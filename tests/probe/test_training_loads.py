@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assay.model.specs.node.load_tool_settings import LoadToolSettings
-from assay.node.load_tools.site_settings import SiteSettings
-from assay.node.load_tools.site_training import parse_steps, run_site_training
-from assay.node.load_tools.tool_call import LoadOrder
-from assay.node.load_tools.training import read_steps, run_training
+from assay.model.specs.node.load_tools import LoadToolSettings
+from assay.node.load_tools.assay_load import read_steps, run_training
+from assay.node.load_tools.site_commands import parse_steps, run_site_training
+from assay.node.load_tools.tool_call import LoadOrder, SiteSettings
 from assay.node.probe.node_access import NodeRoot
 
 MEGATRON = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.node.probe.unit_settings import parse_unit_settings
+from assay.node.probe.named_settings import parse_unit_settings
 
 SHOWN = """\
 LimitMEMLOCK=infinity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from assay.act.boot.boot_attempts import (
+from assay.act.boot.attempts import (
     BootAttempt,
     find_newest_attempt,
     fold_attempts,
@@ -13,7 +13,7 @@ from assay.act.boot.boot_attempts import (
     make_started_entry,
     name_attempt,
 )
-from assay.model.specs.image_spec import Image, ImageArtifact
+from assay.model.specs.image import Image, ImageArtifact
 
 NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)
 IMAGE = Image(

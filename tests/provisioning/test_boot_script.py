@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.act.boot.boot_script import BootOrder, render_boot_script
-from assay.model.specs.image_spec import Image
+from assay.act.boot.script import BootOrder, render_boot_script
+from assay.model.specs.image import Image
 
 FILE = {"url": "https://images.example/x", "sha256": "ab" * 32}
 SIGNED = {**FILE, "signature_url": "https://images.example/x.sig"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.act.boot.dhcp_config import DhcpHost, list_dhcp_hosts, render_dnsmasq, render_kea
-from assay.declare.fleet_loader import load_fleet
+from assay.act.boot.script import DhcpHost, list_dhcp_hosts, render_dnsmasq, render_kea
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 
 EXAMPLE = Path(__file__).resolve().parents[2]

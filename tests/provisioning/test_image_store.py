@@ -12,7 +12,7 @@ import pytest
 
 from assay.act.boot.image_store import ImageStore
 from assay.model.errors import AssayError
-from assay.model.specs.image_spec import Image, ImageArtifact
+from assay.model.specs.image import Image, ImageArtifact
 
 CONTENT = b"a kernel" * 1000
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bmc_rehearsal import authority, ca_file, rehearsal, tiny
 
-from assay.adapters.bmc.bmc_client import BmcClient, open_bmc
+from assay.adapters.bmc.client import BmcClient, open_bmc
 
 __all__ = ["authority", "ca_file", "rehearsal", "tiny"]
 

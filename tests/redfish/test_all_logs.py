@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from assay.adapters.bmc.quirks import BmcQuirkSet
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.evidence import EvidenceDocument
-from assay.observe.bmc_evidence import MAX_KEPT_EVENTS, read_bmc_channel
+from assay.observe.evidence_collector import MAX_KEPT_EVENTS, read_bmc_channel
 
 ROOT = "/redfish/v1"
 QUIRKS = BmcQuirkSet(load_fleet(Path(__file__).parents[2]).quirks.values())

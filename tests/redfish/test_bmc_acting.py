@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.bmc.bmc_client import BmcClient, open_bmc
-from assay.adapters.bmc.firmware_push_and_tasks import ImageServer, RedfishTask, parse_task
+from assay.adapters.bmc.client import BmcClient, open_bmc
+from assay.adapters.bmc.firmware import ImageServer, RedfishTask, parse_task
 from assay.model.errors import AssayError
 
 NODE = "n0003"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.bmc.event_log import EventLogCursor
+from assay.adapters.bmc.logs import EventLogCursor
 from assay.model.evidence import EvidenceDocument
-from assay.observe.bmc_evidence import MAX_KEPT_EVENTS, read_bmc_channel
+from assay.observe.evidence_collector import MAX_KEPT_EVENTS, read_bmc_channel
 
 ENTRIES = "/redfish/v1/Systems/Host/LogServices/SEL/Entries"
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)

@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from assay.adapters.bmc.quirks import STANDARD_DIALECT, BmcQuirkSet
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.specs.bmc_quirks import BmcQuirks
-from assay.observe.bmc_evidence import read_bmc_channel
+from assay.observe.evidence_collector import read_bmc_channel
 
 KNOWN = load_fleet(Path(__file__).parents[2]).quirks
 

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import trustme
 
-from assay.adapters.bmc.bmc_client import open_bmc
+from assay.adapters.bmc.client import open_bmc
 from assay.adapters.bmc.quirks import BmcQuirkSet
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.observe.bmc_evidence import read_bmc_channel
+from assay.observe.evidence_collector import read_bmc_channel
 
 TAIL = "nary-9f2c"
 SILENT_S = 20  # so long a tiny BMC says nothing, or for ever byte by byte
@@ -312,7 +312,7 @@ def test_a_node_without_a_bmc_is_absent_not_failed() -> None:
 
 
 def test_trust_is_never_switched_off(ca_file: Path) -> None:
-    from assay.adapters.bmc.tls_connection import make_ca_context
+    from assay.adapters.bmc.tls import make_ca_context
 
     assert make_ca_context(ca_file).verify_mode is ssl.CERT_REQUIRED
     assert make_ca_context(ca_file).check_hostname

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from assay.act.remedies import bmc_settings_update
-from assay.act.remedies.bmc_settings_update import BmcSettingsUpdate
-from assay.adapters.bmc.bmc_accounts import read_accounts
-from assay.adapters.bmc.bmc_client import BmcClient, accepts_login, open_bmc
-from assay.adapters.bmc.bmc_settings import change_bmc_settings, compare_bmc_settings, read_own_settings
+from assay.act.remedies import settings as bmc_settings_update
+from assay.act.remedies.settings import BmcSettingsUpdate
+from assay.adapters.bmc.accounts import read_accounts
+from assay.adapters.bmc.client import BmcClient, accepts_login, open_bmc
+from assay.adapters.bmc.settings import change_bmc_settings, compare_bmc_settings, read_own_settings
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
 from assay.model.specs.node.bmc_settings import BmcSpec

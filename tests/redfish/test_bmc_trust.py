@@ -12,7 +12,7 @@ import pytest
 import trustme
 from bmc_rehearsal import PASSWORD, USER, serve_tiny
 
-from assay.observe.bmc_evidence import read_bmc_channel
+from assay.observe.evidence_collector import read_bmc_channel
 
 
 def pin_of(tiny: Any) -> str:

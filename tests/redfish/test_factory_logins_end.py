@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from assay.act.ingest.bmc_takeovers import list_open_takeovers, take_over
 from assay.act.loop.context import ControllerContext
 from assay.act.remedies import bmc_takeover
-from assay.adapters.bmc.bmc_accounts import disable_account, give_account
-from assay.adapters.bmc.bmc_client import accepts_login, open_bmc
+from assay.adapters.bmc.accounts import disable_account, give_account
+from assay.adapters.bmc.client import accepts_login, open_bmc
 from assay.adapters.bmc.errors import error_for_response
-from assay.adapters.bmc.service_root_scan import ask_service_root
+from assay.adapters.bmc.scan import ask_service_root
 from assay.cli.app import app
 from assay.lab.bmc.authentication import digest_password
 from assay.ledger.store import Ledger
@@ -28,7 +28,7 @@ from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.credential_reference import CredentialReference
-from assay.model.text.secret_redaction import register_secret
+from assay.model.text.safe_text import register_secret
 from assay.observe.evidence_store import EvidenceStore
 
 ROOT = Path(__file__).parents[2]

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from bmc_rehearsal import PASSWORD, USER
 
-from assay.adapters.bmc.credentials import UserPassword, read_bmc_credentials
-from assay.adapters.bmc.machine_identity import read_machine
 from assay.adapters.bmc.quirks import BmcQuirkSet
-from assay.adapters.bmc.service_root_scan import FoundBmc, ask_service_root, list_addresses, scan_service_roots
+from assay.adapters.bmc.scan import FoundBmc, ask_service_root, list_addresses, read_machine, scan_service_roots
+from assay.adapters.bmc.session import UserPassword, read_bmc_credentials
 from assay.model.errors import AssayError
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
 
 MANAGER, NICS = "/redfish/v1/Managers/1", "/redfish/v1/Managers/1/EthernetInterfaces"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.bmc.firmware_inventory import normalize_firmware_entry
+from assay.adapters.bmc.firmware import normalize_firmware_entry
 from assay.adapters.bmc.quirks import STANDARD_FIRMWARE_RULES, BmcQuirkSet
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.specs.bmc_quirks import FirmwareSpellingRule
-from assay.observe.bmc_evidence import read_bmc_channel
+from assay.observe.evidence_collector import read_bmc_channel
 
 QUIRKS = BmcQuirkSet(load_fleet(Path(__file__).parents[2]).quirks.values())
 DELL = QUIRKS.dialect_of({"vendor": "Dell"}).firmware

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from assay.adapters.bmc.tls_connection import DeadlineHttpAdapter, make_ca_context
+from assay.adapters.bmc.tls import DeadlineHttpAdapter, make_ca_context
 
 
 def test_a_cut_that_has_begun_is_over_before_the_next_request(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
 
-from assay.adapters.bmc.tls_connection import DeadlineHttpAdapter, make_pinned_context
+from assay.adapters.bmc.tls import DeadlineHttpAdapter, make_pinned_context
 
 
 def test_a_request_without_a_limit_gets_that_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,8 @@ from bmc_rehearsal import answer_read
 
 from assay.adapters.bmc import request_time
 from assay.adapters.bmc.errors import BmcUnreachable
-from assay.adapters.bmc.parallel_reads import OneRead, ParallelReads
-from assay.adapters.bmc.request_time import ANSWER_S, LONGEST_READ, READS_AT_ONCE, RequestTime
-from assay.observe.bmc_evidence import read_bmc_channel
+from assay.adapters.bmc.request_time import ANSWER_S, LONGEST_READ, READS_AT_ONCE, OneRead, ParallelReads, RequestTime
+from assay.observe.evidence_collector import read_bmc_channel
 
 POWER = "/redfish/v1/Chassis/Box/PowerSubsystem/PowerSupplies"
 FANS = "/redfish/v1/Chassis/Box/ThermalSubsystem/Fans"

@@ -6,7 +6,7 @@ import os
 import threading
 from threading import Event
 
-from assay.adapters.bmc.request_deadlines import DEADLINES, DeadlineThread
+from assay.adapters.bmc.tls import DEADLINES, DeadlineThread
 
 PATIENCE_S = 60
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.adapters.bmc.session_pool import BmcSessionPool
-from assay.observe.bmc_evidence import read_bmc_channel
+from assay.adapters.bmc.session import BmcSessionPool
+from assay.observe.evidence_collector import read_bmc_channel
 
 
 def read(tiny: Any, ca_file: Path, sessions: BmcSessionPool) -> Any:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.act.remedies.system_settings_update import SystemSettingsUpdate
-from assay.adapters.bmc.bmc_client import BmcClient
-from assay.adapters.bmc.system_settings import (
+from assay.act.remedies.settings import SystemSettingsUpdate
+from assay.adapters.bmc.client import BmcClient
+from assay.adapters.bmc.settings import (
     compare_bios,
     compare_boot,
     find_system_mismatches,
@@ -16,8 +16,8 @@ from assay.adapters.bmc.system_settings import (
     order_system_settings,
 )
 from assay.model.errors import AssayError
+from assay.model.specs.node.declared_settings import format_setting_mismatches
 from assay.model.specs.node.node_spec import BootSpec, NodeSpec
-from assay.model.specs.node.setting_mismatch import format_setting_mismatches
 
 NODE = "n0003"
 

@@ -11,7 +11,7 @@ import pytest
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
-from assay.tell.report.format_registry import RESULT_FORMATS, FormatName
+from assay.tell.report.registry import RESULT_FORMATS, FormatName
 from assay.validate.results.comparison_summary import collect_differences
 from assay.validate.results.outcome_filter import NO_FILTER, OutcomeFilter
 from assay.validate.results.run_comparison import compare_runs

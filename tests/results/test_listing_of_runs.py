@@ -7,8 +7,8 @@ import json
 import pytest
 
 from assay.model.errors import AssayError
-from assay.tell.report.text_format import format_run_list_json, format_run_list_text
-from assay.validate.results.earlier_runs import find_comparable_run, list_earlier_runs
+from assay.tell.report.text_formats import format_run_list_json, format_run_list_text
+from assay.validate.results.paired_runs import find_comparable_run, list_earlier_runs
 
 
 def test_a_line_says_when_by_whom_of_what_and_how_it_came_out(keep, judged):

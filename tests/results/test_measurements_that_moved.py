@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from assay.ledger.history.flaky_and_noise_rules import MIN_VALUES, NOISE_FACTOR, WINDOW_RUNS
+from assay.ledger.history.flaky import MIN_VALUES, NOISE_FACTOR, WINDOW_RUNS
 from assay.model.outcome import Measurement
-from assay.validate.results.measurement_shifts import find_shifts
 from assay.validate.results.run_comparison import compare_runs
+from assay.validate.results.shifts import find_shifts
 
 
 @pytest.fixture

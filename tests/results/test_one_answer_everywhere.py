@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.cli.verbs.gate import GATE_FORMATTERS
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.history.append import append_missing_runs
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
-from assay.tell.report.format_registry import RESULT_FORMATS, FormatName
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import render_overview
+from assay.tell.report.registry import RESULT_FORMATS, FormatName
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)

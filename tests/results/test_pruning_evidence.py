@@ -21,9 +21,9 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import FailureArtefact, Outcome, SuiteRun
 from assay.model.reading import value
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.validate.judging.evidence_cache import EvidenceCache
-from assay.validate.results.evidence_retention import EvidencePlan, restore_set_aside
+from assay.validate.results.retention import EvidencePlan, restore_set_aside
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)

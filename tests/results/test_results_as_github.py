@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.tell.report.github_annotations import escape_annotation
-from assay.tell.report.github_format import MAX_ANNOTATIONS
+from assay.tell.report.github import MAX_ANNOTATIONS, escape_annotation
 
 SUITE = "import pytest\n\n\n@pytest.mark.passive\ndef test_heat(gpu):\n    pass\n"
 

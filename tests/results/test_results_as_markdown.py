@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.tell.report.markdown_format import MAX_COMMENT_CHARACTERS
+from assay.tell.report.text_formats import MAX_COMMENT_CHARACTERS
 
 
 def test_a_run_is_a_table_of_counts_and_a_list(told, day):

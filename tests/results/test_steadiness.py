@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.ledger.history.append import append_run as keep_in_history
-from assay.ledger.history.flaky_and_noise_queries import query_flaky_checks as flaps_of_history
-from assay.ledger.history.flaky_and_noise_queries import query_noise as noise_of_history
-from assay.ledger.history.flaky_and_noise_rules import (
+from assay.ledger.history.flaky import (
     MAX_SAMPLE_NODES,
     MIN_FLAKY_TURNS,
     MIN_VALUES,
@@ -26,8 +24,10 @@ from assay.ledger.history.flaky_and_noise_rules import (
     robust_deviation,
     sample_nodes,
 )
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+from assay.ledger.history.flaky import query_flaky_checks as flaps_of_history
+from assay.ledger.history.flaky import query_noise as noise_of_history
 from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import OutcomeHistory
 from assay.model.outcome import Measurement
 from assay.validate.results.comparison_summary import collect_differences
 from assay.validate.results.run_comparison import compare_runs

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.adapters.node_notice import NodeNotice
-from assay.adapters.slurm.slurm_cordon import make_drain_orders, make_reservation_orders
-from assay.adapters.slurm.slurm_json import SlurmNode
-from assay.adapters.slurm.slurm_notice import make_notice_orders
+from assay.adapters.scheduler import NodeNotice
+from assay.adapters.slurm.client import SlurmNode
+from assay.adapters.slurm.cordon import make_drain_orders, make_notice_orders, make_reservation_orders
 from assay.model.cordon_ownership import is_untampered, tag_reason
-from assay.model.text.printable_text import escape_line
+from assay.model.text.safe_text import escape_line
 from assay.node.agent import slurm_hook
 
 HOSTILE = '"\x1b]0;owned\x07\x1b[2K\x9b1A\u202egnol\u2066\u2028\r\nupdate nodename=ALL state=resume\x00\\"'

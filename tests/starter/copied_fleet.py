@@ -6,8 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from assay.declare.starter.site_files import SiteFiles
-from assay.declare.starter.starter_record import StarterRecord, format_record, make_record, read_record
+from assay.declare.starter.starter_record import SiteFiles, StarterRecord, format_record, make_record, read_record
 from assay.declare.starter.upgrade_journal import apply_upgrade
 from assay.declare.starter.upgrade_plan import FileChange, UpgradePlan, make_upgrade_plan
 

@@ -16,9 +16,9 @@ import pytest
 import yaml
 from forked_assay import run_assay
 
-from assay.declare.fleet_loader import load_fleet
-from assay.declare.json_schemas import build_schemas, format_schema
-from assay.declare.repository_check import check_repository
+from assay.declare.check import check_repository
+from assay.declare.loader import load_fleet
+from assay.declare.schemas import build_schemas, format_schema
 from assay.declare.starter.new_repository import EXCLUDED_PATHS, OWN_FILES, SHARED_PATHS
 from assay.declare.starter.starter_record import TEXTS, read_record
 from assay.validate.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases

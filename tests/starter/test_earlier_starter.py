@@ -22,7 +22,7 @@ from assay.act.actions import zap
 from assay.declare.starter.new_repository import create_repository, render_starter
 
 PACKED = Path(__file__).with_name("earlier_starter.tar.gz")
-POWER = "playbooks/collections/ansible_collections/assay/declare/plugins/action/power.py"
+POWER = "playbooks/collections/ansible_collections/assay/fleet/plugins/action/power.py"
 FIRMWARE = POWER.replace("power.py", "firmware.py")
 IMPORT_ALL = """
 import pathlib, runpy, sys

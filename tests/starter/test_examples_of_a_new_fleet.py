@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from forked_assay import run_assay
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.check import STAND_IN_CODE
 from assay.declare.home import CONTEXT_VARIABLE
-from assay.declare.repository_check import STAND_IN_CODE
+from assay.declare.loader import load_fleet
 from assay.declare.stand_ins import find_placeholders
 from assay.declare.starter.new_repository import create_repository
 

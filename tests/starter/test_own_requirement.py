@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.declare.starter.own_requirement import make_requirement
+from assay.declare.starter.new_repository import make_requirement
 
 WHEEL = "assay_fleet-1.2-py3-none-any.whl"
 

@@ -21,7 +21,7 @@ from fleet_site.rehearsed_site import Site, choose_places, run_site
 from newcomer_box import open_page
 from tutorial import ANY, TutorialCommand, TutorialFile
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 
 PRINTED_NETWORK = "10.0.7"
 """The network of the BMCs on the pages; the last number is that of the machine."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import assay.validate.items.suite_hooks  # noqa: F401 — once for all sessions below
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun
 from assay.model.outcome import Outcome
 from assay.validate.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases

@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 import assay.validate.items.suite_hooks  # noqa: F401 — once for all sessions below
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.ledger.runs.reader import StoredRun
 from assay.model.outcome import Outcome
 from assay.validate.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
-from assay.validate.verification import verify_checks
+from assay.validate.must_fail_verification import verify_checks
 
 pytest_plugins = ["pytester"]
 

@@ -11,9 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
-from assay.validate.verification import UnprovedCheck, verify_checks
+from assay.validate.must_fail_verification import UnprovedCheck, verify_checks
 
 ROOT = Path(__file__).parents[2]
 SUITE = '''"""Few things."""

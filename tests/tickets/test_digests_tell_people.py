@@ -25,12 +25,18 @@ from reserved_ports import reserve_ports
 from ticket_room import SMALLEST, Room, ticket
 from ticket_sinks import Request, Service, Trouble
 
-from assay.model.entries.ticket_entries import DigestSentEntry, DigestStartedEntry
-from assay.model.specs.sink_settings import DigestSettings
+from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
+from assay.model.specs.technician_work import DigestSettings
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
-from assay.tell.messages.digest import Digest, DigestItem
-from assay.tell.messages.digest_journal import find_news
-from assay.tell.messages.digest_text import MAX_LINES, MAX_TITLE, format_digest_lines, format_headline
+from assay.tell.messages.digest import (
+    MAX_LINES,
+    MAX_TITLE,
+    Digest,
+    DigestItem,
+    find_news,
+    format_digest_lines,
+    format_headline,
+)
 
 PASSWORD = "canary-2b7d"
 SLACK = "T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIcanary9"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ticket_room import ticket
 from ticket_sinks import Request, Service
 
-from assay.adapters.tickets.sink_http_client import SinkHttpClient
+from assay.adapters.tickets.sink import SinkHttpClient
 from assay.model.ticket import TicketEvent, TicketRecord
 from assay.tell.messages.digest import Digest, DigestItem
 from assay.tell.messages.people_channel import PeopleChannel

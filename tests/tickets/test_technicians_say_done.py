@@ -12,8 +12,7 @@ import pytest
 from ticket_room import SMALLEST, Clock, Room, ticket
 from typer.testing import CliRunner
 
-from assay.act.orders.operator_order import OperatorIdentity
-from assay.act.orders.ticket_orders import find_ticket, report_done
+from assay.act.orders.orders import OperatorIdentity, find_ticket, report_done
 from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
 from assay.act.tickets.ticket_updates import list_fabrics_to_prove
 from assay.cli.app import app
@@ -21,7 +20,7 @@ from assay.fabric.scan import format_fabric_subject
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.ticket import Ticket, TicketRecord
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.views.records import LiveRecords
 from assay.tell.views.ticket_proof import TicketProof, find_ticket_proof
 
 CHECK = "suites/test_heat.py::test_heat"

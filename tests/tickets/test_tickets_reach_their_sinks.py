@@ -27,13 +27,13 @@ from ticket_sinks import GitHub, Jira, Trouble, Webhook
 from typer.testing import CliRunner
 
 from assay.act.tickets.ticket_diff import list_tickets
-from assay.adapters.tickets import sink_http_client
-from assay.adapters.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
+from assay.adapters.tickets import sink
+from assay.adapters.tickets.markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
 from assay.cli.app import app
-from assay.declare.repository_check import check_repository
+from assay.declare.check import check_repository
 from assay.model.ticket import Ticket, TicketEvent, TicketRecord
-from assay.tell.messages.delivery_backoff import PostponedDeliveries
-from assay.tell.messages.ticket_delivery import compute_ticket_version
+from assay.tell.messages.delivery import compute_ticket_version
+from assay.tell.messages.routes import PostponedDeliveries
 
 TOKEN = "canary-7f3a9c51e2"
 
@@ -48,8 +48,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
 
 def answers_within(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let a sink have so long for an answer."""
-    monkeypatch.setattr(sink_http_client, "REQUEST_TIMEOUT_S", seconds)
-    monkeypatch.setattr(sink_http_client.SinkHttpClient.__init__, "__defaults__", (seconds,))
+    monkeypatch.setattr(sink, "REQUEST_TIMEOUT_S", seconds)
+    monkeypatch.setattr(sink.SinkHttpClient.__init__, "__defaults__", (seconds,))
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_one_that_asks_for_more_is_left_alone_so_long(
 
 @pytest.mark.parametrize("asked", ["²", "soon", "-1", "9" * 5000])
 def test_a_wait_that_makes_no_sense_is_some_wait(asked: str) -> None:
-    assert sink_http_client._parse_wait_s({"Retry-After": asked}) > 0
+    assert sink._parse_wait_s({"Retry-After": asked}) > 0
 
 
 def test_each_failure_doubles_the_wait_and_a_success_forgets_it(room: Room, github: GitHub) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.ticket_diff import list_tickets
 from assay.act.tickets.ticket_updates import update_tickets
-from assay.adapters.tickets.ticket_markdown import format_ticket_markdown
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.tickets.markdown import format_ticket_markdown
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry

@@ -12,14 +12,14 @@ import yaml
 
 from assay.act.loop.context import ControllerContext
 from assay.act.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketPlace
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.messages.route_attempts import UndeliveredTicket
-from assay.tell.messages.ticket_delivery import deliver_tickets
+from assay.tell.messages.delivery import deliver_tickets
+from assay.tell.messages.routes import UndeliveredTicket
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ENDS = (

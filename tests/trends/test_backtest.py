@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.decide.trends.backtest import PolicyRevision, find_changed_scopes, read_recent_outcomes, run_backtest
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry

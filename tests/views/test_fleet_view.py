@@ -10,11 +10,11 @@ from lifecycle.conftest import Paper, catalog, policy, profiles  # noqa: F401 â€
 
 from assay.decide.rollouts.rollout_history import RolloutHistory
 from assay.model.fleet import Fleet
-from assay.model.text.text_lists import sort_naturally
+from assay.model.text.lists import sort_naturally
 from assay.model.timestamps import format_time
+from assay.tell.views.fleet import FleetFilter, build_fleet_view, list_cells
 from assay.tell.views.fleet_news import build_fleet_news
-from assay.tell.views.fleet_view import FleetFilter, build_fleet_view, list_cells
-from assay.tell.views.node_standing import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
+from assay.tell.views.node_status import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
 
 
 @pytest.fixture

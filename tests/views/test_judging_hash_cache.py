@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
-from assay.tell.views.judging_hash_cache import LastFleetCache, read_judging_hashes
+from assay.declare.loader import load_fleet
+from assay.tell.views.sources import LastFleetCache, read_judging_hashes
 
 
 def test_the_suites_are_read_once_for_a_fleet() -> None:

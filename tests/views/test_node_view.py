@@ -10,12 +10,12 @@ import pytest
 from lifecycle.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 from serving_fleet import GIT
 
-from assay.decide.state.policy_graph_svg import StatePath, draw_path_svg
+from assay.decide.state.policy_graph import StatePath, draw_path_svg
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
-from assay.tell.views.node_life import build_timeline, list_stays, make_state_path
 from assay.tell.views.node_measurements import list_series
-from assay.tell.views.spec_source import find_commit_at, is_shown, parse_place, read_spec_lines
+from assay.tell.views.node_view import build_timeline, list_stays, make_state_path
+from assay.tell.views.sources import find_commit_at, is_shown, parse_place, read_spec_lines
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from lifecycle.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketPlace
-from assay.tell.customer.customer_view import measure_availability
-from assay.tell.views.fleet_view import list_cells
-from assay.tell.views.rack_view import draw_rack, draw_ticket_racks, find_racks
+from assay.tell.customer.view import measure_availability
+from assay.tell.views.fleet import draw_rack, draw_ticket_racks, find_racks, list_cells
 
 SERVING = {"production"}
 

@@ -25,7 +25,7 @@ from reserved_ports import reserve_ports
 from assay.declare.home import find_home
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
-from assay.node.agent.delivery_buffer import DeliveryBuffer
+from assay.node.agent.delivery import DeliveryBuffer
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSAY = [sys.executable, "-m", "assay"]

@@ -14,11 +14,11 @@ from site_of_agents import TOKENS
 from assay.act.ingest.fault_recording import record_faults
 from assay.act.ingest.silent_nodes import record_listening, record_silence
 from assay.act.loop.context import ControllerContext as Work
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.cli.workspace import Workspace
 from assay.declare.home import choose_context
 from assay.lab.faults.injection import inject_fault
-from assay.lab.node.stub_build import build_stub
+from assay.lab.node.stub import build_stub
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.world import LabWorld
 from assay.model.evidence import EvidenceDocument

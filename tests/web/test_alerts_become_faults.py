@@ -22,8 +22,8 @@ from site_of_agents import PATIENCE_S, Site, digest
 from assay.act.ingest.alertmanager_alerts import record_alerts
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.adapters.prometheus.alert_mapping import map_alert, parse_alertmanager_payload
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.prometheus.alerts import map_alert, parse_alertmanager_payload
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

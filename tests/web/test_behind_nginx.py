@@ -225,8 +225,8 @@ def test_an_ipv6_network_counts_as_one_address_for_nginx(address: str, counted: 
 
 
 def test_the_sizes_and_times_are_those_of_the_server() -> None:
-    from assay.model.specs.intake_limits import ConnectionLimits
-    from assay.tell.server.agent_routes import MAX_BODY_BYTES
+    from assay.model.specs.serving import ConnectionLimits
+    from assay.tell.server.intake_routes import MAX_BODY_BYTES
 
     limits = ConnectionLimits()
     assert f"client_max_body_size {MAX_BODY_BYTES // 1024**2}m;" in CONFIGURATION

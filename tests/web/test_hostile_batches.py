@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import TOKENS, batch, xid_item
 
-from assay.tell.server.batch_validation import BatchRefused, parse_batch
+from assay.tell.server.batch_writer import BatchRefused, parse_batch
 
 
 def sent(**changed) -> bytes:

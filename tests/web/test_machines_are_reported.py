@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
-from assay.act.boot.machine_reports import MOST_MACHINES, parse_machine_report
+from assay.act.boot.reports import MOST_MACHINES, parse_machine_report
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 

@@ -17,13 +17,13 @@ from starlette.types import Message
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.specs.credential_reference import TokenReference
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.server.metrics_server import build_metrics_app, parse_address, start_metrics_server
+from assay.tell.server.metrics_routes import build_metrics_app, parse_address, start_metrics_server
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-prometheus-51b2"

@@ -8,7 +8,7 @@ import time
 from site_of_agents import BOOT, Site, batch
 from strangers import resident_mib
 
-from assay.decide.faults.flooding import TELEMETRY_FLOODED
+from assay.decide.faults.detection import TELEMETRY_FLOODED
 from assay.ledger.store import Ledger
 
 LIFE = "77777777-7777-7777-7777-777777777777"

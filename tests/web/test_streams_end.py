@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.types import Message
 from web.access.asgi_calls import make_state
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.tell.api.change_stream import ChangeStream
 from assay.tell.pages.page_routes import PageRoutes
 from assay.tell.server import ledger_changes

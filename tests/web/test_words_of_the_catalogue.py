@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.node.probe.kernel_log_filter import KernelLogFilter
-from assay.tell.server.agent_routes import list_kernel_words
+from assay.node.probe.kernel_log import KernelLogFilter
+from assay.tell.server.intake_routes import list_kernel_words
 
 ROOT = Path(__file__).parents[2]
 TREATED = {"summary": "x", "source": "us", "severity": "degraded", "blame": "hardware", "remedy": "none"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.node.load.jax_start import FLAGS
+from assay.node.load.jax_engine import FLAGS
 from tools.gpu_check.child_runs import kill_in_the_middle, run_battery, run_module
 
 SPEEDS = "tools.gpu_check.speeds"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.node.load.digests import sum_digest
-from assay.node.load.jax_arithmetic import JaxArithmetic
+from assay.node.load.jax_engine import JaxArithmetic
 
 REPEATS = 10
 TYPES = ("bfloat16", "float16", "float8", "tfloat32", "float32", "float64", "int8")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.cli.verbs.answer_schemas import describe_form, format_answer_schema
-from assay.cli.verbs.registry import ANSWERS, Answer, find_file_name
+from assay.cli.verbs.schema import ANSWERS, Answer, describe_form, find_file_name, format_answer_schema
 
 PAGE, FOLDER = "docs/reference/answers.md", "docs/reference/answers"
 INTRODUCTION = """# Answers in JSON

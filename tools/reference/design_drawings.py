@@ -10,8 +10,8 @@ from html import escape
 
 from assay.fabric.fabric_drawing import COLOURS
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
-from assay.model.specs.fabric.switch_settings import TierName
+from assay.model.specs.fabric.fat_tree_geometry import FatTreeWiring
+from assay.model.specs.fabric.switches import TierName
 
 RAIL_COLOURS = (*COLOURS, "#c53030")
 INK, GREY, LINE, FREE = "#1a202c", "#718096", "#a0aec0", "#edf2f7"

@@ -10,8 +10,8 @@ from typing import Any, get_args, get_origin
 import yaml
 from pydantic import BaseModel
 
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, WorkingFolder
-from assay.declare.yaml_document import parse_yaml
+from assay.declare.repository.tree import MAX_FILE_BYTES, WorkingFolder
+from assay.declare.yaml import parse_yaml
 from assay.model.specs.spec_document import load_spec_model
 
 MAX_ENTRIES = 2

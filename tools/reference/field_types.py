@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from assay.declare.field_meanings import find_written_type
+from assay.declare.schemas import find_written_type
 
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 BOUNDS = (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤"))

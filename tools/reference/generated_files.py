@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from tools.reference.answer_pages import build_answer_files
 from tools.reference.command_reference import format_command_reference
 from tools.reference.design_drawings import draw_gaps, draw_ports, draw_tiers

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from assay.declare.field_meanings import describe_fields, list_models_below, list_paragraphs
-from assay.declare.json_schemas import to_kebab_case
+from assay.declare.schemas import describe_fields, list_models_below, list_paragraphs, to_kebab_case
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
 from tools.reference.example_excerpts import find_example, find_inventory_example, list_spec_files

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from assay.tell.metrics.families import FAMILIES
-from assay.tell.metrics.family import LABELS, Family
+from assay.tell.metrics.families import FAMILIES, LABELS, Family
 
 HEAD = """\
 # Metrics

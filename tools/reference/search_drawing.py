@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from assay.validate.collectives.fabric_map import FabricMap, FabricNode
-from assay.validate.collectives.matchings import PairRound
-from assay.validate.collectives.pair_results import PairResult
+from assay.validate.collectives.results import PairResult
+from assay.validate.collectives.rounds import PairRound
 from assay.validate.collectives.search import CollectiveSearch
 
 LEAVES, NODES = 3, 4

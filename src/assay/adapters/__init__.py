@@ -1,4 +1,5 @@
-"""Takes what customers are told of a node; shows it where they look in Kubernetes and in Slurm.
+"""Partners outside: BMCs, schedulers, Prometheus, ticket systems. Like adapters have like file names.
 
-Gives whether it is there, by reading the scheduler again.
+Takes orders and questions in our words. Gives the partner's answer as readings or typed errors.
+Starts at `bmc.client.BmcClient`, `scheduler.SchedulerAdapter`, `tickets.sink.TicketSink`.
 """

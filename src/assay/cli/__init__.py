@@ -1,4 +1,5 @@
-"""The command line. Takes the words that a person types. Does one verb, loaded when needed. Gives output and exit code.
+"""The command line. Takes the words that a person types. Does one verb, loaded when needed.
 
-`app.VERBS` lists the verbs, with the module of each.
+Gives output and exit code.
+Starts at `app.main`; `app.VERBS` lists the verbs, with the module of each.
 """

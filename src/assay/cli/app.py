@@ -20,12 +20,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from assay.cli.context_line import CHOSEN
-from assay.cli.printable_output import escape_standard_streams
+from assay.cli.context import CHOSEN
+from assay.cli.output import escape_standard_streams
 from assay.declare.home import CONTEXT_VARIABLE
 from assay.model.errors import AssayError, find_missing_extra
 from assay.model.gc_pause import collect_rarely
-from assay.model.text.printable_text import escape_line
+from assay.model.text.safe_text import escape_line
 
 STORAGE_ERRORS = {
     errno.ENOSPC: "make room on this disk",
@@ -70,14 +70,14 @@ VERBS = {
     "discover": Verb(
         "assay.cli.verbs.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."
     ),
-    "images": Verb("assay.cli.verbs.images", DECLARE, "Show the images that nodes boot; fetch and verify their files."),
+    "images": Verb("assay.cli.verbs.boot", DECLARE, "Show the images that nodes boot; fetch and verify their files."),
     "boot": Verb("assay.cli.verbs.boot", DECLARE, "Print what a DHCP server needs so that machines boot from assay."),
     "replay": Verb("assay.cli.verbs.replay", DECLARE, "Try a policy on past faults."),
     "observe": Verb("assay.cli.verbs.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
     "faults": Verb("assay.cli.verbs.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
     "serve": Verb("assay.cli.verbs.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
     "agent": Verb("assay.cli.verbs.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
-    "slurm": Verb("assay.cli.verbs.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),
+    "slurm": Verb("assay.cli.verbs.slurm", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),
     "trends": Verb("assay.cli.verbs.trends", EVIDENCE, "Show which parts get worse among their peers."),
     "suites": Verb("assay.cli.verbs.suites", VALIDATION, "List the checks; prove that each check can fail."),
     "validate": Verb("assay.cli.verbs.validate", VALIDATION, "Run the checks on collected evidence."),
@@ -105,18 +105,18 @@ VERBS = {
     "tickets": Verb("assay.cli.verbs.tickets", OPERATE, "Show the open work for technicians."),
     "rma": Verb("assay.cli.verbs.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
     "ledger": Verb("assay.cli.verbs.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),
-    "hold": Verb("assay.cli.verbs.hold_release", ORDERS, "Hold a node: automation observes it but does not act."),
-    "release": Verb("assay.cli.verbs.hold_release", ORDERS, "End a hold."),
-    "move": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
-    "zap": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."),
-    "wipe": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
-    "certify": Verb("assay.cli.verbs.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
-    "approve": Verb("assay.cli.verbs.approve_decline", ORDERS, "Say yes to what waits for a person."),
-    "decline": Verb("assay.cli.verbs.approve_decline", ORDERS, "Say no to what waits for a person."),
+    "hold": Verb("assay.cli.verbs.orders", ORDERS, "Hold a node: automation observes it but does not act."),
+    "release": Verb("assay.cli.verbs.orders", ORDERS, "End a hold."),
+    "move": Verb("assay.cli.verbs.orders", ORDERS, "Send a node to another state of the policy."),
+    "zap": Verb("assay.cli.verbs.orders", ORDERS, "Write firmware and settings that differ from the specs."),
+    "wipe": Verb("assay.cli.verbs.orders", ORDERS, "Erase the local drives of a node, and prove it."),
+    "certify": Verb("assay.cli.verbs.orders", ORDERS, "Certify that a node was inspected or repaired."),
+    "approve": Verb("assay.cli.verbs.orders", ORDERS, "Say yes to what waits for a person."),
+    "decline": Verb("assay.cli.verbs.orders", ORDERS, "Say no to what waits for a person."),
     "rollout": Verb("assay.cli.verbs.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("assay.cli.verbs.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
     "fabric": Verb(
-        "assay.cli.verbs.compare_scan_evaluate_impact",
+        "assay.cli.verbs.fabric",
         FABRIC_AND_LAB,
         "Compare the InfiniBand fabric with its design.",
     ),
@@ -279,7 +279,7 @@ def _print_warning(others: Callable[..., None], message: Warning | str, category
 def _redact(text: str) -> str:
     """Hide secrets: those that this process has read, and environment variables with the name of a secret."""
     from assay.declare.secret_detection import register_environment_secrets
-    from assay.model.text.secret_redaction import redact
+    from assay.model.text.safe_text import redact
 
     register_environment_secrets()
     return redact(text)

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.model.errors import AssayError
 from assay.model.text.csv_rows import format_csv
 from assay.model.timestamps import format_minute
@@ -96,7 +96,7 @@ def _make_table(nodes: list[dict[str, Any]]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from assay.cli.markup import escape
+    from assay.cli.output import escape
 
     table = Table("node", "pool", "state", "since", "why", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for node in nodes:

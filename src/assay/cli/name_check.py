@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
-from assay.model.text.text_lists import format_list
+from assay.model.text.lists import format_list
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet

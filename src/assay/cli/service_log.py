@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from assay.cli.options import HOW
-from assay.model.text.secret_redaction import redact
+from assay.model.text.safe_text import redact
 
 LogForm = Literal["text", "json"]
 LogFormat = Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.cli.answers.status_answers import UnknownNode, UnknownNodeAnswer, UnknownNodesAnswer
     from assay.cli.answers.ticket_answers import UnknownTicketsAnswer
     from assay.cli.workspace import Workspace
-    from assay.tell.customer.customer_answer import UnknownForCustomerAnswer
+    from assay.tell.customer.explanation import UnknownForCustomerAnswer
 
 UNKNOWN = "unknown"
 
@@ -71,7 +71,7 @@ def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form:
 
 
 def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: str) -> NoReturn:
-    """Print the tickets that were last written to `.assay/tell/messages/`, with their files; then raise `error`."""
+    """Print the tickets that were last written to `.assay/tickets/`, with their files; then raise `error`."""
     files = sorted((workspace.data_dir / "tickets").glob("*.md"))
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
     if form == "json":

@@ -1,28 +1,47 @@
-"""The workspace of a verb: the fleet repository, its ledger, its evidence and its clock."""
+"""The workspace of a verb: the fleet repository, its ledger, its evidence and its clock.
+
+Finds the specs for verbs that also work outside a fleet repository: the named one, this folder's, or assay's own.
+
+Reads node states from the ledger for the verbs, and the parts in a node that were returned before.
+
+Reads for the verbs how far nodes are what the fleet repository declares.
+
+Damaged files of history, which a command leaves out and names.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.context_line import CHOSEN, print_context
+import typer
+
+from assay.cli.context import CHOSEN, print_context
+from assay.cli.name_check import suggest_names
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts
+from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.node_projection import project_node_states
+from assay.decide.state.node_state import NodeState
 from assay.declare.home import Home, find_home
 from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
 from assay.ledger.errors import LedgerReadWarning, make_other_context_error
 from assay.ledger.location import locate_existing_ledger, locate_ledger
 from assay.model.clock import Clock, SystemClock
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
 
 if TYPE_CHECKING:
     from assay.act.loop.context import ControllerContext
     from assay.act.loop.fleet_reload import FleetReloader
-    from assay.decide.state.node_state import NodeState
+    from assay.decide.drift.sync_report import SyncReport
     from assay.ledger.store import Ledger
     from assay.model.fleet import Fleet
-    from assay.model.ledger_entry import LedgerEntry
+    from assay.model.node import Node
+    from assay.model.specs.fault_catalog import FaultCatalog
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,7 @@ class Workspace:
     def fleet(self) -> Fleet:
         """The declared fleet, fetched from the cache where assay keeps data of this repository."""
         if not self.data_dir.is_dir():
-            from assay.declare.fleet_loader import load_fleet
+            from assay.declare.loader import load_fleet
 
             return load_fleet(self.root, self.overlays)
         from assay.declare.fleet_cache import load_cached_fleet
@@ -136,7 +155,7 @@ class Workspace:
     def fleet_reloader(self, report: Callable[[str], None]) -> FleetReloader:
         """Return the reloader, which reads this fleet again after changes; `report` shows errors in them."""
         from assay.act.loop.fleet_reload import FleetReloader
-        from assay.declare.fleet_loader import load_fleet
+        from assay.declare.loader import load_fleet
 
         return FleetReloader(
             self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays or ()
@@ -158,7 +177,7 @@ class Workspace:
 
     def read_node_states(self) -> list[NodeState]:
         """Return the state of every enrolled node, by pool and name. Raises AssayError as `read_entries` does."""
-        from assay.decide.state.node_state_projection import project_node_states
+        from assay.decide.state.node_projection import project_node_states
 
         states = project_node_states(self.read_entries())
         return sorted(states.values(), key=lambda state: (state.pool, state.node))
@@ -171,3 +190,101 @@ class Workspace:
         from assay.lab.world import LabWorld
 
         return LabWorld(self.home.world).clock()
+
+
+def load_surrounding_fleet(fleet: Path | None) -> tuple[Fleet, dict[str, Node]]:
+    """Return the named fleet, or the one in the current folder, with its nodes; else the shipped specs, without nodes.
+
+    Raises AssayError if the named folder is not a fleet repository.
+    """
+    from assay.declare.loader import load_fleet
+    from assay.declare.starter.new_repository import find_example
+
+    root = fleet if fleet is not None else Path()
+    if (root / "specs" / "faults").is_dir():
+        loaded = load_fleet(root)
+        return loaded, dict(loaded.nodes)
+    if fleet is not None:
+        raise AssayError("there is no fault catalogue", where=str(fleet / "specs"), fix="name a fleet repository")
+    return load_fleet(find_example()), {}
+
+
+def load_surrounding_catalog(fleet: Path | None) -> FaultCatalog:
+    """Return the fault catalogue of the named fleet, or of the current folder, else the shipped one.
+
+    Mistakes in other specs do not matter. Raises AssayError for a mistake in a catalogue, or if a named fleet has none.
+    """
+    from assay.declare.starter.new_repository import find_example
+    from assay.model.specs.fault_catalog import merge_catalogs
+
+    catalogs = _read_catalogs(fleet if fleet is not None else Path())
+    if fleet is not None and not catalogs:
+        raise AssayError("there is no fault catalogue", where=str(fleet / "specs"), fix="name a fleet repository")
+    try:
+        return merge_catalogs(catalogs or _read_catalogs(find_example()))
+    except ValueError as error:
+        fix = "`assay check` names the lines"
+        raise AssayError(str(error), where=str((fleet or Path()) / "specs"), fix=fix) from None
+
+
+def _read_catalogs(root: Path) -> list[FaultCatalog]:
+    """Return the fault catalogues of a fleet, none if there is no fleet. Raises AssayError for a mistake in one."""
+    from assay.declare.repository.tree import WorkingFolder
+    from assay.declare.spec_reader import read_specs
+    from assay.model.specs.fault_catalog import FaultCatalog
+
+    specs, rejected = read_specs(WorkingFolder(root.absolute()))
+    for document in rejected:
+        if document.kind == "FaultCatalog" and document.problems:
+            first = document.problems[0]
+            raise AssayError(first.message, where=f"{root / first.where}", fix=first.fix)
+    return [entry.spec for entry in specs if isinstance(entry.spec, FaultCatalog)]
+
+
+def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]], RolloutHistory]:
+    """Return the node states, node → notes on parts in it that were sent back once, and the rollouts."""
+    entries = workspace.read_entries()
+    rollouts = project_rollouts(entry for entry in entries if entry.kind in ROLLOUT_KINDS)
+    return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries), rollouts
+
+
+def find_node_state(workspace: Workspace, name: str) -> NodeState:
+    """Return the state of one node. Raises AssayError for a node that is unknown or was never observed."""
+    return pick_node_state(workspace, workspace.read_node_states(), name)
+
+
+def pick_node_state(workspace: Workspace, states: Iterable[NodeState], name: str) -> NodeState:
+    """Return the state of one node out of all. Raises AssayError for one that is unknown or was never observed."""
+    known = {state.node: state for state in states}
+    if name in known:
+        return known[name]
+    declared = list(workspace.fleet.nodes)
+    if name in declared:
+        raise AssayError(f"{name} is in the inventory but was never observed", fix="run: assay reconcile --once")
+    hint = suggest_names(name, {*known, *declared}, "`assay status` lists the nodes")
+    raise AssayError(f"there is no node {name}", fix=hint)
+
+
+def _describe_returned_by_node(entries: Iterable[LedgerEntry]) -> dict[str, list[str]]:
+    relevant = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
+    nodes = {entry.node for entry in relevant if entry.kind == "part.returned"}
+    parts = {name: find_returned_parts(entry for entry in relevant if entry.node == name) for name in nodes}
+    return {name: [describe_returned_part(entry) for entry in found] for name, found in parts.items() if found}
+
+
+def _sort_by_pool(states: Mapping[str, NodeState]) -> list[NodeState]:
+    return sorted(states.values(), key=lambda state: (state.pool, state.node))
+
+
+def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -> SyncReport:
+    """Return how these nodes (None: all) compare with the repository. Creates no ledger. Raises AssayError."""
+    from assay.act.loop.sync_reading import read_sync
+
+    states = {state.node: state for state in workspace.read_node_states()}
+    ledger = workspace.ledger_for_reading if workspace.has_ledger else None
+    return read_sync(workspace.fleet, ledger, states, workspace.clock.now(), nodes)
+
+
+def tell_left_out(error: AssayError) -> None:
+    """Name a damaged file of history on stderr."""
+    typer.echo(f"left out: {error}", err=True)

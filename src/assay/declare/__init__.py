@@ -1,4 +1,5 @@
-"""Takes inventory files in Ansible's YAML. Expands host patterns and merges variables as Ansible does.
+"""Takes a fleet repository: a folder or a git revision. Reads and checks `inventory/`, `specs/` and `suites/`.
 
-Gives hosts with the layers of their variables.
+Gives a Fleet, or problems with their file and line; and says which home is chosen, the fleet's or its lab's.
+Starts at `loader.load_fleet`, `check.check_repository`, `home.find_home`.
 """

@@ -17,9 +17,9 @@ from assay.declare.group_variables import (
     merge_variables,
 )
 from assay.declare.inventory_reader import InventorySource, open_disk_source, read_inventory
-from assay.declare.repository.repository_tree import ADD_INVENTORY, NO_INVENTORY, RepositoryTree
-from assay.declare.validation_problems import FleetProblem, explain_violations
-from assay.declare.yaml_document import ParseCache
+from assay.declare.problems import FleetProblem, explain_violations
+from assay.declare.repository.tree import ADD_INVENTORY, NO_INVENTORY, RepositoryTree
+from assay.declare.yaml import ParseCache
 from assay.model.node import Node
 from assay.model.specs.node_settings import (
     IDENTITY_VARIABLES,

@@ -3,37 +3,187 @@
 The nodes of `inventory/` and the specs are in files of their own: after a change of a spec, only the specs are read
 again. The key of a file covers the content of every file that was read for it, and the code that reads them, so that
 what is fetched is never stale. Specs that need other files too (switches listed in a file) are not cached.
+
+The nodes of an inventory as sections of a cache file. Images are left out: they follow from the specs.
+
+The specs of a repository as sections of a cache file; specs and their lines are decoded when they are first read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import repeat
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pydantic
 
-from assay.declare.cache_file_format import CacheSections, fingerprint_program, read_cache_file, write_cache_file
-from assay.declare.cached_nodes import decode_nodes, encode_nodes
-from assay.declare.cached_specs import decode_specs, encode_specs
-from assay.declare.fleet_assembly import GroupedSpecs, assemble_fleet
+from assay.declare.cache_file_format import (
+    CacheSections,
+    decode_sections,
+    encode_sections,
+    fingerprint_program,
+    read_cache_file,
+    write_cache_file,
+)
 from assay.declare.home import Home
+from assay.declare.loader import GroupedSpecs, assemble_fleet
 from assay.declare.repository.git import read_revision
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.tree import WorkingFolder
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.gc_pause import pause_gc
+from assay.model.node import Node
+from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.spec_document import load_spec_model
 
 if TYPE_CHECKING:
-    from assay.declare.yaml_document import ParseCache
+    from assay.declare.yaml import ParseCache
+    from assay.model.specs.spec_document import SpecDocument
+
+
+*PLAIN_NODE_FIELDS, _, _ = (field.name for field in fields(Node))  # the last two are image and settings
+NO_IMAGE = ""
+NODES, SETTINGS = "nodes", "settings"
+"""Names of sections: columns of the nodes, and their distinct settings."""
+NodeColumns = dict[str, list[Any]]
+
+
+def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
+    """Return the content of a cache file; None if it would give other nodes than these."""
+    columns, settings = _split_nodes(nodes)
+    encoded = b"[%s]" % b",".join(model.model_dump_json(exclude_unset=True).encode() for model in settings)
+    content = encode_sections({NODES: json.dumps(columns).encode(), SETTINGS: encoded})
+    sections = decode_sections(content)
+    try:
+        is_same = sections is not None and _split_nodes(decode_nodes(sections)) == (columns, settings)
+    except pydantic.ValidationError:
+        return None
+    return content if is_same else None
+
+
+def decode_nodes(sections: CacheSections) -> Iterable[Node]:
+    """Return the nodes of a file. Those with equal settings share them."""
+    settings = pydantic.TypeAdapter(list[NodeSettings]).validate_json(sections.bytes(SETTINGS))
+    columns = sections.json(NODES)
+    columns["hca_guids"] = map(tuple, columns["hca_guids"])
+    shared = map(settings.__getitem__, columns[SETTINGS])
+    return map(Node, *(columns[name] for name in PLAIN_NODE_FIELDS), repeat(NO_IMAGE), shared)
+
+
+def _split_nodes(nodes: Iterable[Node]) -> tuple[NodeColumns, list[NodeSettings]]:
+    """Return the nodes column by column, and their distinct settings: to compare those once takes a tenth."""
+    nodes = list(nodes)
+    settings = {id(node.settings): node.settings for node in nodes}
+    places = {key: place for place, key in enumerate(settings)}
+    columns = {name: list(map(attrgetter(name), nodes)) for name in PLAIN_NODE_FIELDS}
+    columns[SETTINGS] = [places[id(node.settings)] for node in nodes]
+    return columns, list(settings.values())
+
+
+V = TypeVar("V")
+SpecEntryKey = tuple[str, str]
+SPECS, LINES = "specs", "lines "
+"""Names of sections: names of specs by Fleet field; lines of a spec. The section of a spec is called `Kind/name`."""
+
+
+def encode_specs(specs: GroupedSpecs) -> bytes | None:
+    """Return the content of a cache file; None if it would give other specs than these."""
+    lines: dict[str, dict[str, str]] = {}
+    for (document, path), line in specs.lines.items():
+        lines.setdefault(document, {})[path] = line
+    names = {place: [(key, _name_section(one)) for key, one in of.items()] for place, of in specs.by_field.items()}
+    content = encode_sections(
+        {
+            SPECS: json.dumps({"specs": names, "lines": list(lines)}).encode(),
+            **{_name_section(one): _encode_model(one) for of in specs.by_field.values() for one in of.values()},
+            **{f"{LINES}{document}": json.dumps(found).encode() for document, found in lines.items()},
+        }
+    )
+    return content if _decodes_to(content, specs, lines) else None
+
+
+def decode_specs(sections: CacheSections) -> GroupedSpecs:
+    """Return the specs of a file."""
+    index = sections.json(SPECS)
+    specs: dict[str, Mapping[str, Any]] = {
+        place: LazyMapping(dict(found), lambda section: _decode_spec(sections, section))
+        for place, found in index["specs"].items()
+    }
+    return GroupedSpecs(specs, CachedSourceLines(sections, index["lines"]))
+
+
+def _name_section(spec: SpecDocument) -> str:
+    return f"{spec.kind}/{spec.name}"
+
+
+def _encode_model(model: pydantic.BaseModel) -> bytes:
+    return model.model_dump_json(exclude_unset=True).encode()
+
+
+def _decode_spec(sections: CacheSections, section: str) -> SpecDocument:
+    return load_spec_model(section.partition("/")[0]).model_validate_json(sections.bytes(section))
+
+
+def _decodes_to(content: bytes, specs: GroupedSpecs, lines: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether a file of this content gives these specs, so that a cache changes no answer."""
+    sections = decode_sections(content)
+    if sections is None:
+        return False
+    decoded = decode_specs(sections)
+    try:
+        is_same = all(dict(decoded.by_field[place]) == dict(of) for place, of in specs.by_field.items())
+    except pydantic.ValidationError:
+        return False
+    return is_same and all(sections.json(f"{LINES}{document}") == found for document, found in lines.items())
+
+
+class LazyMapping(Mapping[str, V], Generic[V]):
+    """A mapping whose values are made from their sources by `decode` when they are first read."""
+
+    def __init__(self, sources: Mapping[str, str], decode: Callable[[str], V]) -> None:
+        self._sources, self._decode = sources, decode
+        self._values: dict[str, V] = {}
+
+    def __getitem__(self, key: str) -> V:
+        if key not in self._values:
+            self._values[key] = self._decode(self._sources[key])
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+
+class CachedSourceLines(Mapping[SpecEntryKey, str]):
+    """`file:line` by document and path, as `Fleet.lines`; a document's lines are decoded when one is read."""
+
+    def __init__(self, sections: CacheSections, documents: list[str]) -> None:
+        names = {document: f"{LINES}{document}" for document in documents}
+        self._documents: Mapping[str, dict[str, str]] = LazyMapping(names, sections.json)
+
+    def __getitem__(self, key: SpecEntryKey) -> str:
+        document, path = key
+        return self._documents[document][path]
+
+    def __iter__(self) -> Iterator[SpecEntryKey]:
+        return ((document, path) for document, lines in self._documents.items() for path in lines)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._documents.values()))
+
 
 MIN_CACHED_DECLARATIONS = 16
 """A fleet of fewer nodes and specs together is read about as fast as it is fetched."""
 MAX_CACHE_FILES = 8  # files of nodes and of specs; one of 10,000 nodes takes 3 MB
-READER_ROOMS = ("model", "fleet")
+READER_ROOMS = ("model", "declare")
 SHARED_PARSE_CACHE: ContextVar[ParseCache | None] = ContextVar(
     "documents that this process has read, where it runs several sessions"
 )
@@ -74,21 +224,21 @@ def _read_the_rest(
     root: Path, overlays: Sequence[Path] | None, nodes: CacheSections | None, specs: CacheSections | None
 ) -> Fleet:
     """Return the fleet: nodes or specs that were fetched, everything else read. Raises AssayError as `load_fleet`."""
-    from assay.declare import fleet_loader
+    from assay.declare import loader
 
     parsed = SHARED_PARSE_CACHE.get(None)
     if nodes is not None:
         return assemble_fleet(
             root,
             decode_nodes(nodes),
-            fleet_loader.read_grouped_specs(root, parsed),
+            loader.read_grouped_specs(root, parsed),
             read_revision(root),
             is_lab=overlays is not None,
         )
     if specs is not None:
-        read = fleet_loader.read_nodes(root, overlays, parsed)
+        read = loader.read_nodes(root, overlays, parsed)
         return assemble_fleet(root, read, decode_specs(specs), read_revision(root), is_lab=overlays is not None)
-    return fleet_loader.load_fleet(root, overlays, None, parsed)
+    return loader.load_fleet(root, overlays, None, parsed)
 
 
 def _find_files(root: Path, overlays: Sequence[Path] | None) -> _CacheFiles:

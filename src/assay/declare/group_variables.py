@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from assay.declare.yaml_document import YamlDocument
+from assay.declare.yaml import YamlDocument
 
 GROUP_PRIORITY_VARIABLE = "ansible_group_priority"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_reader import read_specs
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

@@ -15,7 +15,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from assay.model.text.secret_redaction import register_secret
+from assay.model.text.safe_text import register_secret
 
 HARMLESS_VARIABLE = "hca_guids"  # three quarters of an inventory's texts, in a form that cannot hide a secret
 VAULT = "__ansible_vault"

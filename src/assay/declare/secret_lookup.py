@@ -19,7 +19,7 @@ from typing import Any
 from assay.declare.shared_answer_cache import SharedAnswerCache
 from assay.model.errors import AssayError
 from assay.model.specs.credential_reference import CredentialReference as Reference
-from assay.model.text.secret_redaction import register_secret
+from assay.model.text.safe_text import register_secret
 
 VAULT_CACHE_S = 300.0
 VAULT_PASSWORD_FIX = "set ANSIBLE_VAULT_PASSWORD_FILE, or vault_password_file in ansible.cfg"  # noqa: S105 — advice, no password

@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
+from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.load_parts import GOLDEN_FIXTURES
 
 BoundSide = Literal["at_least", "at_most", "equals"]

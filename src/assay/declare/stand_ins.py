@@ -123,7 +123,7 @@ def refuse_node(fleet: Fleet, name: str, what: str) -> None:
 def _find_host_line(fleet: Fleet, name: str, variable: str) -> str:
     """Return the line of a node's variable in the inventory, which a Fleet does not keep."""
     from assay.declare.declared_hosts import InventoryDraft
-    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.declare.repository.tree import WorkingFolder
 
     hosts = InventoryDraft(fleet.root, WorkingFolder(fleet.root)).hosts
     place = next((host.find_position(variable) for host in hosts if host.name == name), None)

@@ -1,4 +1,7 @@
-"""Reads the checks of the suites from their source, without running it: marks, limits, measurements and their units."""
+"""Reads the checks of the suites from their source, without running it: marks, limits, measurements and their units.
+
+The functions of a module of the suites that are checks, as syntax: also methods of test classes.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,52 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeGuard
 
-from assay.declare.check_functions import CheckSource, list_check_sources
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, RepositoryTree
+from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree
 from assay.model.units import find_unit_in_name
+
+CheckFunction = ast.FunctionDef | ast.AsyncFunctionDef
+NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class CheckSource:
+    """A check: its file, its function, and the class that holds it ("" for none)."""
+
+    file: str
+    function: CheckFunction
+    owner: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id of the check, in which pytest's name of the class does not occur."""
+        return f"{self.file}::{self.function.name}"
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the function's body that is not part of a function within."""
+        found: list[ast.AST] = list(self.function.body)
+        for node in found:
+            if not isinstance(node, NESTED):
+                found += ast.iter_child_nodes(node)
+        return tuple(found)
+
+
+def list_check_sources(file: str, module: ast.Module) -> Iterator[CheckSource]:
+    """Yield the checks of a module, in order."""
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            for member in node.body:
+                if _is_check(member):
+                    yield CheckSource(file, member, node.name)
+        elif _is_check(node):
+            yield CheckSource(file, node)
+
+
+def _is_check(node: ast.stmt) -> TypeGuard[CheckFunction]:
+    return isinstance(node, CheckFunction) and node.name.startswith("test_")
+
 
 BOUND_KEYWORDS = ("at_least", "at_most", "equals")
 UNIT_PRESERVING_CALLS = ("since_last_pass", "min", "max", "abs", "round")

@@ -9,11 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay.declare.repository.repository_tree import RepositoryTree
-from assay.declare.validation_problems import FleetProblem
-from assay.model.specs.fabric.ports_and_cables import normalize_guid
-from assay.model.specs.fabric.switch_names import parse_switch_position
-from assay.model.specs.fabric.switch_settings import SwitchListFile
+from assay.declare.problems import FleetProblem
+from assay.declare.repository.tree import RepositoryTree
+from assay.model.specs.fabric.cable import normalize_guid
+from assay.model.specs.fabric.switches import SwitchListFile, parse_switch_position
 
 MAX_LIST_BYTES = 4 * 1024 * 1024  # bytes of one file
 SWITCH_LIST_CODE = "ASY0110"

@@ -1,4 +1,5 @@
 """Takes a fabric's design, the fleet, and what fabric tools print. Compares designed with discovered cabling.
 
-Gives discrepancies, tickets, port health, and a weekly evaluation. The modules here scan a fabric and hold discoveries.
+Gives discrepancies, tickets, port health, and a weekly evaluation.
+Starts at `scan.run_fabric_scan`, `compare.compare.compare_cabling`.
 """

@@ -1,6 +1,8 @@
 """What fabric tools report, whichever tool it was: cables, devices, and per port state, counters, error ratios, module.
 
 Plain data. Readers fill it; comparison, health and drafts use it.
+
+What a reader could not read, and which devices that puts in doubt.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.specs.fabric.cable import DeviceKind, PortId
 
 ModuleValue = str | float | tuple[float, ...]
 
@@ -157,3 +159,31 @@ class FabricDiscovery:
     def partial(self) -> bool:
         """Whether parts of the fabric may be missing here, so that an absent cable proves nothing."""
         return bool(self.problems)
+
+
+class LocalProblem(str):
+    """A problem that puts only some devices in doubt: ports of these may be missing from the text.
+
+    `devices` are their GUIDs; without any, the problem hides no port. A problem that is a plain `str` puts everything
+    in doubt, such as a lost packet, of which nobody knows what it would have shown.
+    """
+
+    __slots__ = ("devices",)
+
+    def __new__(cls, text: str, *devices: str) -> LocalProblem:
+        """Make the problem."""
+        self = super().__new__(cls, text)
+        self.devices = frozenset(devices) - {""}
+        return self
+
+    devices: frozenset[str]
+
+
+def find_doubtful_devices(problems: Iterable[str]) -> frozenset[str] | None:
+    """Return the GUIDs of the devices that the problems put in doubt, None where everything is in doubt."""
+    doubtful: set[str] = set()
+    for problem in problems:
+        if not isinstance(problem, LocalProblem):
+            return None
+        doubtful |= problem.devices
+    return frozenset(doubtful)

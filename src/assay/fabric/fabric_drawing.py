@@ -8,7 +8,7 @@ from html import escape
 from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.fabric_picture import Bundle, FabricPicture, Vertex
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
 MAX_WORDS = 6

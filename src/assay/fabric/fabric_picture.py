@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.design.element_names import find_element
-from assay.fabric.design.tiers_and_shared_transceivers import find_device_tiers
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.fabric.design.tiers import find_device_tiers
+from assay.model.specs.fabric.cable import Cable, CableEnd
 
 Vertex = str
 """A node or a box with planes, by its name, or another device, by its GUID."""

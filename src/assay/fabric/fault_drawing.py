@@ -11,7 +11,7 @@ from html import escape
 from typing import Literal
 
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd, PortId
+from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 
 LineKind = Literal["designed", "seen", "right"]
 LINE_WORDS: dict[LineKind, str] = {"designed": "design", "seen": "is", "right": "right"}

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.link_rates_and_states import parse_rate
+from assay.fabric.link_words import parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
-from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.cable import DeviceKind, PortId, normalize_guid
 
 PortRow = tuple[str, str, str, str]
 """One end of a cable: the port's number, the GUID (16 hex digits) and the port at the other end, the rate."""

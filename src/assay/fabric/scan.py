@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 
 from assay.fabric.compare.compare import FabricComparison, compare_cabling
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.health.stored_scan import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
-from assay.fabric.readers.truncated_output import find_stderr_problems
+from assay.fabric.readers.tool_text import find_stderr_problems
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
 from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceDocument

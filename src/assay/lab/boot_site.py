@@ -19,8 +19,7 @@ from typing import Any
 import yaml
 
 from assay.declare.home import CONTEXT_VARIABLE
-from assay.lab.linux_image import build_image, find_obstacle
-from assay.lab.qemu_machine import HOST
+from assay.lab.real_machine import HOST, build_image, find_obstacle
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

@@ -22,10 +22,10 @@ from typing import Any
 import uvicorn
 import yaml
 
-from assay.lab.bmc.tls_server import serve_bmcs
+from assay.lab.bmc.server import serve_bmcs
 from assay.lab.fabric.cabling import list_neighbours
 from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
-from assay.lab.scheduler_server import scheduler_app
+from assay.lab.scheduler import scheduler_app
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 

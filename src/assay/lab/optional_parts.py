@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from assay.lab.linux_image import TOOLS
-from assay.lab.node.stub_build import COMPILERS, build_stub, find_compiler
+from assay.lab.node.stub import COMPILERS, build_stub, find_compiler
+from assay.lab.real_machine import TOOLS
 from assay.lab.world import LabWorld
 from assay.model.fleet import Fleet
 

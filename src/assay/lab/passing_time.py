@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from assay.lab.marked_processes import list_marked_processes
+from assay.lab.process_control import list_marked_processes
 from assay.lab.world import LabWorld
 from assay.node.burnin.journal import LOCK, BurnInFolder
 from assay.node.probe.node_access import NodeRoot

@@ -1,7 +1,15 @@
-"""Makes the virtual fleet of a declared one, then starts, finds and stops the lab's process."""
+"""Makes the virtual fleet of a declared one, then starts, finds and stops the lab's process.
+
+Finds and ends what a lab started: its daemon, machines in qemu, and all that runs on its nodes, wherever it went.
+
+Each of these processes has $ASSAY_ROOT below LAB/nodes, from the environment that it was started in, or is an Ansible
+that a controller in the lab started, with $ANSIBLE_HOME in the lab's home. Sessions and parents are no guide: a burn-in
+leaves them on purpose.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -9,12 +17,12 @@ import subprocess
 import sys
 import time
 from datetime import datetime
+from pathlib import Path
 
 from assay.declare.home import Home, find_lab_pid
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.lab.fabric.cabling import lay_cables
 from assay.lab.faults.injection import inject_fault
-from assay.lab.marked_processes import kill_marked_processes, make_mark
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.scenario import LabScenario
 from assay.lab.virtual_node_state import write_json
@@ -22,6 +30,36 @@ from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+
+VARIABLE = "ASSAY_ROOT"
+
+
+def make_mark(home: Path) -> dict[str, str]:
+    """Return the variable that marks a process of the lab in `home`."""
+    return {VARIABLE: str(home.resolve() / "nodes")}
+
+
+def list_marked_processes(home: Path) -> list[int]:
+    """Return the ids of the processes of the lab in `home`, but for this one."""
+    mark = "".join(f"\0{name}={text}" for name, text in make_mark(home).items()).encode()
+    marks = (mark + b"/", mark + b"\0", f"\0ANSIBLE_HOME={home.resolve().parent}/".encode())
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            content = b"\0" + (folder / "environ").read_bytes()
+            if any(one in content for one in marks):
+                found.append(int(folder.name))
+    return [process for process in found if process != os.getpid()]
+
+
+def kill_marked_processes(home: Path) -> None:
+    """Kill them all, and those that they start meanwhile. Return when none is left."""
+    while processes := list_marked_processes(home):
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.02)
+
 
 DEFAULT_CLOCK_RATE = 60.0
 """Lab seconds in a real second: a two-minute boot takes two seconds."""

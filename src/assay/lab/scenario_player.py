@@ -31,7 +31,7 @@ from assay.lab.scenario import (
     SwapStep,
     check_expectations,
 )
-from assay.lab.scheduler_adapter import LabScheduler
+from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError

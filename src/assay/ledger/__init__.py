@@ -1,4 +1,5 @@
-"""Takes entries and outcomes; stores them append-only in SQLite or PostgreSQL, each chained to the one before by hash.
+"""What happened: entries and outcomes, append-only, on SQLite or PostgreSQL, each chained to the one before by hash.
 
-Gives them back by node, kind or run, the newest outcome of each check, and locks and leases between processes.
+Takes entries and outcomes. Gives them back by node, kind or run, and locks and leases between processes.
+Starts at `store.Ledger`.
 """

@@ -11,6 +11,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from assay.ledger.connection import SqliteSource
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
@@ -20,7 +21,6 @@ from assay.ledger.errors import (
     make_not_a_ledger_error,
     make_schema_version_error,
 )
-from assay.ledger.sqlite_source import SqliteSource
 from assay.model.ledger_entry import LedgerEntry
 
 READ_TIMEOUT_S = 10.0

@@ -1,18 +1,24 @@
-"""The ledger: append entries, and read them in order. It never changes or removes anything."""
+"""The ledger: append entries, and read them in order. It never changes or removes anything.
+
+Waits for new entries in a ledger without polling for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from sqlalchemy import Engine, Table, func, insert, select, text
+from sqlalchemy import Connection, Engine, Table, func, insert, select, text
+from sqlalchemy.exc import OperationalError
 
-from assay.ledger import chain_verification, leases_and_locks, tables
+from assay.ledger import chain_verification, leases, tables
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
     give_back_space,
@@ -26,19 +32,70 @@ from assay.ledger.connection import (
     translate_errors,
 )
 from assay.ledger.copies.archived_bodies import is_in_ledger
-from assay.ledger.entry_insertion import find_known_ids, insert_entries
 from assay.ledger.errors import LedgerError, make_other_context_error
-from assay.ledger.hash_chain import ChainName, HashChain
-from assay.ledger.leases_and_locks import LedgerLease, hold_section
-from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
-from assay.ledger.newest import outcome_pruning, outcome_queries, outcomes
-from assay.ledger.newest.check_standings import read_check_standings
+from assay.ledger.hash_chain import ChainName, HashChain, find_known_ids, insert_entries
+from assay.ledger.leases import LedgerLease, hold_section
+from assay.ledger.newest import outcomes, pruning, queries
+from assay.ledger.newest.counts import OutcomeCounts, count_outcomes, read_check_standings, read_oldest_passes
+from assay.ledger.newest.dates import CheckAge, OutcomeDates, read_check_ages
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
-from assay.ledger.newest.outcome_counts import OutcomeCounts, count_outcomes, read_oldest_passes
-from assay.ledger.newest.outcome_dates import CheckAge, OutcomeDates, read_check_ages
 from assay.model.ledger_entry import IN_LAB, Context, LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
+
+POLL_INTERVAL_S = 0.02
+"""Between two looks at SQLite's own number of changes, which costs some 10 µs and reads no table."""
+NOTIFY_CHANNEL = "assay_ledger"
+
+
+def wait_for_entries(engine: Engine, head: Callable[[], int], after: int, timeout_s: float) -> int:
+    """Return `head()` as soon as it is above `after`, or its value when the time is over."""
+    until = time.monotonic() + timeout_s
+    if (now := head()) > after or timeout_s <= 0:
+        return now
+    if engine.dialect.name == "postgresql":
+        return _listen_postgresql(engine, head, after, until)
+    return _poll_sqlite(engine, head, after, until)
+
+
+def _listen_postgresql(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:
+    with open_reader(engine) as connection:
+        connection.execute(text(f"LISTEN {NOTIFY_CHANNEL}"))
+        try:
+            while (now := head()) <= after and (left := until - time.monotonic()) > 0:
+                _wait_for_notify(connection, left)
+            return now
+        finally:
+            if not connection.invalidated:
+                connection.execute(text(f"UNLISTEN {NOTIFY_CHANNEL}"))
+
+
+def _wait_for_notify(connection: Connection, timeout_s: float) -> None:
+    """Sleep until somebody notifies. Raises OperationalError if the server is gone."""
+    import psycopg
+
+    try:
+        for _ in connection.connection.driver_connection.notifies(timeout=timeout_s, stop_after=1):  # type: ignore[union-attr]
+            pass
+    except psycopg.Error as error:
+        connection.invalidate()
+        raise OperationalError("LISTEN", None, error) from error
+
+
+def _poll_sqlite(engine: Engine, head: Callable[[], int], after: int, until: float) -> int:
+    """Watch the database from a separate connection: its number changes only when others write."""
+    with closing(sqlite3.connect(str(engine.url.database))) as database:
+        seen = _data_version(database)
+        while (now := head()) <= after and time.monotonic() < until:
+            while _data_version(database) == seen and time.monotonic() < until:
+                time.sleep(POLL_INTERVAL_S)
+            seen = _data_version(database)
+        return now
+
+
+def _data_version(database: sqlite3.Connection) -> int:
+    ((number,),) = database.execute("PRAGMA data_version")
+    return int(number)
 
 
 class Ledger:
@@ -183,9 +240,9 @@ class Ledger:
     ) -> list[RecordedOutcome]:
         """Return outcomes, row by row as written: of one run, of one node, of some checks, or since a time."""
         table = tables.outcomes.c
-        query = outcome_queries.select_outcomes().order_by(table.seq, tables.members.c.place)
+        query = queries.select_outcomes().order_by(table.seq, tables.members.c.place)
         if run is not None:
-            query = query.where(outcome_queries.is_of_run(run))
+            query = query.where(queries.is_of_run(run))
         if since:
             query = query.where(table.measured_s >= parse_epoch_seconds(since))
         with open_reader(self._engine) as connection:
@@ -245,17 +302,14 @@ class Ledger:
         """
         with open_reader(self._engine) as connection:
             numbers = find_text_number(connection, check), find_text_number(connection, subject)
-            if before:
-                query = outcome_queries.select_last_pass_before(before, *numbers)
-            else:
-                query = outcome_queries.select_last_pass(*numbers)
+            query = queries.select_last_pass_before(before, *numbers) if before else queries.select_last_pass(*numbers)
             found = outcomes.read_outcomes(connection, query, self._texts)
         return found[0] if found else None
 
     def newest_passes(self, check: str) -> list[RecordedOutcome]:
         """Return the newest pass of a check on each subject, in no order."""
         with open_reader(self._engine) as connection:
-            query = outcome_queries.select_newest_passes(find_text_number(connection, check))
+            query = queries.select_newest_passes(find_text_number(connection, check))
             return outcomes.read_outcomes(connection, query, self._texts)
 
     def verify(self) -> list[str]:
@@ -266,12 +320,12 @@ class Ledger:
     def count_prunable(self, before: datetime) -> int:
         """Return how many outcomes `prune_outcomes` would delete."""
         with open_reader(self._engine) as connection:
-            return outcome_pruning.count_prunable(connection, before)
+            return pruning.count_prunable(connection, before)
 
     def prune_outcomes(self, before: datetime, who: str, now: datetime) -> int:
         """Delete old outcomes of runs before a time, and return how many; see `outcome_pruning`."""
         with open_writer(self._engine) as connection:
-            deleted = outcome_pruning.prune_outcomes(connection, before, who, now)
+            deleted = pruning.prune_outcomes(connection, before, who, now)
         if deleted:
             give_back_space(self._engine)
         return deleted
@@ -279,7 +333,7 @@ class Ledger:
     def iter_named_evidence(self, before: datetime | None) -> Iterator[str]:
         """Yield the digests that entries and outcomes name, but for outcomes that `prune_outcomes` would delete."""
         with open_snapshot(self._engine) as connection:
-            yield from outcome_pruning.iter_named_evidence(connection, before)
+            yield from pruning.iter_named_evidence(connection, before)
 
     def chain_ends(self) -> dict[str, tuple[int, str]]:
         """Return the ends of the chains of entries (`entry`) and of runs (`run`): number and hash of the last line."""
@@ -295,17 +349,17 @@ class Ledger:
     def claim_lease(self, name: str, holder: str, for_s: float) -> bool:
         """Take or renew a lease for so many seconds by the database's clock; return whether it is ours."""
         with translate_errors(self._engine), self._engine.begin() as connection:
-            return leases_and_locks.claim_lease(connection, name, holder, for_s)
+            return leases.claim_lease(connection, name, holder, for_s)
 
     def release(self, name: str, holder: str) -> None:
         """End a lease before its time; does nothing if this holder does not have it."""
         with translate_errors(self._engine), self._engine.begin() as connection:
-            leases_and_locks.release_lease(connection, name, holder)
+            leases.release_lease(connection, name, holder)
 
     def leases(self) -> dict[str, LedgerLease]:
         """Return the leases held now: by whom, and until when by the database's clock."""
         with open_reader(self._engine) as connection:
-            return leases_and_locks.list_leases(connection)
+            return leases.list_leases(connection)
 
     @contextmanager
     def exclusive_section(self, name: str, patience_s: float = 60.0) -> Iterator[None]:

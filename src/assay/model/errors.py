@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import NamedTuple
 
-from assay.model.text.printable_text import escape_line
+from assay.model.text.safe_text import escape_line
 
 EXTRA_OF_MODULE = {
     "allure": "allure",

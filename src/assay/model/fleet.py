@@ -13,29 +13,28 @@ from assay.model.node import Node
 
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.bmc_quirks import BmcQuirks
-    from assay.model.specs.burn_in_spec import BurnIn
-    from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
-    from assay.model.specs.checklists import Checklists, TechnicianInspection
-    from assay.model.specs.collective_workload import CollectiveWorkload
+    from assay.model.specs.burn_in import BurnIn
+    from assay.model.specs.check_catalog import CheckCatalog, Gates
     from assay.model.specs.cost_assumptions import CostAssumptions
-    from assay.model.specs.expected_machines import ExpectedMachines
-    from assay.model.specs.fabric.adapter_names import AdapterNames
+    from assay.model.specs.fabric.adapters import AdapterNames
     from assay.model.specs.fabric.fabric_design import FabricDesign
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.model.specs.firmware_bundle import FirmwareBundle
     from assay.model.specs.golden_digests import DigestRuns, GoldenDigests, GoldenKey
-    from assay.model.specs.image_spec import Image
+    from assay.model.specs.image import Image
     from assay.model.specs.known_issues import KnownIssue, KnownIssues
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.model.specs.load_parts import GoldenKind, LoadPart
+    from assay.model.specs.machines import ExpectedMachines
     from assay.model.specs.management_profile import ManagementProfile
     from assay.model.specs.monitoring import Monitoring
     from assay.model.specs.node.node_spec import NodeSpec
-    from assay.model.specs.provisioning_spec import Provisioning
+    from assay.model.specs.provisioning import Provisioning
     from assay.model.specs.schedules import Schedules
-    from assay.model.specs.ticket_route import TicketRoute
+    from assay.model.specs.technician_work import Checklists, TechnicianInspection, TicketRoute
     from assay.model.specs.trend_rules import TrendRules
     from assay.model.specs.trust_rules import Trust, TrustSetting
+    from assay.model.specs.workload import CollectiveWorkload
 
 FIELD_OF_KIND = {
     "NodeSpec": "node_specs",
@@ -165,7 +164,7 @@ class Fleet:
     @property
     def phases(self) -> list[str]:
         """The default phases, and those that only this fleet's checks have."""
-        from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
+        from assay.model.specs.check_catalog import DEFAULT_PHASES
 
         checks = (check for catalog in self.check_catalogs.values() for check in catalog.checks)
         declared = {phase for check in checks for phase in check.phases}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckSubject, Measurement
-from assay.model.traced_values import format_value
+from assay.model.reading import format_value
 
 
 def allure_labels(

@@ -74,15 +74,15 @@ class PluginGroup:
 
 _SCHEDULER_METHODS = ("list_jobs", "read_cordon_reason", "cordon", "uncordon", "drain", "read_statuses", "cordon_many")
 SCHEDULERS = PluginGroup("assay.schedulers", "scheduler", ("places_jobs", *_SCHEDULER_METHODS, "run_spare"))
-"""Each is a class that implements SchedulerAdapter (adapters/scheduler_adapter.py)."""
+"""Each is a class that implements SchedulerAdapter (adapters/scheduler.py)."""
 CHECK_RULES = PluginGroup("assay.check_rules", "module of check rules")
-"""Each is a module of functions with `@rule` (declare/repository_check.py)."""
+"""Each is a module of functions with `@rule` (declare/check.py)."""
 TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
-"""Each is a class that implements TicketSink (adapters/tickets/sink_protocol.py); `notify` alone tells people instead."""
+"""Each is a class that implements TicketSink (adapters/tickets/sink.py); `notify` alone tells people instead."""
 TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))
 """Each is a class that implements ProbeTransport (observe/transports/transport_protocol.py)."""
 LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "rate", "read"))
-"""Each is an object that implements LogForm (observe/logs/log_form_protocol.py)."""
+"""Each is an object that implements LogForm (observe/logs/log_form.py)."""
 
 
 def load_sink_class(name: str) -> Any:

@@ -1,9 +1,15 @@
-"""Times as the ledger writes them (ISO 8601 UTC), as numbers, and as text for people."""
+"""Times as the ledger writes them (ISO 8601 UTC), as numbers, and as text for people.
+
+Durations as people type them: a number and a unit, `90m`, `12h`, `3d` or `2w`.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+
+from assay.model.errors import AssayError
 
 
 def parse_epoch_seconds(at: str) -> float:
@@ -67,3 +73,15 @@ def format_duration(span: timedelta) -> str:
     if minutes < 120:
         return f"{minutes:.0f} min"
     return f"{minutes / 60:.0f} h" if minutes < 72 * 60 else f"{minutes / 1440:.0f} days"
+
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_FORM = re.compile(r"(\d{1,4}(?:\.\d+)?)([mhdw])")
+
+
+def parse_duration(text: str, option: str) -> timedelta:
+    """Return a typed duration, longer than none. Raises AssayError, which names the `option` that it was given to."""
+    match = _FORM.fullmatch(text.strip().lower())
+    if not match or float(match[1]) == 0:
+        raise AssayError(f"{text!r} is not a duration", fix=f"use {option} 90m, 12h, 3d or 2w")
+    return timedelta(**{UNITS[match[2]]: float(match[1])})

@@ -19,8 +19,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.evidence_objects import list_object_paths, mark_used, pack_object, unpack_object
+from assay.model.evidence import (
+    EvidenceDocument,
+    encode_canonical_json,
+    list_object_paths,
+    mark_used,
+    pack_object,
+    unpack_object,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 

@@ -1,4 +1,4 @@
-"""Reads what a probe relayed of its load (node/load_tools/load_relay.py): the whole document, or what there was before a kill."""
+"""Reads what a probe relayed of its load: the whole document, or what there was before a kill."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from assay.model.evidence import encode_canonical_json
 from assay.model.reading import ReadingTree, failed, parse_reading
-from assay.node.load_tools.load_run import add_start
-from assay.node.load_tools.registry import LOAD_TOOLS
+from assay.node.load_tools.registry import LOAD_TOOLS, add_start
 
 
 @dataclass(slots=True)

@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 
 from assay.model.specs.node.node_spec import MetricLimit
-from assay.observe.evidence_lookup import DraftEntry, ObservedNode, read_typed_value
-from assay.observe.spec_values_from_evidence import learn_entries
+from assay.observe.spec_values import DraftEntry, ObservedNode, learn_entries, read_typed_value
 
 GPUS, HCAS = ("probe", "gpu", "devices"), ("probe", "hca")
 LIMIT_FACTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {  # limit → parts, reading of each, unit

@@ -1,4 +1,5 @@
-"""Takes checks and recordings. Proves that each check passes on the good one and fails on each bad one.
+"""Takes a fleet, its suites and stored evidence. Judges every declared check on every subject, with pytest.
 
-Gives the checks that are not proved.
+Gives runs: one file of outcomes each, with an outcome for everything that is declared.
+Starts at `plugin`, `runs.run_validation.run_validation`.
 """

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, WorkingFolder
+from assay.declare.repository.tree import MAX_FILE_BYTES, WorkingFolder
 from assay.declare.spec_values_read_by_checks import CheckInputs, read_check_inputs
 from assay.model.fleet import Fleet
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_response import respond_to_fault
 from assay.validate.must_fail_recordings import read_must_fail_cases
-from assay.validate.runs.declared_outcomes import PART_KINDS, list_declared_checks
+from assay.validate.runs.subjects import PART_KINDS, list_declared_checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from _pytest.mark import KeywordMatcher, MarkMatcher
 from _pytest.mark.expression import Expression
 from _pytest.nodeid import NodeId
 
-from assay.model.text.printable_text import escape_all_but_styles, escape_controls
+from assay.model.text.safe_text import escape_all_but_styles, escape_controls
 
 __all__ = [
     "IS_SILENT_KEY",

@@ -12,7 +12,7 @@ import pytest
 from assay.act.boot.machine_sightings import MachineSightings
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 LEASE = SeenMachine("10.0.0.7", "02:00:5e:00:21:00")

@@ -13,16 +13,15 @@ from quiet_site import FLEET, NODES, Site
 from trends.planted_history import PlantedReading, keep_planted
 
 from assay.act.ingest.trend_evaluation import TrendEvaluation, evaluate_trends
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.projections import read_node_states
 from assay.act.loop.reconcile_pass import record_decisions
-from assay.act.schedules.idle_order import order_idle_nodes
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.act.schedules.next_idle_node import order_idle_nodes
 from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.decide.state.node_setup import NodeSetup, make_setup_entry
+from assay.decide.state.part_holders import NodeSetup, make_setup_entry
 from assay.decide.trends.day_cache import KEPT_FILE
 from assay.ledger.history.parquet_files import history_folder
-from assay.model.entries.fault_entries import FaultEntry
-from assay.model.entries.trend_entries import TrendClosedEntry, TrendWarnedEntry
+from assay.model.entries.faults import FaultEntry, TrendClosedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
 
 BEGIN, DAYS = datetime(2026, 6, 1, 6, tzinfo=UTC), 150

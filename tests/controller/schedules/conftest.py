@@ -14,7 +14,7 @@ from by_hand import ROOT, Hands
 from lab_room import Room, lab_room
 
 from assay.act.loop.context import ControllerContext
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.observe.evidence_store import EvidenceStore

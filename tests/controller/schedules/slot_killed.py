@@ -10,7 +10,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.schedules import slot_runner
 from assay.act.schedules.due_slots import SlotTask
 from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.observe.evidence_store import EvidenceStore

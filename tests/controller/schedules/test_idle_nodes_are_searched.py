@@ -18,16 +18,15 @@ from assay.act.schedules.slot_runner import SlotResult
 from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
 from assay.act.tickets.ticket_diff import TICKET_KINDS
 from assay.act.tickets.ticket_updates import update_tickets
-from assay.adapters.no_scheduler import NoScheduler
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus
-from assay.model.entries.schedule_entries import ScheduleRanEntry
+from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
+from assay.model.entries.schedules import ScheduleRanEntry
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs.collective_workload import CollectiveWorkload
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
+from assay.model.specs.workload import CollectiveWorkload
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.judging import SpeedRule
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
-from assay.validate.collectives.staged_search import StageSettings
+from assay.validate.collectives.search import StageSettings
 
 NODES = [f"n{at:04}" for at in range(1, 9)]
 JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")

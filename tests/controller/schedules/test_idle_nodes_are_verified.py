@@ -18,11 +18,10 @@ from lab_room import Room
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules import idle_verification
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
-from assay.act.schedules.idle_judging import judge_cut
-from assay.act.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
-from assay.act.schedules.idle_verification import VERIFICATION_MISSED, verify_idle
+from assay.act.schedules.idle_verification import VERIFICATION_MISSED, judge_cut, verify_idle
+from assay.act.schedules.idle_visits import NodeLoadResult, NodeVisit, load_idle_node
 from assay.act.schedules.slot_runner import SlotResult
-from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN
+from assay.adapters.scheduler import VERIFY_UNDRAIN
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot

@@ -22,7 +22,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
 from assay.act.schedules.idle_verification import verify_idle
 from assay.act.schedules.slot_runner import SlotResult
-from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, load_scheduler_adapter
+from assay.adapters.scheduler import VERIFY_UNDRAIN, load_scheduler_adapter
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.node import Node

@@ -22,7 +22,7 @@ from assay.node.load_tools.registry import LOAD_TOOLS
 DYING = """
 import json, os, signal, sys
 from pathlib import Path
-from assay.ledger.leases_and_locks import hold_lease
+from assay.ledger.leases import hold_lease
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 ledger, lease, begun, body = Ledger.open(Path(sys.argv[1])), *sys.argv[2:]

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from lab_room import Room
 
-from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, SchedulerAdapter, SchedulerNodeStatus, undrain_if_supported
-from assay.lab.scheduler_adapter import LabScheduler
-from assay.observe.transports.command_transport import build_probe_script
+from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerAdapter, SchedulerNodeStatus, undrain_if_supported
+from assay.lab.scheduler import LabScheduler
+from assay.observe.transports.command import build_probe_script
 
 NODE, OTHER = "n0008", "n0009"
 FOREVER_S = 10_000_000

@@ -14,9 +14,9 @@ from assay.act.schedules.slot_runner import run_slot_task
 from assay.act.schedules.staleness_sweep import sweep_stale_nodes
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
-from assay.model.specs.check_catalog_and_gates import CheckCatalog
+from assay.model.specs.check_catalog import CheckCatalog
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
-from assay.validate.runs.declared_outcomes import list_declared_outcomes
+from assay.validate.runs.subjects import list_declared_outcomes
 
 POOL = [f"n{number:04}" for number in range(3, 7)]
 SWEEP = FleetSchedule(does="staleness-sweep", every_minutes=15, stale_minutes={"production": 30, "fabric": 780})

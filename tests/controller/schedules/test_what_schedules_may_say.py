@@ -10,7 +10,7 @@ import pytest
 import yaml
 from by_hand import ROOT
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 from assay.model.specs.schedules import find_time_zone
 from assay.model.specs.spec_document import load_spec_model
 

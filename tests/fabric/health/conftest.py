@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
 

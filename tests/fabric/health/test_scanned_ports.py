@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.health import site_telemetry, subnet_manager
-from assay.fabric.health.counter_growth import SYMBOL
+from assay.fabric.health import stored_scan, switch_facts
+from assay.fabric.health.counters import SYMBOL
 from assay.fabric.health.stored_scan import make_earlier_channel, read_scan
 from assay.fabric.health.switch_facts import SwitchFacts, find_odd_firmware
 from assay.fabric.scan import find_facts_commands, run_fabric_scan
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.reading import failed, unsupported, value
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node_settings import make_node_settings
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -109,17 +109,17 @@ def test_nothing_that_a_tool_prints_is_an_error_of_the_program(text, stderr):
 
 def test_a_document_with_a_flaw_says_nothing_and_where_it_is():
     one = {
-        "schema": site_telemetry.SCHEMA,
+        "schema": stored_scan.SCHEMA,
         "ports": [{"guid": LEAF, "port": 3, "module": {"temperature_c": True}, "odd": 1}],
     }
-    assert site_telemetry.parse_telemetry(json.dumps(one))[:2] == ([], [])
-    assert site_telemetry.parse_telemetry(json.dumps(one))[2][0].startswith("ports.0")
+    assert stored_scan.parse_telemetry(json.dumps(one))[:2] == ([], [])
+    assert stored_scan.parse_telemetry(json.dumps(one))[2][0].startswith("ports.0")
 
 
 def test_switches_and_modules_are_read_from_a_site_s_own_document():
     switch = {"guid": LEAF, "firmware": "31", "temperature_c": 60.0, "psus": {"1": "no input"}, "fans": {"1": 0.0}}
     port = {"guid": LEAF, "port": 3, "ber": {"symbol": 1e-16}, "module": {"rx_power_dbm": [1.0, -40.0], "vendor": "N"}}
-    said = json.dumps({"schema": site_telemetry.SCHEMA, "ports": [port], "switches": [switch]})
+    said = json.dumps({"schema": stored_scan.SCHEMA, "ports": [port], "switches": [switch]})
     one = read_scan(EvidenceDocument("f", NOON, {"ports": {"site": {"text": value(said), "stderr": value("")}}}))
     assert one.find_port_facts(PortId(LEAF, 3)).module["rx_power_dbm"] == (1.0, -40.0)
     assert (one.switches[LEAF].failed_psus, one.switches[LEAF].stopped_fans) == (("1: no input",), ("1",))
@@ -128,11 +128,11 @@ def test_switches_and_modules_are_read_from_a_site_s_own_document():
 
 def test_the_subnet_manager_is_read_as_sminfo_prints_it():
     said = "sminfo: sm lid 1 sm guid 0xb83fd20300100000, activity count 12 priority 14 state 3 SMINFO_MASTER\n"
-    assert subnet_manager.parse_sminfo(said) == subnet_manager.SubnetManager(
+    assert switch_facts.parse_sminfo(said) == switch_facts.SubnetManager(
         "0xb83fd20300100000", 1, 12, 14, "SMINFO_MASTER"
     )
-    assert subnet_manager.parse_sminfo(said).master
-    assert subnet_manager.parse_sminfo("sminfo: iberror: failed: query") is None
+    assert switch_facts.parse_sminfo(said).master
+    assert switch_facts.parse_sminfo("sminfo: iberror: failed: query") is None
 
 
 def test_the_firmware_that_most_have_is_the_usual_one():
@@ -206,7 +206,7 @@ RECORDED = Path(__file__).parents[2] / "fabric" / "readers" / "recordings" / "db
 
 def test_a_switch_s_temperature_is_read_from_ibdiagnet_beside_what_its_management_says():
     leaf, adapter = "0xb83f000000001000", "0xa088000000000000"
-    management = {"schema": site_telemetry.SCHEMA, "switches": [{"guid": leaf, "psus": {"1": "ok"}}]}
+    management = {"schema": stored_scan.SCHEMA, "switches": [{"guid": leaf, "psus": {"1": "ok"}}]}
     said = {"ibdiagnet": RECORDED.read_text(), "telemetry": json.dumps(management)}
     ports = {name: {"text": value(text), "stderr": value("")} for name, text in said.items()}
     read = read_scan(EvidenceDocument("fabric-small", NOON, {"ports": ports}))

@@ -9,16 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.discovery import CLASSIC_COUNTER_MAX, PortFacts, find_saturated_counters
-from assay.fabric.health.bit_error_rate import find_bit_error_rate, find_judged_ratio
-from assay.fabric.health.counter_growth import (
+from assay.fabric.health.counters import (
     DOWNED,
     SYMBOL,
     CounterGrowth,
+    count_link_downs,
+    count_most_in_window,
+    drop_bursts,
+    find_bit_error_rate,
+    find_judged_ratio,
+    has_booted_between,
     measure_counter_growth,
     measure_port_growth,
 )
-from assay.fabric.health.link_flaps import count_link_downs, count_most_in_window, drop_bursts, has_booted_between
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 PORT = PortId("0x000000000000a000", 1)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

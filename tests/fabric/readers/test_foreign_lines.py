@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import compile_topology
-from assay.fabric.learn.design_draft import DraftCable, draft_from_discovery
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.learn.draft import DraftCable, draft_from_discovery
 from assay.fabric.readers.format_detection import read_topology
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

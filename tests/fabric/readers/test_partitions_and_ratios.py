@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.discovery import PortFacts, merge_port_facts
-from assay.fabric.health import bit_error_rate
-from assay.fabric.readers import ibdiagnet_db_csv, smpquery
+from assay.fabric.health import counters
+from assay.fabric.readers import ibdiagnet_csv, smpquery
 from assay.fabric.readers.format_detection import read_tool_output
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SMPQUERY = (RECORDINGS / "smpquery.txt").read_text()
@@ -52,13 +52,13 @@ def test_a_port_in_no_partition_is_not_a_port_that_nobody_asked():
 
 
 def test_db_csv_tells_partitions_by_key_and_membership():
-    facts = ibdiagnet_db_csv.parse(DB_CSV).facts
+    facts = ibdiagnet_csv.parse_db_csv(DB_CSV).facts
     assert [facts[port].pkeys for port in ADAPTERS] == [{0x7FFF, 0x8012}, {0x7FFF, 0x0012}, {0x7FFF}]
     assert facts[PortId(LEAF, 1)].pkeys is None
 
 
 def test_a_key_of_sixteen_bits_has_its_membership_in_it():
-    assert ibdiagnet_db_csv.parse(DB_CSV.replace("1,0x0012,1", "1,0x8012,N/A")).facts[ADAPTERS[0]].pkeys == {
+    assert ibdiagnet_csv.parse_db_csv(DB_CSV.replace("1,0x0012,1", "1,0x8012,N/A")).facts[ADAPTERS[0]].pkeys == {
         0x7FFF,
         0x8012,
     }
@@ -66,27 +66,27 @@ def test_a_key_of_sixteen_bits_has_its_membership_in_it():
 
 @pytest.mark.parametrize("row", ["1,0x18012,1", "1,0x0012,2", "1,N/A,1", "N/A,0x0012,1"])
 def test_a_partition_that_cannot_be_read_is_said_and_no_table_is_whole(row):
-    found = ibdiagnet_db_csv.parse(DB_CSV.replace("1,0x0012,1", row))
+    found = ibdiagnet_csv.parse_db_csv(DB_CSV.replace("1,0x0012,1", row))
     assert found.problems == ("section PKEY: 1 of 6 rows cannot be read",)
     assert not any(one.pkeys for one in found.facts.values()), "whose row it was is not known"
 
 
 def test_db_csv_tells_the_ratios_that_registers_hold():
-    facts = ibdiagnet_db_csv.parse(DB_CSV).facts
+    facts = ibdiagnet_csv.parse_db_csv(DB_CSV).facts
     assert facts[PortId(LEAF, 1)].ber == {"raw": pytest.approx(9e-5), "effective": pytest.approx(4e-12), "symbol": 0.0}
     assert facts[PortId(LEAF, 2)].ber == {"raw": pytest.approx(2e-8)}, "what was never written is no ratio"
     assert facts[ADAPTERS[0]].ber == {}
 
 
 def test_db_csv_tells_how_warm_devices_are():
-    found = ibdiagnet_db_csv.parse(DB_CSV)
+    found = ibdiagnet_csv.parse_db_csv(DB_CSV)
     assert found.temperatures == {LEAF: 59.0, ADAPTERS[0].guid: 47.0}
-    assert ibdiagnet_db_csv.parse(DB_CSV.replace(f"{LEAF},59", f"{LEAF},warm")).problems == (
+    assert ibdiagnet_csv.parse_db_csv(DB_CSV.replace(f"{LEAF},59", f"{LEAF},warm")).problems == (
         "section TEMP_SENSING: 1 of 3 rows cannot be read",
     )
 
 
 @given(mantissa=st.integers(0, 1 << 64), exponent=st.integers(0, 1 << 64))
 def test_a_register_holds_a_ratio_or_nothing(mantissa, exponent):
-    ratio = bit_error_rate.decode_register(mantissa, exponent)
+    ratio = counters.decode_register(mantissa, exponent)
     assert ratio is None or 0 <= ratio <= 1

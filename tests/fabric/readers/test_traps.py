@@ -10,21 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.link_rates_and_states import parse_port_state, rate_from_bits, rate_from_lanes
+from assay.fabric.link_words import parse_port_state, rate_from_bits, rate_from_lanes
 from assay.fabric.readers import (
-    ibdiagnet_db_csv,
-    ibdiagnet_net_dump,
+    ibdiagnet_csv,
     iblinkinfo,
-    ibnetdiscover_ports,
-    ibqueryerrors,
+    ibnetdiscover,
     lid_addresses,
+    link_lists,
     mlxlink,
     perfquery,
     smpquery,
-    ufm_events,
-    ufm_resources,
 )
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"
 LEAF, OTHER, SPINE = "0xb83f000000001000", "0xb83f000000001010", "0xb83f000000002000"
@@ -63,16 +60,16 @@ def test_a_disabled_port_says_down_and_only_its_physical_state_says_why():
 
 
 def test_a_port_without_a_cable_has_no_rate_although_one_is_printed():
-    found = ibnetdiscover_ports.parse(recorded("ibnetdiscover-p.txt"))
+    found = ibnetdiscover.parse_ports(recorded("ibnetdiscover-p.txt"))
     assert found.facts[PortId(OTHER, 2)].rate == ""
     assert not found.partial
     unquoted = "SW   479  1 0x0002c9020040f161 4x QDR" + " " * 36 + "Infiniscale-IV Mellanox Technologies\n"
-    assert ibnetdiscover_ports.parse(recorded("ibnetdiscover-p.txt") + unquoted).problems == ()
+    assert ibnetdiscover.parse_ports(recorded("ibnetdiscover-p.txt") + unquoted).problems == ()
 
 
 def test_a_rate_of_question_marks_is_no_rate():
     text = recorded("ibnetdiscover-p.txt").replace("4x HDR - CA", "4x ??? - CA", 1)
-    assert any("no rate" in problem for problem in ibnetdiscover_ports.parse(text).problems)
+    assert any("no rate" in problem for problem in ibnetdiscover.parse_ports(text).problems)
 
 
 def test_adapters_named_by_their_port_are_named_by_their_device_again():
@@ -105,7 +102,7 @@ def test_iblinkinfo_without_l_says_which_other_end_it_does_not_name():
 
 
 def test_the_sum_over_all_ports_is_no_port():
-    found = ibqueryerrors.parse(recorded("ibqueryerrors.txt"))
+    found = perfquery.parse_ibqueryerrors(recorded("ibqueryerrors.txt"))
     (facts,) = found.facts.values()
     assert (facts.port, dict(facts.counters)) == (
         PortId(LEAF, 1),
@@ -118,13 +115,13 @@ def test_counters_of_the_details_are_not_believed():
     text = recorded("ibqueryerrors.txt").replace(
         "port 1: [Sym", "port 1: [PortRcvErrors == 33] [PortInactiveDiscards == 33] [Sym"
     )
-    (facts,) = ibqueryerrors.parse(text).facts.values()
+    (facts,) = perfquery.parse_ibqueryerrors(text).facts.values()
     assert facts.counters["PortRcvErrors"] == 33
     assert "PortInactiveDiscards" not in facts.counters
 
 
 def test_classic_counters_stop_and_wide_ones_do_not():
-    (facts,) = perfquery.parse(recorded("perfquery.txt"), guids=KNOWN.lids).facts.values()
+    (facts,) = perfquery.parse_perfquery(recorded("perfquery.txt"), guids=KNOWN.lids).facts.values()
     assert (facts.port, facts.counters["SymbolErrorCounter"]) == (PortId(LEAF, 1), 65535)
     assert facts.saturated == {"SymbolErrorCounter"}
     assert facts.counters["PortUnicastXmitPkts"] == 0
@@ -137,8 +134,8 @@ EXTENDED = "# Port extended counters: Lid 1 port 3 (CapMask: 0x5300 CapMask2: 0x
 
 
 def test_error_counters_of_an_extended_answer_count_only_where_the_port_has_them():
-    has = perfquery.parse(EXTENDED.format(2), guids=KNOWN.lids)
-    lacks = perfquery.parse(EXTENDED.format(0), guids=KNOWN.lids)
+    has = perfquery.parse_perfquery(EXTENDED.format(2), guids=KNOWN.lids)
+    lacks = perfquery.parse_perfquery(EXTENDED.format(0), guids=KNOWN.lids)
     assert (has.problems, lacks.problems) == ((), ())
     assert has.facts[PortId(LEAF, 3)].counters["SymbolErrorCounter"] > 65535
     assert has.facts[PortId(LEAF, 3)].saturated == frozenset()
@@ -147,11 +144,11 @@ def test_error_counters_of_an_extended_answer_count_only_where_the_port_has_them
 
 def test_port_255_is_all_ports_and_no_fact():
     text = recorded("perfquery.txt").replace("port 1 (", "port 255 (")
-    assert perfquery.parse(text, guids=KNOWN.lids).facts == {}
+    assert perfquery.parse_perfquery(text, guids=KNOWN.lids).facts == {}
 
 
 def test_without_a_map_of_lids_a_port_is_called_by_its_lid_and_that_is_said():
-    found = perfquery.parse(recorded("perfquery.txt"))
+    found = perfquery.parse_perfquery(recorded("perfquery.txt"))
     assert list(found.facts) == [PortId("lid 1", 1)]
     assert found.partial
 
@@ -175,7 +172,7 @@ def test_ten_gigabits_a_lane_are_qdr_only_where_it_is_said_that_there_is_nothing
 
 
 def test_labels_of_a_net_dump_are_not_port_numbers():
-    found = ibdiagnet_net_dump.parse(recorded("net_dump.txt"))
+    found = link_lists.parse_net_dump(recorded("net_dump.txt"))
     assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
     assert PortId(SPINE, 1) in {end for cable in found.cables if PortId(LEAF, 5) in cable for end in cable[:2]}
 
@@ -191,19 +188,19 @@ def test_a_link_info_cut_off_within_a_switch_that_leads_nowhere_else_is_not_a_sm
 def test_a_switch_of_a_known_product_that_lists_fewer_ports_was_cut_off():
     text = recorded("net_dump.txt").replace(":TEST8/U1", ":MQM9700/U1")
     text = text[: text.rindex("  1/4/2 ")]
-    assert any("a MQM9700 has 64 or more" in problem for problem in ibdiagnet_net_dump.parse(text).problems)
+    assert any("a MQM9700 has 64 or more" in problem for problem in link_lists.parse_net_dump(text).problems)
 
 
 def test_a_switch_without_a_record_is_no_adapter():
     text = recorded("net_dump.txt")
     cut = text[: text.index('"MF0;spine-0:TEST8/U1", Mellanox')]
     assert any(
-        f"{SPINE} (MF0;spine-0:TEST8/U1) is cabled" in problem for problem in ibdiagnet_net_dump.parse(cut).problems
+        f"{SPINE} (MF0;spine-0:TEST8/U1) is cabled" in problem for problem in link_lists.parse_net_dump(cut).problems
     )
 
 
 def test_db_csv_tells_modules_labels_and_counters():
-    facts = ibdiagnet_db_csv.parse(recorded("db_csv.txt")).facts
+    facts = ibdiagnet_csv.parse_db_csv(recorded("db_csv.txt")).facts
     one, two = facts[PortId(LEAF, 1)], facts[PortId(LEAF, 2)]
     assert one.module == {
         "vendor": "Maker", "part": "PART-1", "serial": "SER0001", "technology": "Active fiber",
@@ -234,12 +231,12 @@ def test_db_csv_tells_modules_labels_and_counters():
 def test_sections_of_a_db_csv_are_held_against_each_other(old, new, said):
     text = recorded("db_csv.txt")
     assert old in text
-    assert any(said in problem for problem in ibdiagnet_db_csv.parse(text.replace(old, new, 1)).problems)
+    assert any(said in problem for problem in ibdiagnet_csv.parse_db_csv(text.replace(old, new, 1)).problems)
 
 
 def test_ufm_without_speeds_gives_cables_without_rates():
     text = "\n".join(line for line in recorded("ufm_links.json").splitlines() if '"speed"' not in line)
-    found = ufm_resources.parse(text)
+    found = ufm.parse_resources(text)
     assert ({cable.rate for cable in found.cables}, found.problems) == ({""}, ())
     assert found.devices[LEAF].name == "leaf-0"
     assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
@@ -251,7 +248,7 @@ def ufm(*, links=None, ports=None, change=None):
     if change:
         change(document)
     wanted = {"links": links, "ports": ports}
-    return ufm_resources.parse(json.dumps({name: document[name] for name, want in wanted.items() if want}))
+    return ufm.parse_resources(json.dumps({name: document[name] for name, want in wanted.items() if want}))
 
 
 def test_ports_of_ufm_tell_the_cables_their_rates_and_the_ports_without_a_cable():
@@ -293,16 +290,16 @@ def test_what_ufm_leaves_out_is_told(change, said):
 
 def test_a_link_is_held_against_its_own_name():
     text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 7,', 1)
-    assert "does not match its name" in ufm_resources.parse(text).problems[0]
+    assert "does not match its name" in ufm.parse_resources(text).problems[0]
 
 
 def test_a_port_with_two_links_is_a_contradiction():
     text = recorded("ufm_links.json").replace('"destination_port": 2,', '"destination_port": 1,', 1)
-    assert any("has two links" in problem for problem in ufm_resources.parse(text).problems)
+    assert any("has two links" in problem for problem in ufm.parse_resources(text).problems)
 
 
 def test_events_name_their_ports_by_guid_or_by_the_label_of_their_cage():
-    down, ber, up, count = ufm_events.parse(recorded("ufm_events.txt")).events
+    down, ber, up, count = ufm.parse_events(recorded("ufm.txt")).events
     assert (down.code, down.ports, down.serial) == (329, (PortId(LEAF, 5), PortId(SPINE, 1)), "SER0009")
     assert (ber.code, ber.severity, ber.ports) == (918, "minor", (PortId(LEAF, 6),))
     assert (up.ports, count.ports) == ((), (PortId(OTHER, 7),))
@@ -312,7 +309,7 @@ def test_events_name_their_ports_by_guid_or_by_the_label_of_their_cage():
     ("label", "port"), [("1/17/1", 33), ("1/4/2", 8), ("17/1", 33), ("default / Switch: x / 1/17/1", 33), ("x", 0)]
 )
 def test_a_twin_port_cage_holds_two_ports(label, port):
-    assert ufm_events.port_of_label(label) == port
+    assert ufm.port_of_label(label) == port
 
 
 def test_mlxlink_numbers_are_texts_and_nothing_is_zero_because_it_was_not_read():
@@ -360,26 +357,26 @@ def test_ufm_may_say_anything_of_a_link_or_port(data, file):
     )
     links[0][data.draw(st.sampled_from(sorted(links[0])))] = data.draw(odd)
     links[1] = data.draw(odd | st.just(links[1]))
-    ufm_resources.parse(json.dumps(links))
+    ufm.parse_resources(json.dumps(links))
 
 
 @pytest.mark.parametrize(
     "reader",
     [
-        iblinkinfo,
-        ibnetdiscover_ports,
-        ibdiagnet_net_dump,
-        perfquery,
-        ibqueryerrors,
-        smpquery,
-        ufm_events,
-        ibdiagnet_db_csv,
+        iblinkinfo.parse,
+        ibnetdiscover.parse_ports,
+        link_lists.parse_net_dump,
+        perfquery.parse_perfquery,
+        perfquery.parse_ibqueryerrors,
+        smpquery.parse,
+        ufm.parse_events,
+        ibdiagnet_csv.parse_db_csv,
     ],
 )
 @pytest.mark.parametrize("piece", ['"', '0x1 "', ":", '" ( ) ', "# Port info: DR path 0,", "[A == 1] ", "9", ","])
 def test_a_line_without_an_end_takes_no_time(reader, piece):
     start = time.process_time()
-    assert reader.parse(piece * 20_000).partial
+    assert reader(piece * 20_000).partial
     assert time.process_time() - start < 2, "milliseconds where this was written"
 
 

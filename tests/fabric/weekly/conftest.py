@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.adapters import map_adapter_rails
-from assay.fabric.design.design_compiler import CompiledTopology, compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import CompiledTopology, compile_topology
+from assay.fabric.design.devices import map_adapter_rails
 from assay.fabric.health.stored_scan import make_earlier_channel
 from assay.lab.fabric import port_telemetry
 from assay.lab.fabric.cabling import lay_cables

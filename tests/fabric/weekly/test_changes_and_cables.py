@@ -8,19 +8,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.fabric.health.site_telemetry import parse_telemetry
+from assay.fabric.health.stored_scan import parse_telemetry
 from assay.fabric.readers import mlxlink
-from assay.fabric.weekly.cable_groups import group_cables
+from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
-from assay.fabric.weekly.stored_weeks import StoredWeek, choose_week_before, forget_old_weeks
+from assay.fabric.weekly.peers import group_cables
 from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
-from assay.fabric.weekly.week_aggregation import aggregate_week
-from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
+from assay.fabric.weekly.week_changes import (
+    StoredWeek,
+    WeekChanges,
+    choose_week_before,
+    compare_weeks,
+    forget_old_weeks,
+)
 from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
-from assay.model.specs.fabric.ports_and_cables import CableEnd
+from assay.model.specs.fabric.cable import CableEnd
 
 END = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)

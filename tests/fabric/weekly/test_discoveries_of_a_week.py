@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.fabric.weekly import discoveries
+from assay.fabric.weekly import aggregation
+from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
-from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
 from assay.model.reading import failed, value
 from assay.validate.must_fail_recordings import read_check_recording
@@ -60,7 +60,7 @@ def test_whole_ones_say_nothing_and_the_same_text_is_read_once(week, monkeypatch
         read.append(document)
         return ()
 
-    monkeypatch.setattr(discoveries, "list_discovery_problems", count)
+    monkeypatch.setattr(aggregation, "list_discovery_problems", count)
     one = evaluate(week, lambda number: said(TEXT, number=number))
     assert (one.is_whole, len(read)) == (True, 1)
     assert "discovery" not in format_weekly_text(one)

@@ -6,12 +6,11 @@ from random import Random
 
 import pytest
 
-from assay.fabric.weekly.compared_readings import READINGS
-from assay.fabric.weekly.drifts import judge_drifts
+from assay.fabric.weekly.aggregation import make_trend
+from assay.fabric.weekly.compared_readings import READINGS, judge_drifts
 from assay.fabric.weekly.findings import find_drifts
-from assay.fabric.weekly.reading_trends import make_trend
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary
-from assay.model.specs.fabric.ports_and_cables import CableEnd
+from assay.model.specs.fabric.cable import CableEnd
 from assay.model.specs.node.node_spec import MetricLimit
 
 LIGHT, HEAT = (next(one for one in READINGS if one.key == key) for key in ("light", "temperature"))

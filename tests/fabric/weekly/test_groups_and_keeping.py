@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.weekly.transceiver_batches import compute_hypergeometric_tail
+from assay.fabric.weekly.peers import compute_hypergeometric_tail
 from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
 from assay.fabric.weekly.week_evidence import format_week_subject, make_week_evidence, read_week_evidence
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 json_values = st.recursive(

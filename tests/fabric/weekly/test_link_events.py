@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from assay.fabric.discovery import FabricEvent
-from assay.fabric.weekly.week_aggregation import find_link_downs
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.fabric.weekly.aggregation import find_link_downs
+from assay.model.specs.fabric.cable import PortId
 
 HERE, THERE = PortId("0x0000000000005000", 3), PortId("0x000000000000a000", 1)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from assay.fabric.health.stored_scan import make_earlier_channel, read_scan
+from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
-from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
 

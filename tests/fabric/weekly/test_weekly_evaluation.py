@@ -11,11 +11,10 @@ from dataclasses import replace
 import pytest
 from browser import measure_overflow, needs_browser
 
-from assay.fabric.weekly.error_heat_map import SHADES, HeatMapCell, draw_error_heat_maps
+from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
-from assay.fabric.weekly.page import render_weekly_page
+from assay.fabric.weekly.page import SHADES, HeatMapCell, draw_error_heat_maps, render_weekly_page
 from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
-from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
 from assay.observe.evidence_store import EvidenceStore
@@ -188,7 +187,7 @@ def test_every_port_is_in_the_heat_maps_and_the_worst_is_darkest(week):
 
 @pytest.mark.parametrize("end", ["n0004/mlx5_3", "leaf-su01-r3[4]", "spine-02[12]"])
 def test_in_the_map_of_a_large_fabric_the_worst_port_is_darkest_wherever_it_is(week, end, monkeypatch):
-    monkeypatch.setattr("assay.fabric.weekly.error_heat_map.MAX_SWITCHES_BY_PORT", 0)
+    monkeypatch.setattr("assay.fabric.weekly.page.MAX_SWITCHES_BY_PORT", 0)
 
     def wear(world, number):
         plant_port_facts(world, end, counters={"SymbolErrorCounter": 9000 * number})

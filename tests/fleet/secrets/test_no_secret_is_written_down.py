@@ -17,7 +17,7 @@ from canary_fleet import BAD, GOOD, REBOOTED, CanaryFleet, canary_fleet
 
 from assay.cli import app
 from assay.ledger.store import Ledger
-from assay.model.text.secret_redaction import REDACTION, register_secret
+from assay.model.text.safe_text import REDACTION, register_secret
 from assay.observe.evidence_store import EvidenceStore
 
 pytestmark = pytest.mark.slow(minutes=2)  # references to secrets, and what is redacted, have quick tests of their own

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.repository_check import list_problems
+from assay.declare.check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CANARY = "Hunter" + "2-0f7Q"

@@ -24,7 +24,7 @@ from real_postgres import Postgres
 
 from assay.act.effects.effect_journal import parse_effects
 from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
-from assay.decide.state.node_state_projection import NodeStateProjection, project_node_states
+from assay.decide.state.node_projection import NodeStateProjection, project_node_states
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError

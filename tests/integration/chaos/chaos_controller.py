@@ -31,15 +31,15 @@ from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
 from assay.act.effects import dbos_workflows  # durable: so that a child has DBOS loaded
 from assay.act.effects.pending_effect_runner import list_pending_effects
-from assay.act.ingest import node_and_fabric_collection, suite_runs
+from assay.act.ingest import collection, suite_runs
 from assay.act.loop import reconcile_pass  # durable: so that a child has DBOS loaded
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import FleetReloader
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.rack_leases import hold_rack_assignment
 from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.fleet_loader import load_fleet
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.decide.state.node_projection import project_node_states
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError
@@ -47,7 +47,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, SuiteRun
-from assay.model.specs.check_catalog_and_gates import CheckCatalog, CheckDeclaration
+from assay.model.specs.check_catalog import CheckCatalog, CheckDeclaration
 from assay.model.specs.node_settings import NodeSettings, ServiceImport
 from assay.observe.evidence_store import EvidenceStore
 
@@ -121,7 +121,7 @@ class Controller:
             sys.modules[f"assay.act.actions.{what}"] = Nothing()  # type: ignore[assignment]
         sys.modules["assay.act.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own
-        node_and_fabric_collection.stream_evidence = self._collect  # type: ignore[assignment]
+        collection.stream_evidence = self._collect  # type: ignore[assignment]
         suite_runs.run_validation = self._validate  # type: ignore[assignment]
 
     def live(self, *, settle: bool) -> None:

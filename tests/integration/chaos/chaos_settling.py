@@ -17,8 +17,8 @@ from pathlib import Path
 from chaos_world import World
 
 from assay.decide.moves.held_answers import OpenBreaker, find_nodes_to_clear, list_open_breakers
+from assay.decide.state.node_projection import NodeStateProjection
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import NodeStateProjection
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError

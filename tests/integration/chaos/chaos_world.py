@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.adapters.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult
+from assay.adapters.scheduler import CustomerJob, SchedulerNodeStatus, SpareRunResult
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 

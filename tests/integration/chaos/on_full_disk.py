@@ -12,7 +12,7 @@ from ballast import fill
 from chaos_controller import ORIGIN, Controller, fleet_of
 from chaos_world import World
 
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError

@@ -17,9 +17,9 @@ from rollout_judge import RolloutStory, find_wrongs
 
 from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory, project_rollouts
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
+from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import project_node_states
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

@@ -16,7 +16,7 @@ from chaos_controller import Controller, serve
 from rolling_world import Flash, LoggingScheduler, RollingWorld
 
 from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.store import Ledger
@@ -24,7 +24,7 @@ from assay.model.clock import ScaledClock
 from assay.model.evidence import EvidenceBasis
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
-from assay.validate.runs.declared_outcomes import list_declared_outcomes
+from assay.validate.runs.subjects import list_declared_outcomes
 
 
 class RollingController(Controller):

@@ -10,7 +10,7 @@ from functools import cached_property
 from rolling_world import FAILURES, Event, encode
 
 from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory, RolloutMember, project_rollouts
-from assay.decide.state.node_state_projection import NodeStateProjection, project_node_states
+from assay.decide.state.node_projection import NodeStateProjection, project_node_states
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry

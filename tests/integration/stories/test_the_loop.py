@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from forked_assay import run_assay
 
-from assay.declare.fleet_loader import load_fleet
 from assay.declare.home import Home
+from assay.declare.loader import load_fleet
 from assay.lab import process_control
 from assay.lab.scenario import ExpectationResult, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter

@@ -14,9 +14,9 @@ import pytest
 import redfish
 import requests
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.lab.bmc.authentication import BmcLogins
-from assay.lab.bmc.tls_server import VirtualBmcs
+from assay.lab.bmc.server import VirtualBmcs
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.world import LabWorld
 from assay.model.fleet import Fleet

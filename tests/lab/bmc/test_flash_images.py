@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from requests_toolbelt import MultipartEncoder
 
+from assay.lab.bmc.authentication import RedfishErrorResponse
 from assay.lab.bmc.firmware_flash import (
     ComponentBusy,
     ImageRefused,
@@ -20,9 +21,8 @@ from assay.lab.bmc.firmware_flash import (
     start_flash,
     start_refused_flash,
 )
-from assay.lab.bmc.image_upload_and_task_monitor import parse_multipart_form
+from assay.lab.bmc.image_upload import parse_multipart_form
 from assay.lab.bmc.power_transitions import apply_elapsed_time
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
 

@@ -50,7 +50,7 @@ def test_they_stop_at_once_though_clients_hang_and_listen(build: Any) -> None:
 def test_they_come_back_on_the_same_ports(build: Any) -> None:
     import asyncio
 
-    from assay.lab.bmc.tls_server import VirtualBmcs
+    from assay.lab.bmc.server import VirtualBmcs
 
     world = build(*NODES[:2]).world
 

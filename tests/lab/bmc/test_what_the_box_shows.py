@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.lab.bmc import bios, health_rollup, power_transitions
+from assay.lab.bmc import bios, power_transitions, virtual_bmc
+from assay.lab.bmc.authentication import RedfishErrorResponse
 from assay.lab.bmc.odata_responses import ODataFilter
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse
 from assay.lab.faults.injection import inject_fault
 from assay.lab.node.healthy_host import make_healthy_chassis
 from assay.model.errors import AssayError
@@ -163,13 +163,13 @@ def test_what_is_no_filter_is_refused(text: str) -> None:
 
 
 def test_an_area_is_as_well_as_its_worst_part(healthy: dict[str, Any]) -> None:
-    assert health_rollup.node_health(healthy) == "OK"
+    assert virtual_bmc.node_health(healthy) == "OK"
     healthy["fans"][0]["health"] = "Warning"
     healthy["box"]["dimms"][0]["health"] = "Critical"
     assert (
-        health_rollup.cooling_health(healthy),
-        health_rollup.memory_health(healthy),
-        health_rollup.node_health(healthy),
+        virtual_bmc.cooling_health(healthy),
+        virtual_bmc.memory_health(healthy),
+        virtual_bmc.node_health(healthy),
     ) == (
         "Warning",
         "Critical",

@@ -16,7 +16,7 @@ import ibsim
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric.ibnetdiscover import format_net_file
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.specs.fabric.cable import Cable, CableEnd
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from assay.act.ingest.node_and_fabric_collection import scan_fabrics
+from assay.act.ingest.collection import scan_fabrics
 from assay.act.loop.context import ControllerContext
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.cli.verbs.tickets import tickets_app
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import compile_topology
 from assay.lab.fabric.cabling import lay_cables, swap_cables
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.messages.ticket_delivery import deliver_tickets
+from assay.tell.messages.delivery import deliver_tickets
 
 REPOSITORY = Path(__file__).parents[3]
 ENDS = ("n0005/mlx5_3", "n0006/mlx5_3")

@@ -13,13 +13,13 @@ from pathlib import Path
 import ibsim
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.health.counter_growth import DOWNED, SYMBOL
+from assay.fabric.health.counters import DOWNED, SYMBOL
 from assay.fabric.health.stored_scan import read_scan
 from assay.fabric.scan import run_fabric_scan
 from assay.lab.fabric.ibnetdiscover import format_net_file
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node_settings import make_node_settings
 
 TOOLS = ibsim.find_ibsim_tools()

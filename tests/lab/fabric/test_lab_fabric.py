@@ -11,9 +11,9 @@ import pytest
 from fat_trees import fat_tree
 from recorded_fabric import COMPUTE
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
-from assay.fabric.design.design_compiler import CompiledTopology, compile_topology
+from assay.fabric.design.compiler import CompiledTopology, compile_topology
 from assay.fabric.readers.ibnetdiscover import parse
 from assay.lab.fabric.cabling import (
     find_links,

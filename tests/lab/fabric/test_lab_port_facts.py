@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.lab.fabric import port_telemetry
 from assay.lab.fabric.cabling import lay_cables, load_cabling, unplug_cable

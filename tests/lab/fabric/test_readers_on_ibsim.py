@@ -10,13 +10,13 @@ import ibsim
 import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.health.partition_keys import describe_pkey_differences
+from assay.fabric.health.switch_facts import describe_pkey_differences
 from assay.fabric.readers import perfquery, smpquery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.lab.fabric.ibnetdiscover import format_net_file
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
@@ -135,7 +135,7 @@ def test_ibqueryerrors_counters_are_of_every_port(say):
 @pytest.mark.parametrize("option", [[], ["-x"]], ids=["classic", "extended"])
 def test_perfquery_tells_of_one_port(say, known, option):
     lid = next(lid for lid, guid in known.lids.items() if guid == LEAVES[0])
-    found = perfquery.parse(*say("perfquery", *option, str(lid), "1"), guids=known.lids)
+    found = perfquery.parse_perfquery(*say("perfquery", *option, str(lid), "1"), guids=known.lids)
     assert found.problems == ()
     (facts,) = found.facts.values()
     assert facts.port == PortId(LEAVES[0], 1)
@@ -171,7 +171,7 @@ def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, known):
 
 def test_an_address_that_does_not_answer_is_a_problem(say):
     assert any("failed" in problem for problem in smpquery.parse(*say("smpquery", "portinfo", "99", "1")).problems)
-    assert any("failed" in problem for problem in perfquery.parse(*say("perfquery", "99", "1")).problems)
+    assert any("failed" in problem for problem in perfquery.parse_perfquery(*say("perfquery", "99", "1")).problems)
 
 
 def test_the_addresses_are_those_of_the_subnet(known):

@@ -9,14 +9,14 @@ import pytest
 from fat_trees import fat_tree
 from partners import AVAILABLE, WHY_NOT, Partners
 
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.fabric.scan import add_port_states
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT)
 SIZES = {

@@ -6,13 +6,13 @@ import pytest
 from fat_trees import fat_tree
 from partners import AVAILABLE, WHY_NOT, Partners
 
-from assay.fabric.health.subnet_manager import parse_sminfo
+from assay.fabric.health.switch_facts import parse_sminfo
 from assay.fabric.readers.format_detection import read_tool_output
 from assay.fabric.readers.forwarding_tables import read_forwarding_tables
 from assay.fabric.readers.lid_addresses import read_addresses
+from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_text
-from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import absent, value
 

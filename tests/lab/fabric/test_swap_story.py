@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
-from assay.fabric.design.design_compiler import compile_topology
+from assay.declare.loader import load_fleet
+from assay.fabric.compare.tickets import make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.scan import judge_scan, run_fabric_scan
 from assay.lab.fabric.cabling import lay_cables, swap_cables, unplug_cable
 from assay.lab.world import LabWorld

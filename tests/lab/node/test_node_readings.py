@@ -11,7 +11,7 @@ import pytest
 
 from assay.lab.node.virtual_node import render_node
 from assay.model.evidence import read_at_path
-from assay.observe.unanswered_channels import iterate_leaves
+from assay.observe.evidence_contents import iterate_leaves
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (package gcc) for the stub NVML")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.lab.faults.injection import inject_fault
-from assay.lab.node.stub_build import build_stub
+from assay.lab.node.stub import build_stub
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (package gcc) for the stub NVML")
 

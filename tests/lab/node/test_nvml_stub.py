@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from assay.lab.node import stub_build as builder
+from assay.lab.node import stub as builder
 from assay.lab.node.replayed_readings import replay_nvml_readings
-from assay.lab.node.stub_answers import stub_answers
-from assay.lab.node.stub_build import SONAME, SOURCE, build_stub
+from assay.lab.node.stub import SONAME, SOURCE, build_stub, stub_answers
 from assay.lab.virtual_node_state import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.observe.transports.command_transport import build_probe_script
-from assay.observe.unanswered_channels import iterate_leaves
+from assay.observe.evidence_contents import iterate_leaves
+from assay.observe.transports.command import build_probe_script
 
 MEMORY_MB = 60
 

@@ -19,7 +19,7 @@ from assay.decide.state.asset_history import (
     project_node_assets,
 )
 from assay.model.ledger_entry import LedgerEntry
-from assay.observe.serial_numbers import clean_serial
+from assay.observe.evidence_contents import clean_serial
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 NODES = ("n1", "n2", "n3")

@@ -16,9 +16,14 @@ from assay.decide.state.asset_history import (
     map_part_holders,
     project_node_assets,
 )
-from assay.decide.state.node_setup import NodeSetup, make_setup_entry, project_node_setup
-from assay.decide.state.part_holders import PartHolder, list_part_holders
-from assay.model.entries.operator_entries import CertifiedEntry
+from assay.decide.state.part_holders import (
+    NodeSetup,
+    PartHolder,
+    list_part_holders,
+    make_setup_entry,
+    project_node_setup,
+)
+from assay.model.entries.node import CertifiedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 

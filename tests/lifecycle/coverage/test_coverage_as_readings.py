@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from assay.decide.state.coverage_readings import describe_coverage
 from assay.decide.state.load_coverage import GpuCoverage, collect_coverage
-from assay.model.entries.schedule_entries import NodeLoadedEntry
+from assay.decide.state.visit_plan import describe_coverage
+from assay.model.entries.schedules import NodeLoadedEntry
 
 SINCE, NOW = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 23, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.faults import classify_log
+from assay.cli.workspace import load_surrounding_catalog
 from assay.model.specs.fault_catalog import FaultCatalog
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.bmc_event_faults import drop_told_by_host, find_event_fault, find_sel_sightings
+from assay.model.faults.bmc_events import drop_told_by_host, find_event_fault, find_sel_sightings
 from assay.model.faults.sightings import MAX_DETAIL_LENGTH, FaultSighting
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import SelPattern, merge_catalogs

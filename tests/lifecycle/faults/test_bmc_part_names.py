@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.bmc_part_names import lacks_host_serials, map_bmc_gpus, name_own_parts
+from assay.model.faults.bmc_events import lacks_host_serials, map_bmc_gpus, name_own_parts
 from assay.model.faults.sightings import FaultSighting
 from assay.model.reading import failed, unsupported, value
 

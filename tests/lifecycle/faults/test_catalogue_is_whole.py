@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.faults import classify_log
-from assay.declare.repository_check import list_problems
+from assay.cli.workspace import load_surrounding_catalog
+from assay.declare.check import list_problems
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.faults import collect_log_faults
+from assay.cli.workspace import load_surrounding_catalog
 from assay.decide.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
-from assay.observe.logs.dmesg_pieces import DmesgPieces
+from assay.observe.logs.log_form import DmesgPieces
 from assay.observe.logs.log_reader import LogReader
 
 CATALOG = load_surrounding_catalog(None)

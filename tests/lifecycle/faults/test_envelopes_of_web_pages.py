@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.faults import classify_log
+from assay.cli.workspace import load_surrounding_catalog
 from assay.model.log_message import LineTally
-from assay.observe.logs.dmesg_pieces import DmesgPieces
+from assay.observe.logs.broken_lines import MOST_COPIES, MOST_COPIES_OF_A_LOG, write_repeated_lines
 from assay.observe.logs.kernel_log_search import CHUNK_BYTES
-from assay.observe.logs.repeated_lines import MOST_COPIES, MOST_COPIES_OF_A_LOG, write_repeated_lines
+from assay.observe.logs.log_form import DmesgPieces
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 LOST = "The power input for power supply 2 is lost."

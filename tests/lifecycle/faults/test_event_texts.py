@@ -13,9 +13,8 @@ from log_spellings.event_texts import ASKED, EVENTS, PRINTED, Printed
 from assay.cli.verbs.faults import classify_log, format_faults_text
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally
-from assay.observe.logs.bmc_clock import is_day_first, parse_time
-from assay.observe.logs.event_text_reader import read_event_text
-from assay.observe.recordings.recording_reader import read_recordings
+from assay.observe.logs.event_text import is_day_first, parse_time, read_event_text
+from assay.observe.recordings.reader import read_recordings
 
 NAMES = list(PRINTED)
 

@@ -12,7 +12,7 @@ from log_spellings.events import LINES, TOLD, WRITTEN, expected
 from log_spellings.joins import JOINS
 
 from assay.cli.verbs.faults import classify_log
-from assay.observe.logs.message_search import MessageSearch
+from assay.observe.logs.records import MessageSearch
 
 JOINED = ("dmesg", "dmesg-x", "dmesg-T", "journal-short", "rfc3164-printk", "journal-iso-precise", "pdsh", "dmesg-t")
 WITHOUT_A_SIGN = ("blanks", "nothing")

@@ -8,7 +8,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
-from assay.observe.recordings.recording_reader import read_recordings
+from assay.observe.recordings.reader import read_recordings
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 STAMPED = f"[ 1001.500000] {XID}"

@@ -11,9 +11,9 @@ import yaml
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
-from assay.model.specs.message_beginnings import compile_beginning
-from assay.observe.logs.message_search import MessageSearch
-from assay.observe.recordings.recording_reader import read_recordings
+from assay.model.specs.log_patterns import compile_beginning
+from assay.observe.logs.records import MessageSearch
+from assay.observe.recordings.reader import read_recordings
 
 BEFORE = "[ 5000.000000] usb 1-1: reset"
 XID = "[ 5210.700051] NVRM: Xid (PCI:0000:3d:00): "

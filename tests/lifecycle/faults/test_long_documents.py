@@ -8,8 +8,8 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
-from assay.observe.logs import json_form, kernel_log_search
-from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES
+from assay.observe.logs import kernel_log_search, record_forms
+from assay.observe.logs.log_form import MAX_DOCUMENT_BYTES
 
 XID = "NVRM: Xid (PCI:0000:3d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 EVENTS = [
@@ -32,7 +32,7 @@ def test_a_document_of_one_long_line_is_read_to_its_end(name, tell):
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_one_that_is_too_long_is_refused_with_the_bound(indent, tmp_path, catalog, monkeypatch):
-    for module in (json_form, kernel_log_search):
+    for module in (record_forms, kernel_log_search):
         monkeypatch.setattr(module, "MAX_DOCUMENT_BYTES", 400_000)
     (tmp_path / "log").write_text(json.dumps({"events": EVENTS}, indent=indent))
     with pytest.raises(AssayError, match=r"holds a document in JSON of more than 64 MiB.*\n.*one record a line"):

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from assay.cli.verbs.faults import faults_app
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.observe.recordings.recording_reader import read_recordings
-from assay.observe.unanswered_channels import find_unanswered_branches
+from assay.observe.evidence_contents import find_unanswered_branches
+from assay.observe.recordings.reader import read_recordings
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKINGS = {**COMPRESSIONS, "bzip2": lambda content: bz2.compress(content, 1)}  # in small blocks

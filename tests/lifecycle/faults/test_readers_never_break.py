@@ -13,15 +13,14 @@ from log_spellings.envelopes import ENVELOPES
 from log_spellings.events import LINES
 from log_spellings.json_envelopes import JSON_ENVELOPES
 
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.faults import collect_log_faults
+from assay.cli.workspace import load_surrounding_catalog
 from assay.decide.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally
 from assay.observe.logs import kernel_log_search
-from assay.observe.logs.dmesg_pieces import DmesgPieces
 from assay.observe.logs.kernel_log_forms import DMESG
-from assay.observe.logs.log_form_protocol import LogQuery
+from assay.observe.logs.log_form import DmesgPieces, LogQuery
 from assay.observe.logs.log_reader import LogReader
 
 ROOT = Path(__file__).resolve().parents[3]

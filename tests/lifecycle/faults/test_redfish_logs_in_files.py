@@ -8,7 +8,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
-from assay.observe.recordings.recording_reader import read_recordings
+from assay.observe.recordings.reader import read_recordings
 
 ID = "/redfish/v1/Systems/1/LogServices/SEL/Entries"
 ENTRIES = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.decide.faults.log_file_faults import LogFaultCollector
-from assay.model.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.model.faults.counting import FaultCorrelator, FaultCounter
 from assay.model.log_message import LogMessage
 
 XID = "[{:>12.6f}] NVRM: Xid (PCI:0000:{}:00): {}, pid=1, name=python3, something"

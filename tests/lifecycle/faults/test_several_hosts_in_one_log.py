@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.verbs.faults import classify_log
-from assay.model.text.node_sets import MAX_NODES, expand_names
+from assay.model.text.lists import MAX_NODES, expand_names
 
 XID = "[ 1001.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
 CALM = "[ 1001.500000] usb 1-1: new device"

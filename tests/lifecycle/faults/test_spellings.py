@@ -18,7 +18,7 @@ from log_spellings.json_envelopes import JSON_ENVELOPES
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.observe.recordings.recording_reader import read_recordings
+from assay.observe.recordings.reader import read_recordings
 
 EVERY = (*ENVELOPES, *JSON_ENVELOPES)
 BARE = ("dmesg-t", "journal-cat", "unknown-words", "json-strings")

@@ -61,7 +61,10 @@ def test_two_nodes_of_two_devices_give_the_bits_of_one_node_with_four(cache: Pat
     words = ["train", "data-parallel", "--engine", "jax", "--steps", "3", "--devices", "2", "--nodes", "2"]
     nodes = [
         subprocess.Popen(
-            [sys.executable, "-m", "assay.node.load", *words, "--node", str(node), "--coordinator", f"127.0.0.1:{port}"],
+            [
+                *(sys.executable, "-m", "assay.node.load", *words),
+                *("--node", str(node), "--coordinator", f"127.0.0.1:{port}"),
+            ],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=settings,
         )
         for node in range(2)

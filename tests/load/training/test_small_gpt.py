@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.node.load.gpt_step import find_gradients, make_batch, make_state, stay, update
+from assay.node.load.catalog import make_shape
+from assay.node.load.gpt import find_gradients, make_batch, make_state, stay, update
 from assay.node.load.lane import Lane
-from assay.node.load.numpy_arithmetic import NumpyArithmetic
-from assay.node.load.sizes import SMALL
-from assay.node.load.training_step import make_shape
+from assay.node.load.numpy_engine import NumpyArithmetic
+from assay.node.load.unit_tests import SMALL
 
 SHAPE = make_shape(SMALL)
 

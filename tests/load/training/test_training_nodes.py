@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.node.load.engine import LoadError
-from assay.node.load.training_nodes import TrainingNodes, join_hosts, name_this_host
+from assay.node.load.run import TrainingNodes, join_hosts, name_this_host
 
 
 @pytest.mark.parametrize(("own", "node"), [("n1", 0), ("n2", 1), ("n2.cluster.example", 1)])

@@ -14,16 +14,13 @@ from reserved_ports import reserve_ports
 
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import ReadingTree, value
-from assay.model.specs.node.load_tool_settings import LoadToolSettings
+from assay.model.specs.node.load_tools import LoadToolSettings
 from assay.model.timestamps import parse_time
-from assay.node.load_tools.site_settings import SiteSettings
-from assay.node.load_tools.site_training import run_site_training
-from assay.node.load_tools.tool_call import LoadOrder
+from assay.node.load_tools.site_commands import run_site_training
+from assay.node.load_tools.tool_call import LoadOrder, SiteSettings
 from assay.node.probe.node_access import NodeRoot
-from assay.validate.active.golden import learn_golden
-from assay.validate.active.golden_runs import read_golden_run
-from assay.validate.active.site_training_run import read_site_training
-from assay.validate.active.training_verdict import compare_training
+from assay.validate.active.golden import learn_golden, read_golden_run
+from assay.validate.active.training import compare_training, read_site_training
 
 pytestmark = [pytest.mark.slow, needs_jax]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
-from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
+from assay.observe.transports.transport import TransportRegistry, run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 
 from assay.model.reading import parse_reading
-from assay.node.load_tools.container_commands import ENDS_WITH_INPUT, LoadCommand
-from assay.node.load_tools.load_tool import explain_complaint, find_load_tool, read_site_variables
+from assay.node.load_tools.delivery import (
+    ENDS_WITH_INPUT,
+    LoadCommand,
+    explain_complaint,
+    find_load_tool,
+    read_site_variables,
+)
 from assay.node.probe.node_access import NodeRoot
 
 IMAGE = f"registry.example.org/site/assay-load@sha256:{64 * 'a'}"

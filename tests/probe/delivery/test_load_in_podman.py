@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from assay.model.reading import parse_reading
-from assay.node.load_tools.container_commands import LoadCommand
-from assay.node.load_tools.load_tool import find_load_tool
+from assay.node.load_tools.delivery import LoadCommand, find_load_tool
 from assay.node.probe.node_access import NodeRoot
 
 pytestmark = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.act.boot.node_data import NodeBoot
+from assay.act.boot.cloud_init import NodeBoot
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings
-from assay.model.specs.provisioning_spec import Provisioning
+from assay.model.specs.provisioning import Provisioning
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIU\n-----END CERTIFICATE-----\n"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk ann@example.org"

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from provisioning.cloud_init.declared_boot import CERTIFICATE, EVERYTHING, KEY, make_boot
 
-from assay.act.boot.authorities import read_authorities
-from assay.act.boot.node_data import NodeBoot, make_user_data, make_vendor_data, render_node_data
+from assay.act.boot.cloud_init import NodeBoot, make_user_data, make_vendor_data, read_authorities, render_node_data
 from assay.model.errors import AssayError
 
 SCHEMA = Path("/usr/lib/python3/dist-packages/cloudinit/config/schemas/schema-cloud-config-v1.json")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from provisioning.cloud_init.declared_boot import EVERYTHING, KEY, make_boot
 
-from assay.act.boot.node_data import render_node_data
+from assay.act.boot.cloud_init import render_node_data
 
 COPY = """\
 set -e

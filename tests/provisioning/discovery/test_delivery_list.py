@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from assay.act.boot.delivery_list import draft_delivery, read_delivery_list
+from assay.act.boot.reports import draft_delivery, read_delivery_list
 from assay.model.errors import AssayError
-from assay.model.specs.expected_machines import ExpectedMachines
+from assay.model.specs.machines import ExpectedMachines
 
 COMMA = """Service Tag,iDRAC MAC,Rack,RU,PXE MAC
 ABC1,02005E002100,r06,U04,02-00-5e-00-21-01

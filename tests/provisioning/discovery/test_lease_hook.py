@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.act.boot.lease_hook import read_leases
-from assay.model.specs.seen_machine import SeenMachine
+from assay.act.boot.reports import read_leases
+from assay.model.specs.machines import SeenMachine
 
 SEEN = SeenMachine("10.0.0.7", "02:00:5e:00:21:00")
 KEA = {"LEASES4_SIZE": "1", "LEASES4_AT0_ADDRESS": "10.0.0.7", "LEASES4_AT0_HWADDR": "02:00:5e:00:21:00"}

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from assay.act.boot.machine_matching import find_unseen, match_machines
-from assay.act.boot.sightings import MachineRegister, Sighting
-from assay.declare.fleet_loader import load_fleet
+from assay.act.boot.matching import MachineRegister, Sighting, find_unseen, match_machines
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
 
 ROOT = Path(__file__).parents[3]
 NEW, NEW_MAC = "A520112X4400021", "02:00:5e:00:21:00"

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from provisioning.identity.real_tpm import RealTpm, run_tpm
 
-from assay.act.boot.credential_activation import find_endorsement_digest, make_credential
-from assay.act.boot.tpm_structures import TpmError, parse_endorsement_key
+from assay.act.boot.tpm import TpmError, find_endorsement_digest, make_credential, parse_endorsement_key
 
 SECRET = b"what only this TPM may know: 32b"
 

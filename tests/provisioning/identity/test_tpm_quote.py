@@ -15,19 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from provisioning.identity.real_tpm import RealTpm, run_tpm
 
-from assay.act.boot.tpm_quote import REQUIRED, TpmQuote, find_key_name, verify_quote
-from assay.act.boot.tpm_structures import (
+from assay.act.boot.tpm import (
     CURVES,
     DECRYPT,
     ECDSA,
     MAGIC,
     QUOTE,
+    REQUIRED,
     RSAPSS,
     RSASSA,
     TpmError,
+    TpmQuote,
+    find_key_name,
     parse_attestation,
     parse_public_key,
     parse_signature,
+    verify_quote,
 )
 
 NONCE = b"nonce of the server"

@@ -11,14 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.declare.fleet_loader import load_fleet
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
+from assay.declare.loader import load_fleet
 from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import OutcomeHistory
 from assay.model.errors import AssayError
 from assay.tell.report.measured_peers import read_distributions
 from assay.tell.report.report_builder import AllureTools, build_reports
-from assay.validate.results.measured_values import query_distributions
-from assay.validate.results.node_kinds import NodeKind, list_node_kinds
+from assay.validate.results.distribution import NodeKind, list_node_kinds, query_distributions
 
 ROOT = Path(__file__).parents[3]
 BURN = "suites/test/test_gpu.py::test_gpu_burn"

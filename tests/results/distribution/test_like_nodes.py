@@ -6,9 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.validate.results.distribution_lines import draw_bars
-from assay.validate.results.node_kinds import NodeKind
-from assay.validate.results.peer_distribution import PartValue, ValueLimit, describe_values
+from assay.validate.results.distribution import NodeKind, PartValue, ValueLimit, describe_values, draw_bars
 
 KIND = NodeKind("hgx-h100", "hgx-h100-2026-10", "570.172.08")
 LOW_IS_BAD, HIGH_IS_BAD, NO_LIMIT = (

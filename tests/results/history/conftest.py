@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.ledger.history.append import append_run
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
 from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import OutcomeHistory
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 

@@ -6,9 +6,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from assay.ledger.history.flaky_and_noise_queries import query_flaky_checks, query_noise
-from assay.ledger.history.flaky_and_noise_rules import WINDOW_RUNS
-from assay.ledger.history.outcome_and_pool_queries import OutcomeQuery, query_outcomes, query_pool_rates, query_turns
+from assay.ledger.history.flaky import WINDOW_RUNS, query_flaky_checks, query_noise
+from assay.ledger.history.queries import OutcomeQuery, query_outcomes, query_pool_rates, query_turns
 
 OTHER = "suites/production/test_nic.py::test_link"
 

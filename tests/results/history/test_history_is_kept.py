@@ -17,10 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.ledger.history import parquet_files
-from assay.ledger.history.append import append_missing_runs, append_run
-from assay.ledger.history.compaction import compact_days
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory, query_outcomes
+from assay.ledger.history.append import append_missing_runs, append_run, compact_days
 from assay.ledger.history.parquet_files import HISTORY_TABLES, OUTCOMES_TABLE
+from assay.ledger.history.queries import OutcomeHistory, query_outcomes
 from assay.ledger.runs.reader import StoredRun
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, RecordedOutcome
@@ -197,10 +196,10 @@ def test_what_a_killed_one_left_is_swept_away(reports, said) -> None:
 
 
 def test_a_run_for_which_little_memory_does_not_do_gets_more(reports, said, monkeypatch) -> None:
-    monkeypatch.setattr("assay.ledger.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB", "1GB"))
+    monkeypatch.setattr("assay.ledger.history.parquet_files.WRITE_MEMORY_LIMITS", ("1MB", "1GB"))
     reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)])
     assert len(everything(reports)) == 5000
-    monkeypatch.setattr("assay.ledger.history.duckdb_memory.WRITE_MEMORY_LIMITS", ("1MB",))
+    monkeypatch.setattr("assay.ledger.history.parquet_files.WRITE_MEMORY_LIMITS", ("1MB",))
     with pytest.raises(AssayError, match="Out of Memory"):
         reports.kept([said("fail", node=f"n{i}", reason=f"{i:0500}") for i in range(5000)], timedelta(days=1))
 
@@ -288,7 +287,7 @@ def test_files_that_another_holds_as_well_are_not_read_twice(reports, busy_week,
     """As a kill leaves them: the new file is in its place, the old ones are not deleted yet."""
     before = everything(reports)
     with monkeypatch.context() as patched:
-        patched.setattr("assay.ledger.history.compaction._delete", lambda paths: None)
+        patched.setattr("assay.ledger.history.append._delete", lambda paths: None)
         compact_days(reports.home)
     assert everything(reports) == before
     compact_days(reports.home)
@@ -312,7 +311,7 @@ def test_a_reader_whose_files_became_one_looks_again(reports, busy_week, monkeyp
 
 
 def test_what_is_great_already_is_left_alone(reports, busy_week, monkeypatch) -> None:
-    monkeypatch.setattr("assay.ledger.history.compaction.MAX_FILE_ROWS", 2)
+    monkeypatch.setattr("assay.ledger.history.append.MAX_FILE_ROWS", 2)
     compact_days(reports.home)
     assert [
         len(list(day.glob("*.parquet"))) for day in parquet_files.list_day_folders(reports.home, OUTCOMES_TABLE)
@@ -320,7 +319,7 @@ def test_what_is_great_already_is_left_alone(reports, busy_week, monkeypatch) ->
 
 
 def test_no_more_is_taken_together_than_takes_a_moment(reports, busy_week, monkeypatch) -> None:
-    monkeypatch.setattr("assay.ledger.history.compaction.MAX_ROWS_AT_ONCE", 5)
+    monkeypatch.setattr("assay.ledger.history.append.MAX_ROWS_AT_ONCE", 5)
     before = everything(reports)
     left = []
     for _ in range(8):

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.overview_model import FleetOverview, build_overview
-from assay.tell.report.rollout_waits import NO_ROLLOUT, RolloutWaits
+from assay.tell.report.status_changes import NO_ROLLOUT, RolloutWaits
 
 ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.ledger.runs.run_lookup import list_runs
+from assay.ledger.runs.reader import list_runs
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.errors import AssayError
 from assay.model.outcome import SuiteRun
-from assay.model.specs.check_catalog_and_gates import Gates, PoolGate
+from assay.model.specs.check_catalog import Gates, PoolGate
 from assay.validate.results.run_gates import PoolCounts, _check_success, _check_unknown, check_gates, find_previous_run
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from assay.tell.report.change_clusters import SEVERAL_PLACES_GROUP
 from assay.tell.report.overview_phrases import places, reach, title, where
 from assay.validate.results.comparison_summary import group_changes
-from assay.validate.results.failure_causes import find_cause, normalise_reason
 from assay.validate.results.run_comparison import compare_runs
+from assay.validate.results.run_summary import find_cause, normalise_reason
 
 DRIVER = "suites/zap/test_driver.py::test_driver_is_the_declared_one"
 FABRIC_MANAGER = "suites/zap/test_driver.py::test_fabric_manager_is_the_drivers"

@@ -8,10 +8,10 @@ import re
 import pytest
 from browser import measure_overflow, needs_browser, show
 
-from assay.tell.report.allure_results import allure_status, describe_problems
+from assay.tell.report.allure import allure_status, describe_problems
 from assay.tell.report.overview_page import PoolInSync, SyncNumbers, render_overview
 from assay.tell.report.overview_phrases import headline, place, reach, title, where
-from assay.tell.report.rollout_waits import RolloutWaits
+from assay.tell.report.status_changes import RolloutWaits
 
 LINK = "suites/production/test_network.py::test_link_is_clean"
 FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"

@@ -10,8 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.model.outcome import FailureArtefact, Measurement
-from assay.tell.report.latest_outcomes_database import FAILING, KNOWN, ON_TRIAL, ON_TRIAL_PASSING, PASSING, UNKNOWN
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes, ReportedRun
+from assay.tell.report.latest_outcomes import (
+    FAILING,
+    KNOWN,
+    ON_TRIAL,
+    ON_TRIAL_PASSING,
+    PASSING,
+    UNKNOWN,
+    LatestOutcomes,
+    ReportedRun,
+)
 from assay.tell.report.status_changes import find_baseline, find_changes
 
 STANDS = {"pass": PASSING, "fail": FAILING, "error": UNKNOWN}

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import find_run, list_runs
+from assay.ledger.runs.reader import StoredRun, find_run, list_runs
 from assay.ledger.runs.schema import RUN_FILE_VERSION, TWICE_REASON
 from assay.ledger.runs.writer import BATCH_OUTCOMES, OutcomeWriter, merge_run_files
 from assay.model.errors import AssayError

@@ -13,8 +13,8 @@ from kube_make import node
 from kube_rights import MANIFEST, Rights, documents_of, rights_of
 from kube_server import KubeFake
 
-from assay.adapters.kubernetes import kubernetes_spare_run
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes import spare_run
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
 
 
@@ -22,7 +22,7 @@ from assay.model.specs.node_settings import make_node_settings
 def kube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeFake]:
     for name in ("HTTPS_PROXY", "https_proxy", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(kubernetes_spare_run, "POLL_S", 0.05)
+    monkeypatch.setattr(spare_run, "POLL_S", 0.05)
     fake = KubeFake(tmp_path, {"assay-token": rights_of(MANIFEST), "admin": Rights("admin", all=True)})
     for document in documents_of(MANIFEST):
         if document["kind"] in ("PriorityClass", "PodTemplate"):

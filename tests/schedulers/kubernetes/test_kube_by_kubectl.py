@@ -9,8 +9,8 @@ import pytest
 from kube_make import budget, pod
 from kube_server import KubeFake
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.node_notice import NodeNotice
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.scheduler import NodeNotice
 
 pytestmark = pytest.mark.skipif(
     shutil.which("kubectl") is None,

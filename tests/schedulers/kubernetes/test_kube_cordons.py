@@ -7,7 +7,7 @@ from kube_make import node
 from kube_server import KubeFake
 from kube_store import Thing, wrote
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.errors import AssayError
 
 TAINT = "assay.dev/cordon"

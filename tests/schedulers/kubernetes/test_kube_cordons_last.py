@@ -14,12 +14,12 @@ from kube_store import Thing, written
 from assay.act.actions import drain_now
 from assay.act.actions.action import EffectIntent
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.entry_messages import format_entries
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry

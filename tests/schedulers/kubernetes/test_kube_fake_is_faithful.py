@@ -11,8 +11,8 @@ from kube_make import node, pod
 from kube_models import Unfaithful, judged
 from kube_server import KubeFake
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_client import (
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.client import (
     STRATEGIC_MERGE_PATCH,
     ApiRefusal,
     ApiRequest,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from kube_server import KubeFake
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_client import KubernetesObject
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.client import KubernetesObject
 from assay.decide.moves.foreign_cordons import find_respected_cordon
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 
 
 def taint(kube: KubeFake, key: str, effect: str = "NoSchedule", value: str = "") -> None:

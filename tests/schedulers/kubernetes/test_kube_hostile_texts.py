@@ -12,10 +12,10 @@ from kube_server import KubeFake
 from test_kube_by_kubectl import kubectl
 from test_kube_notices import condition, events
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_cordon import build_cordon_patch
-from assay.adapters.node_notice import NodeNotice
-from assay.model.text.printable_text import escape_line
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.cordon import build_cordon_patch
+from assay.adapters.scheduler import NodeNotice
+from assay.model.text.safe_text import escape_line
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2K\x9b1A\u202egnol\u2066\u2028\r\nFORGED n1 is healthy\x00"
 NOTICE = NodeNotice(in_service=False, text=f"It left service: {HOSTILE}", move="a1")

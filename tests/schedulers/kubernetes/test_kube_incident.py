@@ -15,7 +15,7 @@ from kube_store import Thing
 
 from assay.act.actions import cordon, drain, drain_now, uncordon
 from assay.act.actions.action import ActionContext, EffectIntent
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

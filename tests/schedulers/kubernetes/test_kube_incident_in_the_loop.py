@@ -17,9 +17,9 @@ from kube_server import KubeFake
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.reconcile_pass import PassReport, reconcile_once, repeat_until_unchanged
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.scheduler import SchedulerAdapter, load_scheduler_adapter
+from assay.declare.loader import load_fleet
 from assay.lab.faults.injection import inject_fault
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry

@@ -10,8 +10,8 @@ from kube_make import budget, mirror, node, pod
 from kube_server import KubeFake
 from kube_store import written
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
 
@@ -107,9 +107,9 @@ def test_a_budget_that_allows_some_is_spent_pod_by_pod(kube: KubeFake, adapter: 
 
 
 def test_a_refused_eviction_is_asked_again_within_the_patience(kube: KubeFake, monkeypatch: pytest.MonkeyPatch):
-    from assay.adapters.kubernetes import kubernetes_eviction
+    from assay.adapters.kubernetes import jobs
 
-    monkeypatch.setattr(kubernetes_eviction, "EVICTION_RETRY_S", 0.05)
+    monkeypatch.setattr(jobs, "EVICTION_RETRY_S", 0.05)
     adapter = KubernetesScheduler(
         make_node_settings({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}), patience_s=30.0
     )

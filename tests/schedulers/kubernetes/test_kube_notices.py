@@ -8,9 +8,9 @@ import pytest
 from kube_server import KubeFake
 from kube_store import Thing
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_labels import IN_SERVICE_CONDITION
-from assay.adapters.node_notice import NodeNotice, ShowsNotices
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.cordon import IN_SERVICE_CONDITION
+from assay.adapters.scheduler import NodeNotice, ShowsNotices
 from assay.model.errors import AssayError
 
 LEFT = NodeNotice(in_service=False, text="It left service. Back: not known yet.", move="a1")

@@ -19,14 +19,12 @@ from kube_patch import patched
 from kube_rights import MANIFEST, rights_of
 from kube_store import wrote
 
-from assay.adapters.kubernetes import kubernetes_cordon as nodes
-from assay.adapters.kubernetes import kubernetes_labels as keys_of_ours
-from assay.adapters.kubernetes.kubernetes_eviction import matches_selector
-from assay.adapters.kubernetes.kubernetes_pods import find_waiting_pods
-from assay.adapters.kubernetes.kubernetes_spare_pod import RUN_SCRIPT, build_spare_pod, is_preemptible
-from assay.adapters.kubernetes.kubernetes_spare_run import find_missing_image
+from assay.adapters.kubernetes import cordon as keys_of_ours
+from assay.adapters.kubernetes import cordon as nodes
+from assay.adapters.kubernetes.jobs import find_waiting_pods, matches_selector
+from assay.adapters.kubernetes.spare_run import RUN_SCRIPT, build_spare_pod, find_missing_image, is_preemptible
 from assay.model.cordon_ownership import is_our_reason
-from assay.model.specs.node.load_delivery import LoadDelivery
+from assay.model.specs.node.load_tools import LoadDelivery
 
 STRATEGIC = "application/strategic-merge-patch+json"
 words = st.text(max_size=90)

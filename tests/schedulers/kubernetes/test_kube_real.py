@@ -20,11 +20,10 @@ from kube_rights import MANIFEST, rights_of
 from real_cluster import MERGE, PROGRAMS, RealCluster, now_in_cluster
 from real_kubelets import OUTPUT, RealKubelets
 
-from assay.adapters.kubernetes import kubernetes_client, kubernetes_eviction, kubernetes_spare_run
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_version import OLDEST_VERSION
-from assay.adapters.node_notice import NodeNotice
-from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN
+from assay.adapters.kubernetes import client, jobs, spare_run
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.client import OLDEST_VERSION
+from assay.adapters.scheduler import VERIFY_UNDRAIN, NodeNotice
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
 
@@ -149,7 +148,7 @@ def test_a_list_over_a_compaction_is_whole(
     real: RealCluster, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
     """The store forgets a list's revision between two of its chunks: the server answers 410, and nothing is missing."""
-    monkeypatch.setattr(kubernetes_client, "LIST_CHUNK", 2)
+    monkeypatch.setattr(client, "LIST_CHUNK", 2)
     for number in range(7):
         real.run_pod(f"llama-{number}", f"n{number % 3 + 1}")
     cluster, asked = adapter._cluster, []
@@ -208,7 +207,7 @@ def test_a_budget_that_nobody_has_counted_yet_is_waited_for(
     manager.send_signal(signal.SIGSTOP)
     try:
         budget = real.protect("fresh", "train", at_least=0)
-        monkeypatch.setattr(kubernetes_eviction, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+        monkeypatch.setattr(jobs, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
         adapter.patience_s = WITHIN_S
         adapter.drain("n1", "fw", now=True)
     finally:
@@ -289,7 +288,7 @@ def test_the_manifests_rights_suffice_and_none_is_left_over(
     real: RealCluster, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
     """The server's audit log of everything that the adapter can do, against what the manifest grants."""
-    monkeypatch.setattr(kubernetes_spare_run, "WATCH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(spare_run, "WATCH_INTERVAL_S", 0.0)
     since = now_in_cluster()
     result = adapter.run_spare("n3", ["true"], b"given", 60.0)
     assert (result.exit_code, result.output, result.stderr) == (0, OUTPUT, "said at the end")

@@ -18,14 +18,14 @@ from kube_make import node, pod
 from kube_server import KubeFake
 from kube_store import Thing, written
 
-from assay.adapters.kubernetes import kubernetes_spare_run
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_client import connect_cluster
-from assay.adapters.kubernetes.kubernetes_labels import format_kubernetes_now
-from assay.adapters.kubernetes.kubernetes_spare_pod import build_spare_pod
-from assay.adapters.scheduler_adapter import SpareRunResult
+from assay.adapters.kubernetes import spare_run
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.client import connect_cluster
+from assay.adapters.kubernetes.cordon import format_kubernetes_now
+from assay.adapters.kubernetes.spare_run import build_spare_pod
+from assay.adapters.scheduler import SpareRunResult
 from assay.model.errors import AssayError
-from assay.observe.transports.command_transport import build_probe_script
+from assay.observe.transports.command import build_probe_script
 
 OURS = "assay-spare-n1"
 SLEEPS = ["sleep", "60"]
@@ -217,7 +217,7 @@ def test_what_a_killed_controller_left_is_removed_at_the_next_look(
 
     assert adapter.list_jobs("n1") == ()
     assert len(_left(kube)) == 2, "perhaps somebody watches it"
-    monkeypatch.setattr(kubernetes_spare_run, "UNWATCHED_AFTER_S", -1.0)
+    monkeypatch.setattr(spare_run, "UNWATCHED_AFTER_S", -1.0)
     assert adapter.list_jobs("n1") == ()
     assert _left(kube) == []
 
@@ -225,10 +225,10 @@ def test_what_a_killed_controller_left_is_removed_at_the_next_look(
 def test_a_leftover_without_its_input_gives_way_to_the_next_check_of_the_node(
     kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
-    abandoned = kubernetes_spare_run.KubernetesSpareRun(connect_cluster(adapter.settings), adapter.settings, "n1")
+    abandoned = spare_run.KubernetesSpareRun(connect_cluster(adapter.settings), adapter.settings, "n1")
     abandoned._create(build_spare_pod(abandoned._read_template(), "n1", SLEEPS, WITHIN_S, format_kubernetes_now()))
     assert _left(kube) == [OURS]
-    monkeypatch.setattr(kubernetes_spare_run, "UNWATCHED_AFTER_S", -1.0)
+    monkeypatch.setattr(spare_run, "UNWATCHED_AFTER_S", -1.0)
     assert adapter.run_spare("n1", ["true"], b"", WITHIN_S).exit_code == 0
     assert _left(kube) == []
 
@@ -236,7 +236,7 @@ def test_a_leftover_without_its_input_gives_way_to_the_next_check_of_the_node(
 def test_a_pod_is_watched_for_as_long_as_it_runs(
     kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(kubernetes_spare_run, "WATCH_INTERVAL_S", 0.0)
+    monkeypatch.setattr(spare_run, "WATCH_INTERVAL_S", 0.0)
     with _running(kube, adapter) as (there, ended):
         first = there["metadata"]["annotations"]["assay.dev/watched"]
         _wait(lambda: kube.get("pods", "assay", OURS)["metadata"]["annotations"]["assay.dev/watched"] > first)
@@ -257,7 +257,7 @@ def test_an_api_server_that_is_lost_while_it_runs_is_trouble_and_no_result(
 KILLED = """
 import sys
 from assay.model.specs.node_settings import make_node_settings
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
 settings = make_node_settings({"kubernetes": {"kubeconfig": sys.argv[1]}})
 KubernetesScheduler(settings).run_spare("n1", ["sleep", "60"], b"x", 60.0)
 """

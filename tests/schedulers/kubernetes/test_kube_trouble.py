@@ -13,11 +13,11 @@ from kube_rights import MANIFEST, documents_of, rights_of
 from kube_server import KubeFake
 from pydantic import ValidationError
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.scheduler_adapter import load_scheduler_adapter
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.scheduler import load_scheduler_adapter
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import make_node_settings
-from assay.model.text.secret_redaction import redact
+from assay.model.text.safe_text import redact
 
 
 def reached_by(path: Path, **more: str) -> KubernetesScheduler:
@@ -220,7 +220,7 @@ def test_a_server_that_is_busy_is_asked_again(kube: KubeFake, adapter: Kubernete
 
 def test_the_inventory_can_name_the_adapter():
     project = (MANIFEST.parents[1] / "pyproject.toml").read_text()
-    assert 'kubernetes = "assay.adapters.kubernetes.kubernetes_adapter:KubernetesScheduler"' in project
+    assert 'kubernetes = "assay.adapters.kubernetes.adapter:KubernetesScheduler"' in project
     assert callable(load_scheduler_adapter)
 
 

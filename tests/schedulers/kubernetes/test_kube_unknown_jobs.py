@@ -14,10 +14,10 @@ from kube_make import pod
 from kube_server import Asked, KubeFake, Refusal
 from starlette.responses import Response
 
-from assay.adapters.kubernetes import kubernetes_client, kubernetes_eviction
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.kubernetes.kubernetes_version import OLDEST_VERSION, parse_server_version
-from assay.adapters.status_readings import SchedulerGroups
+from assay.adapters.kubernetes import client, jobs
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.kubernetes.client import OLDEST_VERSION, parse_server_version
+from assay.adapters.scheduler import SchedulerGroups
 from assay.model.errors import AssayError
 
 LIST = "list pods"
@@ -55,8 +55,8 @@ FAILURES = {
 @pytest.fixture
 def busy(kube: KubeFake, monkeypatch: pytest.MonkeyPatch) -> KubeFake:
     """A cluster of n1, n2, n3 with two pods on each, whose lists come in chunks of two."""
-    monkeypatch.setattr(kubernetes_client, "LIST_CHUNK", 2)
-    monkeypatch.setattr(kubernetes_client, "REQUEST_TIMEOUTS_S", (1.0, 1.0))
+    monkeypatch.setattr(client, "LIST_CHUNK", 2)
+    monkeypatch.setattr(client, "REQUEST_TIMEOUTS_S", (1.0, 1.0))
     for number in range(6):
         kube.put("pods", "ml", pod(f"llama-{number}", f"n{number // 2 + 1}"))
     plain = kube._do
@@ -180,7 +180,7 @@ def test_a_server_that_tells_no_version_is_not_guessed_about(answer: Any):
 
 
 def test_an_upgraded_cluster_is_noticed(kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kubernetes_client, "VERSION_AGE_S", 0.0)
+    monkeypatch.setattr(client, "VERSION_AGE_S", 0.0)
     kube.put("pods", "ml", pod("llama-0", "n1"))
     monkeypatch.setattr(kube_discovery, "VERSION", "v1.20.2")
     adapter.list_jobs("n1")
@@ -205,7 +205,7 @@ def test_a_server_that_asks_for_time_gets_it(
     kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
     waits: list[float] = []
-    monkeypatch.setattr(kubernetes_eviction, "time", SimpleNamespace(sleep=waits.append, monotonic=time.monotonic))
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(sleep=waits.append, monotonic=time.monotonic))
     adapter.patience_s = 60.0
     kube.put("pods", "ml", pod("llama-0", "n1"))
     busy = iter([True])

@@ -8,8 +8,8 @@ import pytest
 from kube_server import Asked, KubeFake
 from kube_store import Thing, wrote
 
-from assay.adapters.kubernetes.kubernetes_adapter import KubernetesScheduler
-from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, undrain_if_supported
+from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.adapters.scheduler import VERIFY_UNDRAIN, undrain_if_supported
 
 ANNOTATION = "assay.dev/verify-undrain"
 EVER, LATER = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)

@@ -12,9 +12,9 @@ from typing import Any
 from slurm_cluster import said, until
 
 from assay.act.actions.action import ActionContext, EffectIntent
-from assay.adapters.scheduler_adapter import load_scheduler_adapter
-from assay.adapters.slurm.slurm_adapter import SlurmScheduler
-from assay.declare.fleet_loader import load_fleet
+from assay.adapters.scheduler import load_scheduler_adapter
+from assay.adapters.slurm.adapter import SlurmScheduler
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.node import Node

@@ -20,8 +20,8 @@ import yaml
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, job, reason, state
 
-from assay.declare.fleet_loader import load_fleet
 from assay.declare.home import choose_context
+from assay.declare.loader import load_fleet
 from assay.lab.process_control import build_world, start_lab, stop_lab
 from assay.lab.world import LabWorld
 

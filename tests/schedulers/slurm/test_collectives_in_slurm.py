@@ -14,15 +14,15 @@ from slurm_room import SETTINGS, adapter, node, submitted
 from assay.act.actions.action import ActionContext
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.collectives_search import CustomerWatch
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.specs.collective_workload import CollectiveWorkload
+from assay.model.specs.workload import CollectiveWorkload
 from assay.observe.evidence_store import EvidenceStore
-from assay.validate.collectives.matchings import PairRound
-from assay.validate.collectives.pair_results import PairResult
-from assay.validate.collectives.tasks import PairTask, list_tasks
-from assay.validate.collectives.workload_runners import RunLimits, make_runners
+from assay.validate.collectives.command import PairTask, list_tasks
+from assay.validate.collectives.results import PairResult
+from assay.validate.collectives.rounds import PairRound
+from assay.validate.collectives.run import RunLimits, make_runners
 
 pytestmark = [needs_slurm, pytest.mark.slow]
 A, B = "n0001", "n0002"

@@ -11,13 +11,13 @@ from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, job, reason, state
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.adapters.scheduler_adapter import load_scheduler_adapter
+from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import load_scheduler_adapter
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.entry_messages import format_entries
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

@@ -11,7 +11,7 @@ from slurm_room import SETTINGS, adapter, context, job, reason, state, wish
 
 from assay.act.actions import drain
 from assay.act.effects.effect_attempt_and_verification import verify_safely
-from assay.adapters.scheduler_adapter import CustomerJob
+from assay.adapters.scheduler import CustomerJob
 from assay.model.errors import AssayError
 
 pytestmark = [needs_slurm, pytest.mark.slow]

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from assay.cli.verbs.slurm_hooks import build_hook_config
-from assay.declare.fleet_loader import load_fleet
+from assay.cli.verbs.slurm import build_hook_config
+from assay.declare.loader import load_fleet
 from assay.node.agent.pack import SLURM_HOOK
-from assay.node.agent.slurm_hook_checks import UNKNOWN_FAULT, find_hardware_faults
+from assay.node.agent.slurm_hook import UNKNOWN_FAULT, find_hardware_faults
 from assay.node.probe.node_access import NodeRoot
 from assay.node.probe.pack import build_pack
 

@@ -11,8 +11,8 @@ import pytest
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, reason, state, submitted
 
-from assay.cli.verbs.slurm_hooks import build_hook_config
-from assay.declare.fleet_loader import load_fleet
+from assay.cli.verbs.slurm import build_hook_config
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.node.agent.pack import SLURM_HOOK
 from assay.node.probe.pack import build_pack

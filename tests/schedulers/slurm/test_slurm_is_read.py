@@ -17,12 +17,12 @@ from reserved_ports import reserve_ports
 from slurm_cluster import needs_slurm
 from slurm_room import adapter
 
-from assay.adapters.slurm.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
-from assay.adapters.slurm.slurm_customer_jobs import occupies_node
-from assay.adapters.slurm.slurm_json import parse_jobs, parse_nodes
+from assay.adapters.slurm.client import parse_jobs, parse_nodes
+from assay.adapters.slurm.cordon import find_slurm_cordon, is_closed_in_slurm
+from assay.adapters.slurm.jobs import occupies_node
 from assay.model.cordon_ownership import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
-from assay.model.text.node_sets import expand_node_set
+from assay.model.text.lists import expand_node_set
 
 ANYTHING = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
@@ -214,7 +214,7 @@ def test_a_sinfo_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (tmp_path / "sinfo").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("assay.adapters.slurm.slurm_client.SLURM_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("assay.adapters.slurm.client.SLURM_TIMEOUT_S", 0.3)
     began = time.monotonic()
     with pytest.raises(AssayError, match="slurmctld does not answer"):
         adapter().read_cordon_reason("n1")

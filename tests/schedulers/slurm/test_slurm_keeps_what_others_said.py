@@ -10,7 +10,7 @@ import pytest
 from slurm_cluster import needs_slurm, said, until
 from slurm_room import DRAINED, adapter, by_hand, job, reason, state
 
-from assay.adapters.scheduler_adapter import undrain_if_supported
+from assay.adapters.scheduler import undrain_if_supported
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.errors import AssayError
 
@@ -101,7 +101,7 @@ def test_draining_now_requeues_what_can_start_again_and_cancels_the_rest(node: s
 def test_a_job_that_is_only_named_like_ours_is_a_customers(node: str, monkeypatch: pytest.MonkeyPatch):
     job("assay-probe", node)
     assert adapter().list_jobs(node) == ()
-    monkeypatch.setattr("assay.adapters.slurm.slurm_customer_jobs.read_user_name", lambda: "assay")
+    monkeypatch.setattr("assay.adapters.slurm.jobs.read_user_name", lambda: "assay")
     assert [one.name for one in adapter().list_jobs(node)] == ["assay-probe"]
 
 

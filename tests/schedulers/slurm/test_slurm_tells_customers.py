@@ -10,7 +10,7 @@ import pytest
 from slurm_cluster import needs_slurm, said
 from slurm_room import adapter, by_hand
 
-from assay.adapters.node_notice import NodeNotice, ShowsNotices
+from assay.adapters.scheduler import NodeNotice, ShowsNotices
 from assay.model.errors import AssayError
 
 pytestmark = needs_slurm

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.adapters.slurm.slurm_spare_job import YIELD_SCRIPT
+from assay.adapters.slurm.spare_run import YIELD_SCRIPT
 
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 EARLY_SIGNAL = '#!/bin/sh\nkill -TERM "$PPID"\nsleep 0.2\nexec "$@"\n'

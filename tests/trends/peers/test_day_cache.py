@@ -17,13 +17,11 @@ from trends.peers.test_the_fleets_own_trends import DAYS, NODES, START, folder, 
 from trends.planted_history import damage_file
 
 from assay.decide.trends import day_columns
-from assay.decide.trends.compared_days import OWN, list_compared_days, list_kept_days
 from assay.decide.trends.day_cache import KEPT_FILE
-from assay.decide.trends.day_queries import DAY_0
+from assay.decide.trends.days import DAY_0, OWN, list_compared_days, list_kept_days
 from assay.decide.trends.fleet_tables import open_fleet_tables
 from assay.decide.trends.trend_answer import find_trends
-from assay.ledger.history.damaged_files import read_without_damaged
-from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.parquet_files import history_folder, read_without_damaged
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.specs.trend_rules import ChangeDetector

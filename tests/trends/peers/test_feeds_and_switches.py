@@ -11,12 +11,12 @@ import duckdb
 import pytest
 
 from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.decide.state.node_setup import NodeSetup, make_setup_entry
-from assay.decide.trends.feeds_and_switches import name_feeds_and_switches
+from assay.decide.state.part_holders import NodeSetup, make_setup_entry
 from assay.decide.trends.fleet_tables import open_fleet_tables
+from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, find_trends
-from assay.declare.fleet_loader import load_fleet
-from assay.fabric.design.node_leaves import find_node_leaves
+from assay.declare.loader import load_fleet
+from assay.fabric.design.node_cables import find_node_leaves
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings

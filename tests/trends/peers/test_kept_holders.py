@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.decide.state.part_holders import list_part_holders
-from assay.decide.trends import fleet_holders
-from assay.decide.trends.fleet_holders import fill_holders
-from assay.ledger.history.duckdb_memory import connect_duckdb
+from assay.decide.trends import fleet_tables
+from assay.decide.trends.fleet_tables import fill_holders
+from assay.ledger.history.parquet_files import connect_duckdb
 from assay.ledger.store import Ledger
-from assay.model.entries.asset_entries import PartsSeenEntry, SeenPart, SetupSeenEntry
-from assay.model.entries.operator_entries import CertifiedEntry
+from assay.model.entries.assets import PartsSeenEntry, SeenPart, SetupSeenEntry
+from assay.model.entries.node import CertifiedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 
@@ -66,7 +66,7 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         nodes.append(node)
         return list_part_holders(node, entries)
 
-    monkeypatch.setattr(fleet_holders, "list_part_holders", follow)
+    monkeypatch.setattr(fleet_tables, "list_part_holders", follow)
     return nodes
 
 

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from assay.decide.trends.change_scores import ChangeScores, SeriesCount
-from assay.decide.trends.change_warnings import find_change_warnings
-from assay.decide.trends.series_values import ChangeScore
+from assay.decide.trends.series import ChangeScore
+from assay.decide.trends.warning_threshold import find_change_warnings
 from assay.model.specs.trend_rules import ChangeDetector
 
 _TABLES = """

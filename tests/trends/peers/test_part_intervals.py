@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from assay.decide.trends.part_intervals import LAST_DAY, make_intervals
+from assay.decide.trends.fleet_tables import LAST_DAY, make_intervals
 
 HOUR, DAY = 3_600, 86_400
 USUAL = {"serial": "S1", "sku": "h100", "firmware": "1.0", "rack": "r1", "position": "u1"}

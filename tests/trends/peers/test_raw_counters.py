@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trends.peers.planted_fleet import PlantedFleet, name_nodes, node_name
 
-from assay.decide.trends.day_queries import define_macros
+from assay.decide.trends.days import define_macros
+from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import TrendFiles, open_tables
-from assay.decide.trends.part_intervals import make_intervals
 from assay.decide.trends.raw_counters import is_counter, judge_counters
 from assay.decide.trends.trend_answer import find_trends
 from assay.model.specs.trend_rules import ChangeDetector

@@ -7,8 +7,8 @@ import random
 import duckdb
 import pytest
 
-from assay.decide.trends.compared_days import DAYS_SEEN, RECENT
-from assay.decide.trends.recent_middles import LATER, write_counts, write_middles
+from assay.decide.trends.days import DAYS_SEEN, RECENT
+from assay.decide.trends.series import LATER, write_counts, write_middles
 
 
 def find_middles(values: list[float | None]) -> tuple[float | None, float | None]:

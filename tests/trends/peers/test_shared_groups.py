@@ -7,10 +7,10 @@ from math import comb
 import pytest
 
 from assay.decide.trends.change_scores import GroupSize
-from assay.decide.trends.change_warnings import ChangeWarning
-from assay.decide.trends.part_intervals import SHARED_TRAITS
-from assay.decide.trends.series_values import ChangeScore
+from assay.decide.trends.fleet_tables import SHARED_TRAITS
+from assay.decide.trends.series import ChangeScore
 from assay.decide.trends.shared_groups import name_shared_groups
+from assay.decide.trends.warning_threshold import ChangeWarning
 
 
 def traits_of(rack: str) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.decide.trends.day_comparison import find_crossing
 from assay.decide.trends.past_warnings import PastWarning, close_warnings, count_failures, learn_past_factors
-from assay.decide.trends.past_weeks import find_crossing
-from assay.decide.trends.series_values import ChangeScore
+from assay.decide.trends.series import ChangeScore
 from assay.decide.trends.warning_record import ClosedWarning, FailuresSeen, judge_record, learn_factors
 
 

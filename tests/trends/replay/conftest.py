@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from assay.decide.replay.assumed_durations import AssumedDuration, ReplayDurations
-from assay.decide.replay.fault_history import FaultHistory, read_history
-from assay.decide.replay.policy_costs import CostModel
-from assay.decide.replay.replay_nodes import ReplayRules, collect_replay_nodes
-from assay.decide.replay.replay_result import ReplayResult, format_replay_result
+from assay.decide.replay.costs import CostModel
+from assay.decide.replay.history import FaultHistory, read_history
+from assay.decide.replay.replay_nodes import AssumedDuration, ReplayDurations, ReplayRules, collect_replay_nodes
+from assay.decide.replay.result import ReplayResult, format_replay_result
 from assay.decide.replay.simulator import run_replay
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.node import Node
 from assay.model.specs.cost_assumptions import CostAssumptions

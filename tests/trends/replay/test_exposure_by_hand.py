@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from replay_world import HOUR, clear, fault, moves, pool
 
-from assay.decide.replay.policy_costs import compare_costs
+from assay.decide.replay.costs import compare_costs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 TICK = {"time": 48 * HOUR, "node": "n9", "event": "fault", "fault": "gpu.xid.13"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_world import fault
 
-from assay.decide.replay.fault_history import read_history
+from assay.decide.replay.history import read_history
 from assay.model.errors import AssayError
 
 WHOLE = fault(10, "n1", "gpu.xid.79")

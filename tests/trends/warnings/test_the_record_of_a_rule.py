@@ -6,17 +6,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.decide.trends.change_warnings import ChangeWarning, Forecast
+from assay.decide.trends.backtest import find_share_interval
 from assay.decide.trends.fleet_tables import PartFailure
-from assay.decide.trends.payoff import find_chance, weigh_acts
-from assay.decide.trends.rule_record import RuleRecord, describe_unearned_stage, find_revision, make_rule_records
-from assay.decide.trends.series_values import ChangeScore
-from assay.decide.trends.share_interval import find_share_interval
-from assay.decide.trends.warning_advice import advise
-from assay.decide.trends.warning_history import TrendWarning, WarningHistory
-from assay.decide.trends.warning_opening import OpenedWarnings, open_warnings
+from assay.decide.trends.rule_record import (
+    RuleRecord,
+    describe_unearned_stage,
+    find_chance,
+    find_revision,
+    make_rule_records,
+    weigh_acts,
+)
+from assay.decide.trends.series import ChangeScore
+from assay.decide.trends.warning_record import TrendWarning, WarningHistory
+from assay.decide.trends.warning_threshold import ChangeWarning, Forecast
+from assay.decide.trends.warnings import OpenedWarnings, advise, open_warnings
 from assay.declare.starter.shipped_specs import find_trend_rules
-from assay.model.entries.trend_entries import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
+from assay.model.entries.faults import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.specs.trend_rules import TrendRules
 
 AT = datetime(2026, 3, 1, 4, tzinfo=UTC)

@@ -16,7 +16,7 @@ from assay.cli.workspace import Workspace
 from assay.decide.trends.rule_record import find_revision
 from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.ledger.store import Ledger
-from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
 
 ROOT = Path(__file__).parents[3]

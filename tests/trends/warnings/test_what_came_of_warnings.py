@@ -8,9 +8,9 @@ import pytest
 
 from assay.decide.state.part_holders import PartHolder
 from assay.decide.trends.fleet_tables import PartFailure
-from assay.decide.trends.warning_closing import PartFates, ServiceAbsenceSpan, close_warning
-from assay.decide.trends.warning_history import TrendWarning
-from assay.model.entries.trend_entries import TrendWarnedEntry
+from assay.decide.trends.warning_record import TrendWarning
+from assay.decide.trends.warnings import PartFates, ServiceAbsenceSpan, close_warning
+from assay.model.entries.faults import TrendWarnedEntry
 from assay.model.specs.trend_rules import TrendRule
 from assay.model.timestamps import format_time
 

@@ -16,12 +16,12 @@ from assay.act.loop.fleet_reload import CurrentContext
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet
-from assay.model.specs.access_rules import AccessRules
+from assay.model.specs.serving import AccessRules
 from assay.observe.evidence_store import EvidenceStore
+from assay.tell.server.agent_tokens import AgentTokens
 from assay.tell.server.app_state import AppState
 from assay.tell.server.batch_writer import BatchWriter
-from assay.tell.server.refusal_log import RefusalLog
-from assay.tell.server.tokens_and_rate_limits import AgentTokens
+from assay.tell.server.requests import RefusalLog
 
 LOOPBACK, ELSEWHERE = "127.0.0.1", "198.51.100.9"
 

@@ -23,14 +23,14 @@ from starlette.routing import Route
 sys.path.append(str(Path(__file__).parent))
 from asgi_calls import ELSEWHERE, Caller, let_in, make_state
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
-from assay.model.specs.access_rules import AccessRules
-from assay.tell.pages.static_files import list_urls
+from assay.model.specs.serving import AccessRules
+from assay.tell.pages.page_frame import list_urls
 from assay.tell.server import login_routes
 from assay.tell.server.gate import AccessGate
-from assay.tell.server.request_bodies_and_refusals import reply_refusal
-from assay.tell.server.visitor import Visitor
+from assay.tell.server.requests import reply_refusal
+from assay.tell.server.visitor_rights import Visitor
 
 ROOT = Path(__file__).resolve().parents[3]
 PROXY = "10.7.0.5"

@@ -14,7 +14,7 @@ from asgi_calls import Caller, let_in, make_state
 from web.pages.fleet_with_history import make_fleet_with_history
 
 from assay.tell.server.app_state import AppState
-from assay.tell.server.application import build_app
+from assay.tell.server.server import build_app
 from assay.tell.server.server_certificate import ListenConfig, ServerCertificate
 
 TOKENS = {"ann": "token-of-ann", "vic": "token-of-vic", "tim": "token-of-tim", "acme": "token-of-acme"}

@@ -17,7 +17,7 @@ from assay.model.fleet import Fleet
 from assay.tell.api.change_stream import ChangeStream
 from assay.tell.api.endpoints import ENDPOINTS
 from assay.tell.server.app_state import AppState
-from assay.tell.server.visitor import Visitor
+from assay.tell.server.visitor_rights import Visitor
 
 API = "/api/v1"
 FOR_STAFF = ("/rollouts", "/tickets")

@@ -10,9 +10,9 @@ from lifecycle.conftest import Paper
 from serving_fleet import start_history
 
 from assay.act.tickets.ticket_diff import diff_tickets
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
+from assay.model.entries.rollouts import RolloutGroup, RolloutStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Measurement, Outcome, SuiteRun

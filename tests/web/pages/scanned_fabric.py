@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.scan import format_fabric_subject
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.reading import value
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 from assay.observe.evidence_store import EvidenceStore
 
 RAIL = 3

@@ -10,7 +10,7 @@ from web.pages.fleet_with_history import HOSTILE
 
 from assay.act.boot.machine_sightings import record_sightings
 from assay.ledger.store import Ledger
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
 
 DELIVERED, HEARD = "A520112X4400021", "02:00:5e:00:22:00"
 FINGERPRINT = f"sha256:{'a' * 64}"

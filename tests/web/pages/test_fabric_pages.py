@@ -16,7 +16,7 @@ from web.pages.scanned_fabric import EXCHANGED, MISSING, MOVED, store_faulty_sca
 
 from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.fault_drawing import draw_discrepancy
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.specs.fabric.cable import Cable, CableEnd
 from assay.tell.pages import page_routes
 
 SVG = "{http://www.w3.org/2000/svg}"

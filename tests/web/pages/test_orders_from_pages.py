@@ -18,7 +18,7 @@ from web.pages.fleet_with_history import ROLLOUT, make_fleet_with_history
 
 from assay.tell.api import order_routes
 from assay.tell.pages import page_routes
-from assay.tell.server.request_bodies_and_refusals import reply_refusal
+from assay.tell.server.requests import reply_refusal
 
 ROLES = {"ann": "operator", "tom": "technician", "vic": "viewer"}
 FORM = "application/x-www-form-urlencoded"

@@ -19,7 +19,7 @@ from web.pages.fleet_with_history import HOSTILE, ROLLOUT, make_fleet_with_histo
 from assay.model.fleet import Fleet
 from assay.tell.pages import page_routes
 from assay.tell.server.app_state import AppState
-from assay.tell.server.request_bodies_and_refusals import reply_refusal
+from assay.tell.server.requests import reply_refusal
 
 TICKET = f"/tickets/{make_ticket().id}"
 PAGES = {

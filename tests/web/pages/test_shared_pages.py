@@ -16,8 +16,8 @@ from web.pages.fleet_with_history import make_fleet_with_history
 from web.pages.test_pages import serve_pages
 
 from assay.act.loop.enrollment import enroll_nodes
-from assay.declare.fleet_loader import load_fleet
-from assay.tell.pages.shared_pages import SharedPage, SharedPages, accepts_gzip
+from assay.declare.loader import load_fleet
+from assay.tell.pages.page_routes import SharedPage, SharedPages, accepts_gzip
 
 ROLES = {"ann": "viewer", "bob": "viewer", "tom": "operator", "acme": "customer", "byo": "customer"}
 POOLS = {"acme": ["byo-b"], "byo": ["h100-a"]}

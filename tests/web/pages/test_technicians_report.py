@@ -21,7 +21,7 @@ from assay.act.orders import ticket_photos
 from assay.tell.api import order_routes, photo_routes
 from assay.tell.pages import page_routes
 from assay.tell.server.app_state import AppState
-from assay.tell.server.request_bodies_and_refusals import reply_refusal
+from assay.tell.server.requests import reply_refusal
 
 ROLES = {"ann": "operator", "tom": "technician", "vic": "viewer"}
 TICKET = make_ticket()
@@ -133,7 +133,7 @@ def test_a_photo_that_was_changed_on_the_disk_is_not_shown(site: Site) -> None:
 
 
 def test_a_closed_ticket_takes_no_word(site: Site) -> None:
-    from assay.model.entries.ticket_entries import TicketClosedEntry
+    from assay.model.entries.tickets import TicketClosedEntry
 
     closed = TicketClosedEntry(TICKET.id, TICKET.title, "fabric scan compute at 12:00")
     site.state.context.ledger.append(closed.make_entry("c", site.state.context.now, TICKET.node))

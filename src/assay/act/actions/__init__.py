@@ -1,4 +1,4 @@
-"""Takes an effect that a decision asks for, on one node; cordons, drains, restarts, updates or documents the node.
+"""Takes an effect that a decision asks for, on one node. One module is one action.
 
-Gives a verification: what reading the node, its BMC or its scheduler again says. One module is one action.
+Gives a verification: what reading the node, its BMC or its scheduler again says.
 """

@@ -2,27 +2,36 @@
 
 An action may be repeated after a crash, and is proved by reading the world again. The names are ActionName's; to add an
 action, add its name there and its module here.
+
+Waits until something can be seen in the world: polls often at first, then less often, up to a deadline.
+
+Refuses what the management profile of a node does not name in `may`: effects that reach further than settings.
 """
 
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args
 
-from assay.adapters.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
+from assay.adapters.bmc.errors import BmcLoginRefused
+from assay.adapters.scheduler import SchedulerAdapter, load_scheduler_adapter
+from assay.model.backoff import Backoff
 from assay.model.clock import Clock
 from assay.model.decision import ActionName
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.specs.management_profile import FarEffect
 from assay.model.specs.policy_sections import EffectRetryPolicy
 from assay.observe.evidence_store import EvidenceStore
 
-if TYPE_CHECKING:  # a playbook's task starts without the ledger's database
+if TYPE_CHECKING:
     from assay.ledger.store import Ledger
+
 
 ACTION_NAMES: tuple[str, ...] = tuple(name for name in get_args(ActionName) if name != "ticket")
 """The actions that have a module. `ticket` asks for a technician; tickets/ sees to that."""
@@ -122,3 +131,49 @@ def find_action_effort(fleet: Fleet, action: str) -> EffectRetryPolicy:
     """Return the retries and the deadline of an action: the policy's, else the defaults."""
     policy = next(iter(fleet.policies.values()), None)
     return policy.effects.get(cast(ActionName, action), DEFAULT_EFFORT) if policy else DEFAULT_EFFORT
+
+
+Result = TypeVar("Result")
+
+POLL_BACKOFF = Backoff((0.1,), factor=1.3, longest_s=5.0)
+REFUSAL_TOLERANCE_S = 30.0
+"""How long a BMC that starts may refuse a login that it accepts later."""
+
+
+def wait_until(
+    look: Callable[[], Result | None],
+    deadline_s: float,
+    what: str,
+    where: str = "",
+    refused_s: float = REFUSAL_TOLERANCE_S,
+) -> Result:
+    """Return the first result of `look`. None and AssayError mean "not yet". `what` says what is expected.
+
+    Raises AssayError after `deadline_s` real seconds, with the last error of `look`. Raises BmcLoginRefused after
+    `refused_s` of refused logins: only a BMC that starts gets over those.
+    """
+    ends_at, polls, refused_at = time.monotonic() + deadline_s, 0, 0.0
+    while True:
+        error = None
+        try:
+            if (seen := look()) is not None:
+                return seen
+        except AssayError as met:
+            error = met
+        refused_at = (refused_at or time.monotonic()) if isinstance(error, BmcLoginRefused) else 0.0
+        if error and refused_at and time.monotonic() - refused_at > refused_s:
+            raise BmcLoginRefused(f"{what}: {error.what}", where=error.where or where, fix=error.fix)
+        if time.monotonic() > ends_at:
+            raise AssayError(f"{what}: not within {deadline_s:g} s{f'; {error}' if error else ''}", where=where)
+        polls += 1
+        time.sleep(POLL_BACKOFF.wait_s(polls))
+
+
+def require_effect(fleet: Fleet, name: str, effect: FarEffect, what: str) -> None:
+    """Raise AssayError unless the profile of a node names the effect. `what` needs it, such as "gpu needs a cycle"."""
+    profile = fleet.profile_of(name)
+    if effect not in profile.may:
+        key = f"ManagementProfile/{profile.name}"
+        where = fleet.lines.get((key, "may")) or fleet.lines.get((key, ""), key)
+        fix = f"add {effect} to `may` of the profile, or take out of the specs what asks for it"
+        raise AssayError(f"{name}: {what}, and its profile {profile.name} does not allow that", where=where, fix=fix)

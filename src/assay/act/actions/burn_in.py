@@ -6,10 +6,9 @@ The node knows a burn-in by the id of this effect, so starting it twice is start
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.observe.transports.burn_in_query import ask_burn_in
-from assay.observe.transports.transport_choice import TransportRegistry
+from assay.observe.transports.transport import TransportRegistry, ask_burn_in
 from assay.observe.transports.transport_protocol import TransportContext
-from assay.validate.active.node_orders import find_burn_in, make_plan_for
+from assay.validate.active.burn_in_plan import find_burn_in, make_plan_for
 
 patience_s = 300.0
 undone_by = ""

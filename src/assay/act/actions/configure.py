@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.act.remedies.ansible_playbook import run_playbook
-from assay.act.remedies.configuration import find_mismatches_at
-from assay.adapters.scheduler_adapter import read_node_status
+from assay.act.remedies.settings import find_mismatches_at
+from assay.adapters.scheduler import read_node_status
 from assay.model.errors import AssayError
-from assay.model.specs.node.correction_rules import find_setting, needs_idle_node
-from assay.model.specs.node.declared_settings import SETTING_ROLES
-from assay.model.specs.node.host_settings import is_unknown
-from assay.model.specs.node.setting_mismatch import SettingMismatch, format_setting_mismatches
-from assay.model.text.text_lists import format_list
+from assay.model.specs.node.declared_settings import (
+    SETTING_ROLES,
+    SettingMismatch,
+    find_setting,
+    format_setting_mismatches,
+    needs_idle_node,
+)
+from assay.model.specs.node.settings_comparison import is_unknown
+from assay.model.text.lists import format_list
 
 patience_s = 120.0
 undone_by = ""

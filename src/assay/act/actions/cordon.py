@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus, read_node_status
+from assay.adapters.scheduler import SchedulerNodeStatus, read_node_status
 
 patience_s = 0.0
 undone_by = "uncordon"

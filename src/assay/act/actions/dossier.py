@@ -8,9 +8,8 @@ about: built again, it is the same.
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.remedies.dossier_build import read_dossier, write_dossier
+from assay.act.remedies.dossier_build import locate_dossier, read_dossier, write_dossier
 from assay.act.remedies.dossier_content import read_dossier_facts
-from assay.act.remedies.dossier_zip import locate_dossier
 from assay.model.errors import AssayError
 
 patience_s = 0.0

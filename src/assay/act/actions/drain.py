@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from assay.act.actions import cordon
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.remedies.gpu_occupancy import read_gpu_occupancy
-from assay.adapters.scheduler_adapter import format_jobs
+from assay.act.remedies.boot import read_gpu_occupancy
+from assay.adapters.scheduler import format_jobs
 
 patience_s = 0.0
 undone_by = "uncordon"

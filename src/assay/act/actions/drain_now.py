@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from assay.act.actions import cordon
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.remedies.gpu_occupancy import read_gpu_occupancy
-from assay.adapters.scheduler_adapter import format_jobs, read_node_status
+from assay.act.remedies.boot import read_gpu_occupancy
+from assay.adapters.scheduler import format_jobs, read_node_status
 
 patience_s = 60.0
 undone_by = "uncordon"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.boot.asset_tag_number import restore_asset_tag
-from assay.act.boot.network_boot import order_image_at_next_boot
+from assay.act.boot.network_boot import order_image_at_next_boot, restore_asset_tag
 from assay.act.remedies.boot import (
     force_off_and_on,
     has_reset_since,
@@ -13,8 +12,8 @@ from assay.act.remedies.boot import (
     verify_boot,
     wait_for_boot,
 )
-from assay.act.remedies.configuration import configure_after_boot
-from assay.adapters.bmc.bmc_client import open_fleet_bmc
+from assay.act.remedies.settings import configure_after_boot
+from assay.adapters.bmc.client import open_fleet_bmc
 from assay.ledger.file_locks import hold_node_lock
 
 patience_s = 1800.0

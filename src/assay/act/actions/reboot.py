@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.boot.asset_tag_number import restore_asset_tag
-from assay.act.boot.network_boot import order_image_at_next_boot
+from assay.act.boot.network_boot import order_image_at_next_boot, restore_asset_tag
 from assay.act.remedies.ansible_playbook import run_playbook
 from assay.act.remedies.boot import has_reset_since, read_boot_facts, verify_boot
-from assay.act.remedies.configuration import configure_after_boot
+from assay.act.remedies.settings import configure_after_boot
 
 patience_s = 1800.0
 undone_by = ""

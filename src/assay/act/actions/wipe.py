@@ -9,16 +9,28 @@ from __future__ import annotations
 from datetime import timedelta
 
 from assay.act.actions import cordon
-from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, find_action_effort
-from assay.act.actions.allowed_effects import require_effect
-from assay.act.remedies.drive_readings import DriveReading, read_local_drives
+from assay.act.actions.action import (
+    ActionContext,
+    EffectFacts,
+    EffectIntent,
+    EffectVerification,
+    find_action_effort,
+    require_effect,
+)
 from assay.act.remedies.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
-from assay.act.remedies.wipe_record import DriveRecord
-from assay.act.remedies.wipe_verdict import WipeVerdict, find_obstacle, is_selected, judge_order
-from assay.adapters.scheduler_adapter import format_jobs, read_node_status
+from assay.act.remedies.wipe_verdict import (
+    DriveReading,
+    DriveRecord,
+    WipeVerdict,
+    find_obstacle,
+    is_selected,
+    judge_order,
+    read_local_drives,
+)
+from assay.adapters.scheduler import format_jobs, read_node_status
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, DRIVE, project_node_assets
 from assay.model.errors import AssayError
-from assay.model.specs.node.drive_wipe import WipeSpec
+from assay.model.specs.node.host_settings import WipeSpec
 from assay.model.timestamps import parse_time
 
 patience_s = 600.0

@@ -8,14 +8,14 @@ from __future__ import annotations
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.act.boot.network_boot import boot_declared_image, find_other_image
 from assay.act.remedies.ansible_playbook import run_playbook
+from assay.act.remedies.bmc_updates import RedfishFirmwareUpdater
 from assay.act.remedies.boot import read_boot_facts
-from assay.act.remedies.configuration import bring_configuration, find_configuration_mismatches, refuse_settings
 from assay.act.remedies.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
-from assay.act.remedies.redfish_update_service import RedfishFirmwareUpdater
-from assay.adapters.bmc.bmc_client import open_fleet_bmc
+from assay.act.remedies.settings import bring_configuration, find_configuration_mismatches, refuse_settings
+from assay.adapters.bmc.client import open_fleet_bmc
 from assay.model.errors import AssayError
-from assay.model.specs.node.host_settings import is_unknown
-from assay.model.specs.node.setting_mismatch import format_setting_mismatches
+from assay.model.specs.node.declared_settings import format_setting_mismatches
+from assay.model.specs.node.settings_comparison import is_unknown
 
 patience_s = 600.0
 undone_by = ""

@@ -1,1 +1,4 @@
-"""Takes a start whose node has proved itself. Gives one-time tokens, and for each token its secret, once."""
+"""Takes the fleet, its images and what a booting machine asks.
+
+Gives its node, its boot script, its first data and its one-time tokens. No document holds a secret.
+"""

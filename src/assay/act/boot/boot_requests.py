@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from assay.act.boot.boot_attempts import (
+from assay.act.boot.attempts import (
     BOOT_KINDS,
     BootAttempt,
+    decide_next_boot,
+    describe_loop,
     find_node_of,
     fold_attempts,
     make_failed_entry,
@@ -19,18 +21,17 @@ from assay.act.boot.boot_attempts import (
     make_started_entry,
     name_attempt,
 )
-from assay.act.boot.boot_image_choice import choose_boot_image
-from assay.act.boot.boot_loops import decide_next_boot, describe_loop
-from assay.act.boot.boot_script import BootOrder
 from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.network_boot import choose_boot_image
+from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
 from assay.declare.stand_ins import refuse_spec
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.image_spec import Image
-from assay.model.specs.provisioning_spec import BootStage, Provisioning
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.image import Image
+from assay.model.specs.machines import SeenMachine
+from assay.model.specs.provisioning import BootStage, Provisioning
 from assay.model.timestamps import parse_time
 
 REPORTED_BY = "report"

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from assay.model.errors import AssayError
-from assay.model.specs.image_spec import Image, ImageArtifact
+from assay.model.specs.image import Image, ImageArtifact
 
 CHUNK = 1 << 20
 CONNECT_S, READ_S = 10.0, 60.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from assay.model.entries.join_entries import JoinIssuedEntry, JoinRefusedEntry, JoinRevokedEntry, JoinUsedEntry
+from assay.model.entries.boot import JoinIssuedEntry, JoinRefusedEntry, JoinRevokedEntry, JoinUsedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.timestamps import format_time, parse_time
 

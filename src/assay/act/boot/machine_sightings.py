@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from threading import Lock
 
-from assay.act.boot.sightings import MachineRegister, Sighting
+from assay.act.boot.matching import MachineRegister, Sighting
 from assay.ledger.store import Ledger
-from assay.model.entries.machine_entries import MachineSeenEntry
+from assay.model.entries.boot import MachineSeenEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
 from assay.model.timestamps import format_time, parse_time
 
 LISTED_FOR = timedelta(days=30)

@@ -2,20 +2,24 @@
 
 Each start is an attempt in the ledger. After a crash, the attempt that is under way is followed on: the machine is not
 reset for the same attempt twice. What the machine reports are hints; only its own probe ends an attempt well.
+
+Which image a node boots: the declared one, or the one that it runs until the rollout of another one reaches it.
+
+A random number in a BMC's asset tag, for one start: the machine behind this BMC alone can read it, by its SMBIOS.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import secrets
 import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from assay.act.actions.action import ActionContext, EffectIntent
-from assay.act.actions.polling import POLL_BACKOFF
-from assay.act.boot.asset_tag_number import give_number, restore_asset_tag
-from assay.act.boot.boot_attempts import (
+from assay.act.actions.action import POLL_BACKOFF, ActionContext, EffectIntent
+from assay.act.boot.attempts import (
     BOOT_KINDS,
     BootAttempt,
     fold_attempts,
@@ -24,19 +28,72 @@ from assay.act.boot.boot_attempts import (
     make_started_entry,
     name_attempt,
 )
-from assay.act.boot.boot_image_choice import choose_boot_image
-from assay.act.remedies.boot import BMC_S, PROBE_S, force_off_and_on
-from assay.adapters.bmc.bmc_client import open_fleet_bmc
-from assay.adapters.bmc.boot_override import describe_boot_progress, order_next_boot
+from assay.act.remedies.boot import ASSET_TAG, BMC_S, PROBE_S, force_off_and_on
+from assay.adapters.bmc.boot import describe_boot_progress, order_next_boot, write_asset_tag
+from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
 from assay.declare.stand_ins import refuse_spec
 from assay.ledger.file_locks import hold_node_lock
+from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.node import Node
-from assay.model.specs.image_spec import Image
-from assay.model.specs.kernel_arguments import ATTEMPT, IMAGE, find_kernel_argument
-from assay.model.specs.provisioning_spec import BOOT_STAGES, Provisioning
-from assay.observe.transports.transport_choice import run_remote_probe
+from assay.model.specs.image import ATTEMPT, IMAGE, Image, find_kernel_argument
+from assay.model.specs.provisioning import BOOT_STAGES, Provisioning
+from assay.observe.transports.transport import run_remote_probe
+
+
+def choose_boot_image(context: ActionContext, node: str) -> Image | None:
+    """Return the image for a start that is not for the image's own sake, None if none is declared.
+
+    A node that restarts for another reason must not be ahead of the canary. While the declared image waits for a wave,
+    or for the controller, the node boots the one that it ran when it was last read, if the fleet still declares that.
+    """
+    declared, running = context.fleet.image_of(node), _find_running_image(context, node)
+    if declared is None or running is None or running.label == declared.label:
+        return declared
+    return running if _must_wait(context, node) else declared
+
+
+def _find_running_image(context: ActionContext, node: str) -> Image | None:
+    """Return the image of the fleet that the node ran when it was last read."""
+    evidence = context.evidence.latest(node)
+    command_line = evidence.read("probe", "host", "cmdline") if evidence else None
+    label = find_kernel_argument(str(command_line.value), IMAGE) if command_line else ""
+    return next((image for image in context.fleet.images.values() if image.label == label), None)
+
+
+def _must_wait(context: ActionContext, node: str) -> bool:
+    """Whether the node's turn has not come: its wave, or for the controller to bring the fleet to this commit."""
+    history = project_rollouts(context.ledger.entries(kinds=ROLLOUT_KINDS))
+    rollout = history.find_active()
+    if rollout and (member := rollout.members.get(node)):
+        return not member.is_ordered_out and not member.proof
+    commit = context.fleet.commit
+    return bool(history.adopted and commit and CommitAdoptedEntry.read(history.adopted).commit != commit)
+
+
+def give_number(context: ActionContext, node: str, bmc: BmcClient) -> str:
+    """Give the BMC a new number, and return its SHA-256; "" where none is wanted, or where the BMC keeps none."""
+    provisioning, number = context.fleet.provisioning_of(node), secrets.token_hex(16)
+    if provisioning is None or "bmc-nonce" not in provisioning.proofs:
+        return ""
+    try:
+        write_asset_tag(bmc, number)
+    except AssayError as error:
+        context.progress(f"{node}: no proof by its BMC: {error}")
+        return ""
+    return hashlib.sha256(number.encode()).hexdigest()
+
+
+def restore_asset_tag(context: ActionContext, intent: EffectIntent) -> None:
+    """Give the BMC the asset tag back that it had before the effect, if it could be read."""
+    provisioning, tag = context.fleet.provisioning_of(intent.node), intent.before.get(ASSET_TAG)
+    if tag is not None and provisioning is not None and "bmc-nonce" in provisioning.proofs:
+        node = context.fleet.nodes[intent.node]
+        with contextlib.suppress(AssayError), open_fleet_bmc(context.fleet, node, BMC_S) as bmc:
+            write_asset_tag(bmc, str(tag))
+
 
 DOCUMENT = "document"
 """Proves a stage: the probe's own reading of the node."""

@@ -12,16 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.act.boot.boot_attempts import BootAttempt
-from assay.act.boot.boot_loops import is_open
+from assay.act.boot.attempts import BootAttempt, is_open
 from assay.act.boot.boot_requests import find_attempt, record_stage
-from assay.act.boot.credential_activation import find_endorsement_digest, make_credential
-from assay.act.boot.join_requests import JoinRefusedError, issue_token, record_refusal
 from assay.act.boot.join_tokens import JoinRefusal, JoinRequest
-from assay.act.boot.tpm_quote import TpmQuote, find_key_name, verify_quote
-from assay.act.boot.tpm_structures import TpmError
+from assay.act.boot.joins import JoinRefusedError, issue_token, record_refusal
+from assay.act.boot.tpm import TpmError, TpmQuote, find_endorsement_digest, find_key_name, make_credential, verify_quote
 from assay.act.loop.context import ControllerContext
-from assay.model.specs.provisioning_spec import IdentityProof, JoinPurpose, Provisioning
+from assay.model.specs.provisioning import IdentityProof, JoinPurpose, Provisioning
 
 SERVER_KEY, KEY_BYTES = "boot.key", 32
 """Servers of one fleet share this file: one may make a challenge, and another judge its answer."""

@@ -18,8 +18,7 @@ from assay.act.effects.effect_attempt_and_verification import (
     format_verification,
     make_result_entry,
 )
-from assay.adapters.scheduler_adapter import SchedulerAdapter
-from assay.adapters.status_readings import SchedulerGroups, StatusReadings, group_by_scheduler
+from assay.adapters.scheduler import SchedulerAdapter, SchedulerGroups, StatusReadings, group_by_scheduler
 from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 

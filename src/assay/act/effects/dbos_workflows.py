@@ -35,7 +35,7 @@ from assay.act.effects.workflow_queues import (
 )
 from assay.act.loop.background_worker import IntervalThrottle
 from assay.act.loop.rack_leases import list_live_controllers
-from assay.ledger.leases_and_locks import current_process
+from assay.ledger.leases import current_process
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 

@@ -18,16 +18,14 @@ from assay.act.actions.action import (
     find_action_effort,
 )
 from assay.act.effects import effect_journal
-from assay.act.effects.adopted_commit_gate import describe_wait, find_newer_commit
 from assay.act.effects.effect_journal import find_journaled_effect, is_same_machine
-from assay.act.effects.foreign_cordon_gate import must_attempt_wait
-from assay.act.effects.trust_gate import must_wait_for_trust
+from assay.act.effects.gates import describe_wait, find_newer_commit, must_attempt_wait, must_wait_for_trust
 from assay.act.loop.tracing import trace_effect
 from assay.declare.stand_ins import refuse_node
-from assay.ledger.leases_and_locks import hold_node_lease
+from assay.ledger.leases import hold_node_lease
 from assay.model.decision import DECLARED_ACTIONS
-from assay.model.entries.effect_entries import EffectIntentEntry
-from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.entries.effects import EffectIntentEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 

@@ -22,8 +22,8 @@ from assay.act.actions.action import (
     EffectVerification,
     find_action_effort,
 )
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
-from assay.model.entries.effect_entries import (
+from assay.act.loop.projections import read_node_states
+from assay.model.entries.effects import (
     EffectDoneEntry,
     EffectFailedEntry,
     EffectIntentEntry,

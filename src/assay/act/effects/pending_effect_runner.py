@@ -11,12 +11,17 @@ from assay.act.actions.action import EffectIntent, load_action
 from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects import effect_journal
 from assay.act.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
-from assay.act.effects.foreign_cordon_gate import begins_attempt, select_undisturbing
-from assay.act.effects.trust_gate import hold_outlived_orders, list_same_machines, must_wait_for_trust
+from assay.act.effects.gates import (
+    begins_attempt,
+    hold_outlived_orders,
+    list_same_machines,
+    must_wait_for_trust,
+    select_undisturbing,
+)
 from assay.act.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
 from assay.act.loop.pass_log import records_pass
+from assay.act.loop.projections import read_node_states
 from assay.act.loop.tracing import trace_batch
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects

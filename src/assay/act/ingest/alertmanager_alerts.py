@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from assay.act.ingest.fault_recording import record_agent_faults
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
-from assay.adapters.prometheus.alert_mapping import MappedAlert
+from assay.act.loop.projections import read_node_states
+from assay.adapters.prometheus.alerts import MappedAlert
 from assay.decide.faults.recovery import find_alert_clearances
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.fault_entries import AlertElsewhereEntry, AlertNoteEntry, AlertResolvedEntry
+from assay.model.entries.faults import AlertElsewhereEntry, AlertNoteEntry, AlertResolvedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.act.loop.context import ControllerContext
-from assay.act.orders.trust_orders import refuse_watched
+from assay.act.orders.orders import refuse_watched
 from assay.act.remedies.bmc_takeover import BmcTakeover
-from assay.adapters.bmc.credentials import parse_user_password, read_bmc_credentials
+from assay.adapters.bmc.session import parse_user_password, read_bmc_credentials
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.ledger.store import Ledger
-from assay.model.entries.machine_entries import BmcTakeoverEntry
+from assay.model.entries.boot import BmcTakeoverEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.credential_reference import CredentialReference
-from assay.model.text.secret_redaction import redact
+from assay.model.text.safe_text import redact
 
 TakeoverStep = Literal["started", "done", "failed"]
 

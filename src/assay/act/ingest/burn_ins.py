@@ -2,22 +2,23 @@
 
 What has been read is in the ledger, and nowhere else: a controller that is killed reads the same lines again. The ids
 of entries follow from what they say, so a second one adds nothing.
+
+Lets the GPUs of a node vote on every run of the battery and of training that a burn-in wrote down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from assay.act.ingest.burn_in_verdicts import OUTVOTED_FAULT, find_outvoted_gpu
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.model.decision import LOAD
-from assay.model.entries.burn_in_entries import (
+from assay.model.entries.effects import (
     BurnInEndedEntry,
     BurnInHeldEntry,
     BurnInOutcome,
@@ -27,17 +28,40 @@ from assay.model.entries.burn_in_entries import (
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import derive_id
-from assay.model.specs.burn_in_spec import BurnIn
+from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
-from assay.observe.transports.burn_in_query import BurnInAnswer, ask_burn_in
-from assay.observe.transports.transport_choice import TransportRegistry
+from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
 from assay.observe.transports.transport_protocol import TransportContext
-from assay.validate.active.drift import find_drifts
-from assay.validate.active.fleet_comparison import compute_gpu_rates, list_slow_gpus
-from assay.validate.active.node_orders import find_burn_in, make_plan_for
-from assay.validate.active.node_plan import HOUR_S, list_expected_work, make_node_plan
-from assay.validate.active.verdicts import find_missing_work, find_verdict
-from assay.validate.active.windows import Line, cut_windows, has_ended
+from assay.validate.active.burn_in_plan import HOUR_S, find_burn_in, list_expected_work, make_node_plan, make_plan_for
+from assay.validate.active.burn_in_windows import Line, cut_windows, find_missing_work, find_verdict, has_ended
+from assay.validate.active.drift_against_neighbours import compute_gpu_rates, find_drifts, list_slow_gpus
+from assay.validate.active.unit_results import UnreadableRun, read_load_run
+from assay.validate.active.verdict import judge_run
+
+VOTED_PARTS = frozenset({"battery", "training", "training_data_parallel", "training_tensor_parallel"})
+"""The load parts whose results hold digests of each GPU."""
+OUTVOTED_FAULT = "gpu.sdc"
+"""The fault of such a GPU, as of the checks that compare digests: the policy may ask its GPUs again."""
+
+
+def find_outvoted_gpu(lines: Sequence[Line]) -> str:
+    """Return the first GPU that was outvoted, and by whom, "" for none. What cannot be told is no verdict."""
+    return next(_list_outvoted(lines), "")
+
+
+def _list_outvoted(lines: Sequence[Line]) -> Iterator[str]:
+    for line in lines:
+        if line.get("unit") not in VOTED_PARTS:
+            continue
+        try:
+            run = read_load_run(line["result"])
+        except UnreadableRun:  # it counts as a run without a result
+            continue
+        verdict, names = judge_run(run), {place: f"gpu{one.index}" for place, one in enumerate(run.devices)}
+        for place, name in names.items():
+            if wrong := verdict.find_wrong_units(place):
+                yield f"{name}: {line['unit']} computed {len(wrong.units)} units wrong {wrong.describe(names)}"
+
 
 ActiveTree = Mapping[str, Any]
 """The newest result of each load part, as the channel `active` holds it."""

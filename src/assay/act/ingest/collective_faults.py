@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.projections import read_node_states
 from assay.decide.faults.detection import count_sightings
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_fault_entry
@@ -17,7 +17,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.faults.sightings import FaultSighting
 from assay.model.outcome import read_part
-from assay.model.text.text_lists import format_list
+from assay.model.text.lists import format_list
 from assay.model.timestamps import format_time
 from assay.validate.collectives.fabric_map import FabricPart, find_node
 from assay.validate.collectives.judging import PairObservation

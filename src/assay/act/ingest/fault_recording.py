@@ -6,15 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
-from assay.decide.faults.detection import count_sightings
-from assay.decide.faults.flooding import make_flood_sighting
+from assay.act.loop.projections import read_latest_outcomes, read_node_states
+from assay.decide.faults.detection import count_sightings, make_flood_sighting
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, GPU, project_node_assets
 from assay.decide.state.decision_and_fault_entries import make_fault_entries, make_fault_entry
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.bmc_part_names import lacks_host_serials
+from assay.model.faults.bmc_events import lacks_host_serials
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome

@@ -1,6 +1,8 @@
 """Records serial numbers that are new in their places, replaced nodes, parts that come back, and changed setups.
 
 A node that is replaced starts with its place's history, but without the old node's hardware faults, ladder and repairs.
+
+Reads a node's setup: place, spec and delivery as declared, models and versions as its evidence has them.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from assay.act.ingest.node_setups import SetupReader
 from assay.act.loop.context import ControllerContext
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.asset_history import (
@@ -28,15 +30,52 @@ from assay.decide.state.asset_history import (
     update_part_holders,
 )
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
-from assay.decide.state.node_setup import make_setup_entry, project_node_setup
+from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import project_node_states
+from assay.decide.state.part_holders import NodeSetup, make_setup_entry, project_node_setup
 from assay.ledger.newest.interned_texts import split_batches
-from assay.model.entries.asset_entries import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry
+from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry
-from assay.observe.serial_numbers import clean_serial, find_node_serials, find_part_serials
+from assay.observe.evidence_contents import clean_serial, find_node_serials, find_part_serials
+
+if TYPE_CHECKING:
+    from assay.model.fleet import Fleet
+
+
+COMPONENT_READINGS = {
+    "driver": ("probe", "gpu", "driver"),
+    "bios": ("bmc", "system", "bios_version"),
+    "bmc": ("bmc", "manager", "version"),
+    "kernel": ("probe", "host", "kernel"),
+}
+"""Where the evidence has the version of each component of a node."""
+
+
+class SetupReader:
+    """Reads the setups of the nodes of a fleet."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def read(self, name: str, evidence: EvidenceDocument) -> NodeSetup:
+        """Return the setup of a node. What the evidence does not say is missing."""
+        node = self._fleet.nodes[name]
+        said = {component: evidence.read(*path) for component, path in COMPONENT_READINGS.items()}
+        versions = {component: str(one.value) for component, one in said.items() if one.kind == "value"}
+        parts = find_part_serials(evidence, map_parts_by_pci(self._fleet.spec_of(node.name)))
+        versions |= {part.place: part.firmware for part in parts if part.firmware}
+        models = {part.place: part.model for part in parts if part.model}
+        batch = self._deliveries.get(node.serial, "")
+        return NodeSetup("/".join(node.rack_place), node.u, node.spec, batch, versions, models)
+
+    @cached_property
+    def _deliveries(self) -> dict[str, str]:
+        """The name of the delivery of each machine, by its serial number."""
+        deliveries = self._fleet.deliveries.values()
+        return {machine.serial_number: one.name for one in deliveries for machine in one.machines}
+
 
 NODES_PER_TRANSACTION = 200
 

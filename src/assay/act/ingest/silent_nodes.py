@@ -14,7 +14,7 @@ from assay.decide.faults.telemetry_silence import (
 )
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.entries.fault_entries import ObservationFailedEntry
+from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node

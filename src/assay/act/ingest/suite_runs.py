@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.moves.required_checks import list_due_phases
 from assay.decide.state.fleet_snapshot import FleetSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.ledger.history.append import append_missing_runs
-from assay.model.specs.check_catalog_and_gates import Phase
-from assay.model.text.text_lists import format_count
+from assay.model.specs.check_catalog import Phase
+from assay.model.text.lists import format_count
 from assay.validate.runs.run_validation import RunResult, run_validation
 
 

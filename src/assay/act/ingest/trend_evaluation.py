@@ -1,42 +1,184 @@
 """Finds what gets worse among peers: closes and opens the ledger's warnings, and keeps the answer for pages.
 
 A warning of a rule that records is a fault too, which ends with it. Nothing else follows from one here.
+
+What became of the parts that warnings are about: failures, holders and absences from the ledger, measured days.
+
+The ledger's entries of warnings that open and close, of their faults, and of rules that lost their stage.
+
+The last answer about trends, as a file for pages. It may be deleted.
+
+An answer that is kept as a file for pages, with the time when it was given. It may be deleted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.act.ingest.part_fates import read_part_fates
-from assay.act.ingest.trend_answer_file import ANSWER_FILE, read_last_time
-from assay.act.ingest.warning_entries import make_closing_entries, make_demotion_entries, make_opening_entries
+from assay.act.ingest.fault_recording import make_sighting_entries
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.projections import read_node_states
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
+from assay.decide.state.service_absences import list_absences
 from assay.decide.trends.day_cache import KEPT_FILE
-from assay.decide.trends.feeds_and_switches import name_feeds_and_switches
-from assay.decide.trends.fleet_holders import HOLDERS_FILE
-from assay.decide.trends.fleet_tables import open_fleet_tables
+from assay.decide.trends.fleet_tables import HOLDERS_FILE, list_failures, open_fleet_tables
 from assay.decide.trends.measurement_tables import DAY_S
 from assay.decide.trends.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
-from assay.decide.trends.trend_answer import TrendAnswer, find_trends
-from assay.decide.trends.trend_report import TrendReport
-from assay.decide.trends.warning_advice import advise
-from assay.decide.trends.warning_closing import PartFates, close_warning
-from assay.decide.trends.warning_courses import WarningCourse, read_courses
-from assay.decide.trends.warning_history import TREND_ENTRY_KINDS, TrendWarning, WarningHistory, read_warning_history
-from assay.decide.trends.warning_opening import open_warnings
+from assay.decide.trends.shared_groups import name_feeds_and_switches
+from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, WarningCourse, find_trends, read_courses
+from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, WarningHistory, read_warning_history
+from assay.decide.trends.warnings import (
+    OpenedWarnings,
+    PartFates,
+    ServiceAbsenceSpan,
+    advise,
+    close_warning,
+    open_warnings,
+)
 from assay.declare.starter.shipped_specs import find_trend_rules
-from assay.fabric.design.node_leaves import find_node_leaves
-from assay.ledger.history.damaged_files import read_without_damaged
-from assay.ledger.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
-from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.fabric.design.node_cables import find_node_leaves
+from assay.ledger.history.parquet_files import (
+    MEASUREMENTS_TABLE,
+    history_folder,
+    list_day_folders,
+    read_without_damaged,
+)
+from assay.ledger.store import Ledger
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.faults.sightings import FaultSighting
+from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.trend_rules import TrendRules
+from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import write_atomically
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+_MEASURED = """
+SELECT w.id, count(DISTINCT time_s // 86400)
+FROM measurements m JOIN (SELECT unnest($warnings) AS w) ON m.node = w.node AND m.subject = w.place AND m.name = w.name
+  AND time_s >= w.from_s AND time_s < w.until_s
+WHERE isfinite(value) GROUP BY ALL
+"""
+
+
+def read_part_fates(
+    context: ControllerContext,
+    database: DuckDBPyConnection,
+    rules: TrendRules,
+    warnings: Sequence[TrendWarning],
+    now: datetime,
+) -> PartFates:
+    """Return what became of the parts of open warnings, and all failures. `database` has the fleet's measurements."""
+    failures = list_failures(context.ledger, now)
+    nodes = {one.node for one in warnings} | {one.node for one in failures if warnings}
+    in_service = context.policy.states_in_service
+    absences = {
+        name: [ServiceAbsenceSpan(one.began_at, one.ended_at) for one in list_absences(state, in_service)]
+        for name, state in read_node_states(context.ledger).items()
+        if name in nodes
+    }
+    measured = _count_measured_days(database, rules, warnings, now)
+    return PartFates(failures, _read_holders(context.ledger, nodes), absences, measured)
+
+
+def _read_holders(ledger: Ledger, nodes: Collection[str]) -> dict[str, list[PartHolder]]:
+    known = ledger.entries_by_node(sorted(nodes), HOLDER_ENTRY_KINDS) if nodes else {}
+    return {node: list_part_holders(node, entries) for node, entries in known.items()}
+
+
+def _count_measured_days(
+    database: DuckDBPyConnection, rules: TrendRules, warnings: Sequence[TrendWarning], now: datetime
+) -> dict[str, int]:
+    """Return on how many days of its horizon each warning's part was measured, for those whose horizon is over."""
+    asked = []
+    for one in warnings:
+        rule = rules.rules.get(one.content.rule)
+        end = one.at + timedelta(days=rule.horizon_days) if rule else now
+        if end <= now:
+            times = {"from_s": one.at.timestamp(), "until_s": end.timestamp()}
+            part = {"node": one.node, "place": one.content.place, "name": one.content.name}
+            asked.append({"id": one.content.warning, **part, **times})
+    return dict(database.execute(_MEASURED, {"warnings": asked}).fetchall()) if asked else {}
+
+
+TREND_SOURCE = "trend"
+
+
+def make_closing_entries(
+    context: ControllerContext,
+    closings: Sequence[tuple[TrendWarning, TrendClosedEntry]],
+    states: Mapping[str, NodeState],
+    rules: TrendRules,
+    now: datetime,
+) -> Iterator[LedgerEntry]:
+    """Yield the end of each warning, and that of its fault."""
+    for warning, closed in closings:
+        yield closed.make_entry(derive_id(closed.kind, closed.warning), format_time(now), warning.node)
+        rule, state = rules.rules.get(closed.rule), states.get(warning.node)
+        if rule is None or state is None or warning.node not in context.fleet.nodes:
+            continue
+        subject = "/".join(filter(None, (context.fleet.nodes[warning.node].subject, warning.content.place)))
+        for fault in state.faults:
+            if fault.is_open and fault.fault_class == rule.fault and fault.subject == subject:
+                reason = f"its warning was {closed.outcome}: {closed.reason}"
+                yield make_cleared_entry(warning.node, FaultClearance.of(fault, reason, fault.seq), now)
+
+
+def make_demotion_entries(demotions: Iterable[TrendDemotedEntry], now: datetime) -> Iterator[LedgerEntry]:
+    """Yield one for each rule that lost its stage."""
+    for one in demotions:
+        yield one.make_entry(derive_id(one.kind, one.rule, one.revision), format_time(now))
+
+
+def make_opening_entries(
+    context: ControllerContext, rules: TrendRules, opened: OpenedWarnings, now: datetime
+) -> Iterator[LedgerEntry]:
+    """Yield each new warning, and its fault where its rule records."""
+    at = format_time(now)
+    for node, warned in opened.warnings:
+        yield warned.make_entry(derive_id(warned.kind, warned.warning), at, node)
+        if warned.stage == "record" and node in context.fleet.nodes:
+            detail = "; ".join(filter(None, (warned.reason, warned.group)))
+            fault = rules.rules[warned.rule].fault
+            yield from make_sighting_entries(
+                context, node, FaultSighting(fault, warned.place, at, detail, TREND_SOURCE, at)
+            )
+
+
+def read_dated_answer(file: Path) -> dict[str, Any]:
+    """Return a JSON object with its time in `at` (ISO 8601), empty where there is none or it cannot be read."""
+    try:
+        known = json.loads(file.read_bytes())
+        parse_time(known["at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return dict(known)
+
+
+ANSWER_FILE = Path("trends") / "answer.json"
+"""In the folder of reports."""
+
+
+def read_answer(reports: Path) -> dict[str, Any]:
+    """Return the last answer, empty where there is none or it cannot be read."""
+    return read_dated_answer(reports / ANSWER_FILE)
+
+
+def read_last_time(reports: Path) -> datetime | None:
+    """Return when the last answer was given, None where it is lost."""
+    known = read_answer(reports)
+    return parse_time(known["at"]) if known else None
+
 
 _OUTCOME_ORDER = ("right", "wrong", "overtaken", "cannot tell")
 

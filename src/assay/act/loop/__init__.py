@@ -1,4 +1,4 @@
-"""Takes the ledger, the inventory and the evidence; folds each ledger entry once a process and keeps what follows.
+"""Takes a fleet, its ledger and its evidence; turns the loop, and keeps what each turn needs.
 
-Gives node states, newest outcomes, fabric comparisons and the fleet snapshot that decisions read.
+Gives passes: what was observed, decided and done.
 """

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from assay.act.actions.action import ActionContext
-from assay.adapters.bmc.session_pool import BmcSessionPool
+from assay.adapters.bmc.session import BmcSessionPool
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 

@@ -2,6 +2,10 @@
 
 The cost is bounded: by days, by events, by changed settings, and by values of each. Only nodes with faults are played;
 the others count in the size of their pools. Every node starts in service, and counts as idle.
+
+How long things take in a replay: what a plan assumes where nothing is recorded.
+
+Plan and trends do not import each other; this module joins them.
 """
 
 from __future__ import annotations
@@ -10,21 +14,27 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from assay.act.loop.replay_durations import list_replay_durations
-from assay.decide.moves.rack_cordons import find_rack_companions
-from assay.decide.plan.fleet_revision import FleetRevision
-from assay.decide.replay.fault_history import HistoryEvent
-from assay.decide.replay.ledger_history import list_fault_events
-from assay.decide.replay.policy_costs import CostModel
+from assay.decide.moves.cordons import find_rack_companions
+from assay.decide.plan.inputs import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, FleetRevision
+from assay.decide.replay.costs import CostModel
+from assay.decide.replay.history import HistoryEvent, list_fault_events
 from assay.decide.replay.policy_values import list_changed_values, replace_policy_value
-from assay.decide.replay.replay_nodes import ReplayNodes, ReplayRules
-from assay.decide.replay.replay_result import ReplayResult
+from assay.decide.replay.replay_nodes import AssumedDuration, ReplayDurations, ReplayNodes, ReplayRules
+from assay.decide.replay.result import ReplayResult
 from assay.decide.replay.simulator import run_replay
 from assay.decide.state.node_state import NodeState
 from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.backtest_report import PolicyCostPoint, PolicyCurve, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+
+def list_replay_durations() -> ReplayDurations:
+    """Return the assumed durations, with their sources."""
+    actions = {name: AssumedDuration(assumed.hours, assumed.source) for name, assumed in ACTION_HOURS.items()}
+    suite = AssumedDuration(SUITE_HOURS.hours, SUITE_HOURS.source)
+    return ReplayDurations(actions, suite, AssumedDuration(PERSON_HOURS.hours, PERSON_HOURS.source))
+
 
 REPLAYED_DAYS = 30.0
 MAX_EVENTS = 2_000

@@ -16,7 +16,7 @@ from threading import Lock
 
 from assay.act.effects.workflow_queues import keep_engine_running
 from assay.act.loop.context import ControllerContext
-from assay.ledger.leases_and_locks import LeaseRenewal, current_process, hold_controller_lock
+from assay.ledger.leases import LeaseRenewal, current_process, hold_controller_lock
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.node import Node

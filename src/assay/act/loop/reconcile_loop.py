@@ -13,15 +13,19 @@ from functools import partial
 from threading import Event
 
 from assay.act.effects.pending_effect_runner import run_effects
-from assay.act.ingest.node_and_fabric_collection import scan_fabrics
+from assay.act.ingest.collection import scan_fabrics
 from assay.act.ingest.silent_nodes import read_last_observed, record_silence
 from assay.act.loop.background_worker import BackgroundWorker, FailureLog, IntervalThrottle
-from assay.act.loop.fleet_reload import RELOAD_INTERVAL_S, FleetReloader, describe_change
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.fleet_reload import (
+    RELOAD_INTERVAL_S,
+    FleetReloader,
+    accept_commit,
+    describe_change,
+    requires_signed_commits,
+)
 from assay.act.loop.rack_leases import RackAssignment
-from assay.act.loop.reconcile_pass import find_busy_nodes, observe_nodes, record_decisions
-from assay.act.loop.signed_commit_gate import accept_commit, requires_signed_commits
-from assay.act.loop.telling_people import tell_people
+from assay.act.loop.reconcile_pass import find_busy_nodes, observe_nodes, record_decisions, tell_people
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.schedules.due_slots import SlotTask
 from assay.act.schedules.poll_schedule import (
@@ -35,11 +39,11 @@ from assay.act.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.act.tickets.ticket_updates import list_fabrics_to_prove
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import REPAIR_ACTIONS
-from assay.model.entries.effect_entries import EffectVerifiedEntry
+from assay.model.entries.effects import EffectVerifiedEntry
 from assay.model.errors import describe_error
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
 
 LEDGER_WAIT_S = 1.0

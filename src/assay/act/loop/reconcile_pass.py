@@ -1,34 +1,74 @@
-"""One pass of the loop: finish effects, observe, validate, decide, act, and update and deliver tickets."""
+"""One pass of the loop: finish effects, observe, validate, decide, act, and update and deliver tickets.
+
+The last part of a pass: keeps the tickets up to date, and lets the context's tellers tell people what is new.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from assay.act.effects.gates import hold_outlived_orders
 from assay.act.effects.pending_effect_runner import run_effects
-from assay.act.effects.trust_gate import hold_outlived_orders
 from assay.act.ingest.burn_ins import follow_burn_ins
+from assay.act.ingest.collection import collect_node_evidence, scan_fabrics
 from assay.act.ingest.fault_recording import record_faults
-from assay.act.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.ingest.silent_nodes import record_silence
 from assay.act.ingest.suite_runs import run_due_suites
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
+from assay.act.loop.fleet_reload import accept_commit
 from assay.act.loop.pass_log import records_pass
 from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
-from assay.act.loop.signed_commit_gate import accept_commit
-from assay.act.loop.telling_people import tell_people
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.rollouts.rollout_advance import advance_rollout
+from assay.act.tickets.ticket_updates import update_tickets
+from assay.decide.moves.cordons import decide_recordons
 from assay.decide.moves.decide import decide
-from assay.decide.moves.lost_cordons import decide_recordons
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot
 from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.ledger.leases import current_process
+from assay.ledger.store import Ledger
 from assay.model.decision import Decision
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+
+DELIVERY_LEASE = "tickets"
+"""The lease of the controller that delivers tickets, where several controllers share a ledger."""
+DELIVERY_LEASE_S = 120.0
+
+
+def tell_people(context: ControllerContext, fleet_state: FleetSnapshotCache, *, keep: bool = False) -> None:
+    """Update the tickets, and call the context's tellers; of several controllers, one does so.
+
+    With `keep`, the same one does so the next time.
+    """
+    with hold_delivery_lease(context.ledger, keep=keep) as is_ours:
+        if is_ours:
+            update_tickets(context, fleet_state)
+            for tell in context.tellers:
+                tell(context)
+
+
+@contextmanager
+def hold_delivery_lease(ledger: Ledger, *, keep: bool = False) -> Iterator[bool]:
+    """Be the one controller that delivers tickets while the block lasts. Yields False if another controller is.
+
+    With `keep`, the lease stays until it ends by itself, so that the same controller delivers the next time too.
+    """
+    if not ledger.is_shared:  # a ledger file has one controller
+        yield True
+        return
+    ours = ledger.claim_lease(DELIVERY_LEASE, current_process(), DELIVERY_LEASE_S)
+    try:
+        yield ours
+    finally:
+        if not keep:
+            ledger.release(DELIVERY_LEASE, current_process())
+
 
 MAX_PASSES = 12
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from assay.decide.drift.fleet_comparison import SyncInputs, compare_fleet, list_drift_checks
-from assay.decide.drift.node_differences import ExpectedCheck
+from assay.decide.drift.comparison import SyncInputs, compare_fleet, list_drift_checks
+from assay.decide.drift.differences import ExpectedCheck
 from assay.decide.drift.sync_report import SyncReport
 from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
 from assay.decide.state.node_state import NodeState
@@ -17,7 +17,7 @@ from assay.model.fleet import Fleet
 from assay.model.gc_pause import pause_gc
 from assay.model.node import Node
 from assay.model.outcome import CheckStandings
-from assay.validate.runs.node_selection import list_node_subjects
+from assay.validate.runs.subjects import list_node_subjects
 
 CHANGED = "-dirty"
 """Follows the commit if files differ from it, as in `git describe --dirty`."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from assay.act.actions.action import ActionContext, ActionModule, EffectIntent
 from assay.model.errors import describe_error
-from assay.model.text.secret_redaction import redact
+from assay.model.text.safe_text import redact
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer

@@ -1,4 +1,4 @@
-"""Takes what a person orders: who, why, and for which node or rollout. Gives the entry to record, or a refusal.
+"""Takes what a person orders: who, why, and for which node or rollout. Command line and pages order in this one way.
 
-The command line and the pages give orders in this one way.
+Gives the entry to record, or a refusal.
 """

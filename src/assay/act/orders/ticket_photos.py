@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
-from assay.act.orders.operator_order import OperatorIdentity
-from assay.model.entries.ticket_entries import TicketPhotoEntry
+from assay.act.orders.orders import OperatorIdentity
+from assay.model.entries.tickets import TicketPhotoEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import TicketPhoto, TicketRecord, find_photo_type

@@ -11,24 +11,28 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from assay.act.loop.context import ControllerContext
-from assay.act.orders.node_orders import certify_node, hold_node, release_node
-from assay.act.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
-from assay.act.orders.rollout_orders import find_active_rollout, pause_rollout, resume_rollout
-from assay.act.orders.ticket_orders import find_ticket, report_done
-from assay.act.orders.trust_orders import answer_wait, find_wait, list_fleet_waits
-from assay.decide.rollouts.rollout_history import Rollout
-from assay.decide.rollouts.step_entries import shorten_id
-from assay.decide.state.node_state import NodeState
-from assay.model.entries.operator_entries import (
-    ApprovedEntry,
-    CertifiedEntry,
-    DeclinedEntry,
-    HoldEntry,
-    MoveEntry,
-    ReleaseEntry,
+from assay.act.orders.orders import (
+    OperatorIdentity,
+    OperatorOrder,
+    answer_wait,
+    certify_node,
+    find_active_rollout,
+    find_ticket,
+    find_wait,
+    hold_node,
+    list_fleet_waits,
+    pause_rollout,
+    release_node,
+    report_done,
+    resume_rollout,
+    strip_to_one_line,
 )
+from assay.decide.rollouts.decide_rollouts import shorten_id
+from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.state.node_state import NodeState
+from assay.model.entries.node import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, MoveEntry, ReleaseEntry
 from assay.model.entries.registry import decode_entry
-from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
+from assay.model.entries.rollouts import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
 from assay.model.errors import AssayError
 from assay.model.ticket import TicketRecord
 

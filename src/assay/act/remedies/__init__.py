@@ -1,4 +1,4 @@
-"""Takes a firmware bundle and what a node's BMC shows. Brings the firmware through Redfish, in stages.
+"""How actions do their work: playbooks, firmware, settings, wiping, dossiers.
 
-Gives what was written and which reset made it run, or an error that names what still differs.
+Takes a node and what its spec wants. Gives what was written and what proves it, or an error that names what differs.
 """

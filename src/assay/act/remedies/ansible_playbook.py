@@ -26,7 +26,7 @@ from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.text.secret_redaction import redact, redact_bytes
+from assay.model.text.safe_text import redact, redact_bytes
 
 CANCEL_POLL_S = 0.5
 PROGRESS_MARK = "assay: "

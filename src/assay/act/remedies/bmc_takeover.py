@@ -10,12 +10,12 @@ import contextlib
 from dataclasses import dataclass
 from functools import partial
 
-from assay.act.actions.polling import wait_until
-from assay.adapters.bmc.bmc_accounts import disable_account, give_account
-from assay.adapters.bmc.bmc_client import BmcClient, accepts_login, open_bmc, renew_expired_password
-from assay.adapters.bmc.credentials import UserPassword
+from assay.act.actions.action import wait_until
+from assay.adapters.bmc.accounts import disable_account, give_account
+from assay.adapters.bmc.client import BmcClient, accepts_login, open_bmc, renew_expired_password
 from assay.adapters.bmc.errors import BmcPasswordChangeRequired
 from assay.adapters.bmc.quirks import BmcQuirkSet
+from assay.adapters.bmc.session import UserPassword
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node

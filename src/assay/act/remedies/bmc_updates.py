@@ -1,13 +1,23 @@
-"""The updates of one BMC, as far as the firmware work needs them; `redfish_update_service` speaks Redfish for it."""
+"""The updates of one BMC, as far as the firmware work needs them; `redfish_update_service` speaks Redfish for it.
+
+Firmware updates through one BMC, in Redfish terms: running versions, remembered updates, pushes and resets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from assay.adapters.bmc.client import SYSTEM_RESET, BmcClient, open_fleet_bmc
+from assay.adapters.bmc.firmware import list_task_messages, parse_task, read_firmware_inventory
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.reading import ReadingTree, parse_reading
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 
 
@@ -52,3 +62,115 @@ class FirmwareUpdater(Protocol):
 
 
 BmcConnector = Callable[[], AbstractContextManager[FirmwareUpdater]]
+
+
+PUSH_TIMEOUT_S = 600.0
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def make_bmc_connector(node: Node, fleet: Fleet) -> BmcConnector:
+    """Return what logs in to a node's BMC. Each call logs in anew: a BMC that restarts forgets its sessions."""
+
+    @contextmanager
+    def connect() -> Iterator[RedfishFirmwareUpdater]:
+        with open_fleet_bmc(fleet, node) as bmc:
+            yield RedfishFirmwareUpdater(bmc)
+
+    return connect
+
+
+class RedfishFirmwareUpdater:
+    """The updates of one BMC that we are logged in to."""
+
+    def __init__(self, bmc: BmcClient) -> None:
+        self._bmc = bmc
+
+    def read_versions(self) -> dict[str, str]:
+        """Return version by inventory id. One that cannot be read is `(KIND: REASON)`, which equals no version."""
+        return _format_readings(self._bmc.read_running_firmware())
+
+    def read_pending_versions(self) -> dict[str, str]:
+        """Return the version that waits for a reset by inventory id."""
+        return _format_readings(read_firmware_inventory(self._bmc).pending)
+
+    def read_bmc_restart(self) -> str | None:
+        """Return the BMC's LastResetTime, "" if it does not say, None if that cannot be read."""
+        with suppress(AssayError):
+            return str(self._read_manager().get("LastResetTime") or "")
+        return None
+
+    def find_update(self, component: FirmwareComponent) -> FirmwareUpdateStatus | None:
+        """Return the newest task that names the component or one of its inventory ids, None if there is none."""
+        service = self._bmc.follow(self._bmc.root, "Tasks")
+        tasks = self._bmc.members(self._bmc.follow(service, "Tasks", 1))
+        ours = [task for task in tasks if is_task_of_component(task, component)]
+        if not ours:
+            return None
+        newest = max(ours, key=lambda task: _parse_time(task.get("StartTime")))
+        task = parse_task(newest)
+        reset_since = NEVER < _parse_time(newest.get("EndTime")) < self._read_last_reset(component.reset)
+        return FirmwareUpdateStatus(task.path, not task.is_over, task.is_success, reset_since, task.message)
+
+    def read_update(self, ident: str) -> FirmwareUpdateStatus:
+        """Return an update as it is now. An update that the BMC forgot, or never named (""), is lost."""
+        if not ident:
+            return FirmwareUpdateStatus("", running=False, completed=False, message="the BMC names no task", lost=True)
+        task = self._bmc.read_task(ident)
+        lost = task.state == "Gone"
+        message = f"the BMC no longer knows the update {ident}" if lost else task.message
+        return FirmwareUpdateStatus(
+            ident, running=not task.is_over, completed=task.is_success, message=message, lost=lost
+        )
+
+    def push(self, component: FirmwareComponent, image: Path) -> str:
+        """Upload the image in the way that the component declares. Return the task's path, "" if the BMC names none."""
+        task = self._bmc.push_firmware(image, component.push, deadline_s=PUSH_TIMEOUT_S)
+        return task.path if task else ""
+
+    def restart(self, what: FirmwareReset) -> None:
+        """Restart the BMC, or the host (one that is off is turned on), or cut the power of everything."""
+        if what == "bmc":
+            self._bmc.reset_bmc()
+        elif what == "host":
+            self._bmc.reset_system("ForceRestart" if self._bmc.read_power_state() == "On" else "On")
+        else:
+            offer = self._bmc.system().get("Actions", {}).get(SYSTEM_RESET, {})
+            offered = offer.get("ResetType@Redfish.AllowableValues", [])
+            cycles = (kind for kind in ("FullPowerCycle", "PowerCycle") if kind in offered)
+            self._bmc.reset_system(next(cycles, "PowerCycle"))
+
+    def _read_last_reset(self, reset: FirmwareReset) -> datetime:
+        """Return the time of the last reset that the component needs, NEVER if the BMC does not say."""
+        if reset != "bmc":
+            return _parse_time(self._bmc.system().get("LastResetTime"))
+        return _parse_time(self._read_manager().get("LastResetTime"))
+
+    def _read_manager(self) -> Mapping[str, Any]:
+        """Return the Manager resource of the BMC itself, {} if the system links to none."""
+        managers = self._bmc.system().get("Links", {}).get("ManagedBy", [])
+        return self._bmc.get(managers[0]["@odata.id"]) if managers else {}
+
+
+def _format_readings(tree: ReadingTree) -> dict[str, str]:
+    readings = {ident: parse_reading(leaf) for ident, leaf in tree.items()}
+    return {
+        ident: str(reading.value) if reading.kind == "value" else f"({reading.kind}: {reading.reason})"
+        for ident, reading in readings.items()
+        if reading is not None
+    }
+
+
+def is_task_of_component(task: dict[str, Any], component: FirmwareComponent) -> bool:
+    """Say whether a task's messages name the component or one of its inventory ids, among their arguments."""
+    arguments = [message.get("MessageArgs") or [] for message in list_task_messages(task)]
+    names = {str(argument) for some in arguments if isinstance(some, list) for argument in some}
+    return bool(names & {component.name, *component.inventory})
+
+
+def _parse_time(text: Any) -> datetime:
+    """Return a time from a BMC, NEVER for one that is missing or cannot be read."""
+    try:
+        read = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return NEVER
+    return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -2,27 +2,38 @@
 
 `read_dossier_facts` fixes what the dossier is about when it is first needed; the ledger keeps that with the effect's
 intent. `build_dossier_content` adds what follows from it. So a dossier can be built again as it was.
+
+The photos in a dossier's folder: which files count as photos, and who added each photo when.
+
+The ledger records each photo by its sha256.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, project_node_assets
 from assay.decide.state.lemon_score import compute_lemon_score
+from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import project_node_states
 from assay.model.decision import REPAIR_ACTIONS, WIPE, ActionName
-from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
+from assay.model.entries.assets import PhotoFile, PhotosTakenEntry
+from assay.model.entries.faults import FaultClearedEntry, FaultEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
 from assay.model.faults.sightings import map_parts_by_pci
-from assay.model.ledger_entry import LedgerEntry
+from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
+from assay.model.ticket import find_photo_type
 from assay.model.timestamps import parse_time
-from assay.observe.serial_numbers import PartSerial, find_node_serials, find_part_serials
+from assay.observe.evidence_contents import PartSerial, find_node_serials, find_part_serials
 
 DOSSIER_SCHEMA = "assay.dossier/2"
 FAULT_FIELDS = ("subject", "severity", "blame", "count", "first_seen", "last_seen", "detail")
@@ -219,3 +230,93 @@ def read_firmware_versions(evidence: EvidenceDocument) -> dict[str, str]:
     names = tree.value if tree.kind == "value" and isinstance(tree.value, dict) else {}
     versions = {name: read_at_path(names, (name,)) for name in names}
     return {name: str(version.value) for name, version in sorted(versions.items()) if version.kind == "value"}
+
+
+PHOTOS_KIND = PhotosTakenEntry.kind
+MAX_PHOTO_BYTES = 25 * 1024 * 1024
+MAX_PHOTOS = 60
+_PHOTO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,80}\.(jpe?g|png|heic|webp)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class DossierPhotos:
+    """The photos by file name, and why each other file is not accepted."""
+
+    accepted: dict[str, bytes]
+    rejected: dict[str, str]
+
+    def find_files(self, name: str) -> list[str]:
+        """Return the files of the required photo `fault`: `fault.jpg`, `fault-2.jpg`."""
+        return [file for file in self.accepted if _first_word(file) == name]
+
+    def find_unrequested(self, required: Iterable[str]) -> list[str]:
+        """Return the files of no required photo."""
+        names = set(required)
+        return [file for file in self.accepted if _first_word(file) not in names]
+
+
+def read_photos(folder: Path) -> DossierPhotos:
+    """Return the photos in a folder, in the order of their names. The folder need not exist."""
+    accepted, rejected = dict[str, bytes](), dict[str, str]()
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        paths = []
+    for path in paths:
+        reason, content = _read_photo(path) if len(accepted) < MAX_PHOTOS else (f"there are {MAX_PHOTOS} already", b"")
+        if reason:
+            rejected[path.name] = reason
+        else:
+            accepted[path.name] = content
+    return DossierPhotos(accepted, rejected)
+
+
+def list_photos(files: Mapping[str, bytes], entries: Iterable[LedgerEntry], effect: str) -> list[DossierJson]:
+    """Return a record of each photo of a dossier: `file`, `sha256`, `bytes`, `who` added it, and `at` (ISO 8601).
+
+    `files` are those in its folder. `who` and `at` are "" for a photo that nobody has added to the ledger.
+    """
+    added = {
+        (photo.file, photo.sha256): {"who": taken.who, "at": entry.at}
+        for entry in reversed(list(entries))
+        if entry.kind == PHOTOS_KIND and (taken := PhotosTakenEntry.read(entry)).effect == effect
+        for photo in taken.photos
+    }
+    records = []
+    for name, content in files.items():
+        digest = hashlib.sha256(content).hexdigest()
+        record = {"file": name, "sha256": digest, "bytes": len(content)}
+        records.append(record | added.get((name, digest), {"who": "", "at": ""}))
+    return records
+
+
+def make_photo_entries(
+    node: str, effect: str, photos: Iterable[DossierJson], who: str, at: str
+) -> Iterator[LedgerEntry]:
+    """Yield the ledger entry by which `who` adds the photos that nobody has added yet, if there are any."""
+    new = tuple(PhotoFile(photo["file"], photo["sha256"], photo["bytes"]) for photo in photos if not photo["who"])
+    if new:
+        ident = derive_id(PHOTOS_KIND, effect, *(f"{photo.file}/{photo.sha256}" for photo in new))
+        yield PhotosTakenEntry(effect, who, new).make_entry(ident, at, node)
+
+
+def _first_word(file: str) -> str:
+    return re.split(r"[-_. ]", file.lower())[0]
+
+
+def _read_photo(path: Path) -> tuple[str, bytes]:
+    """Return why a file is not accepted, "" if it is, and its bytes. Links are not followed: they may lead anywhere."""
+    found = _PHOTO_NAME.fullmatch(path.name)
+    if not found:
+        return "a photo's name has letters, digits and dashes, and ends with .jpg, .png, .heic or .webp", b""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            return "it is no regular file", b""
+        if status.st_size > MAX_PHOTO_BYTES:
+            return f"it is larger than {MAX_PHOTO_BYTES // 1024 // 1024} MiB", b""
+        content = path.read_bytes()
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}", b""
+    is_photo = find_photo_type(content) == found[1].lower().replace("jpeg", "jpg")
+    return ("", content) if is_photo else ("its first bytes are not those of such a photo", b"")

@@ -11,15 +11,23 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from assay.act.actions.action import ActionContext, EffectIntent, UnfinishedAction, find_action_effort
-from assay.act.actions.polling import POLL_BACKOFF
+from assay.act.actions.action import POLL_BACKOFF, ActionContext, EffectIntent, UnfinishedAction, find_action_effort
 from assay.act.remedies.ansible_playbook import run_playbook
-from assay.act.remedies.drive_readings import DriveReading, read_local_drives
-from assay.act.remedies.wipe_record import WIPE_KINDS, DriveRecord, fold_wipe, make_wipe_entry
-from assay.act.remedies.wipe_verdict import WipeVerdict, find_obstacle, judge_order, list_release_commands
-from assay.model.entries.wipe_entries import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
+from assay.act.remedies.wipe_verdict import (
+    WIPE_KINDS,
+    DriveReading,
+    DriveRecord,
+    WipeVerdict,
+    find_obstacle,
+    fold_wipe,
+    judge_order,
+    list_release_commands,
+    make_wipe_entry,
+    read_local_drives,
+)
+from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.errors import AssayError
-from assay.model.specs.node.drive_wipe import WipeSpec
+from assay.model.specs.node.host_settings import WipeSpec
 
 PLAYBOOK = "wipe.yml"
 

@@ -2,17 +2,104 @@
 
 A drive is wiped if its blocks held a marker before, none of them holds it now, and, for a sanitize, its log says that
 this sanitize has completed.
+
+What a node's probe reads of its NVMe drives for a wipe. A reading that failed is a doubt, never a proof.
+
+What the ledger knows of a wipe: which drive was told to erase itself how, and which methods did not help.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from assay.act.remedies.drive_readings import DriveReading
-from assay.model.entries.wipe_entries import WipeOrderedEntry
-from assay.model.specs.node.drive_wipe import WipeSpec
-from assay.model.text.text_lists import format_list
+from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
+from assay.model.entries.entry_content import EntryContent
+from assay.model.errors import AssayError
+from assay.model.evidence import read_at_path
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
+from assay.model.specs.node.host_settings import WipeSpec
+from assay.model.text.lists import format_list
+from assay.observe.transports.transport import run_remote_probe
+
+PROBE_S = 30.0
+AREA = "drive_wipe"
+LOCAL = "pcie"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveReading:
+    """One NVMe controller.
+
+    `methods`: the ways in which it can be erased. `log_status`, `log_action`: its sanitize log, "" for a drive without
+    one. `users`: (kind, name) of what uses it. `offsets`: the sampled blocks in bytes, by block device. `marked`: how
+    many of them hold the marker. `doubts`: why a part could not be read, by the part's name.
+    """
+
+    name: str
+    serial: str
+    model: str
+    transport: str
+    methods: tuple[str, ...]
+    log_status: str
+    log_action: str
+    users: tuple[tuple[str, str], ...]
+    offsets: Mapping[str, list[int]]
+    marked: int
+    doubts: Mapping[str, str]
+
+    @property
+    def samples(self) -> int:
+        """How many blocks are sampled."""
+        return sum(map(len, self.offsets.values()))
+
+    def __str__(self) -> str:
+        return f"{self.name} (serial {self.serial or 'unknown'})"
+
+
+def read_local_drives(node: Node, markers: Mapping[str, str]) -> list[DriveReading]:
+    """Return the node's NVMe drives that no network lies before. `markers`: what to look for, by serial number.
+
+    Raises AssayError if the node does not answer, or has no such drive.
+    """
+    words = ["--areas", AREA, "--markers", json.dumps(dict(markers))]
+    tree = run_remote_probe(node, words, PROBE_S)
+    drives = read_at_path(tree, ("probe", AREA))
+    if drives.kind != "value" or not isinstance(drives.value, dict):
+        raise AssayError(f"its drives cannot be read: {drives.reason}", where=node.name)
+    found = [_parse_drive(name, branch) for name, branch in drives.value.items()]
+    return [drive for drive in found if drive.transport == LOCAL or "transport" in drive.doubts]
+
+
+def _parse_drive(name: str, branch: Mapping[str, Any]) -> DriveReading:
+    doubts: dict[str, str] = {}
+
+    def take(*path: str) -> Any:
+        reading = read_at_path(branch, path)
+        if reading.kind != "value":
+            doubts.setdefault(path[0], reading.reason)
+            return None
+        return reading.value
+
+    blocks = take("blocks") or {}
+    return DriveReading(
+        name=name,
+        serial=take("serial") or "",
+        model=take("model") or "",
+        transport=take("transport") or "",
+        methods=tuple(take("methods") or ()),
+        log_status=take("log", "status") or "",
+        log_action=take("log", "action") or "",
+        users=tuple((kind, user) for kind, user in take("users") or ()),
+        offsets={device: samples["offsets"] for device, samples in blocks.items()},
+        marked=sum(samples["marked"] for samples in blocks.values()),
+        doubts=doubts,
+    )
+
 
 Standing = Literal["wiped", "not wiped", "under way", "unknown"]
 SANITIZE = "sanitize-"
@@ -85,3 +172,42 @@ def list_release_commands(drives: list[DriveReading]) -> list[list[str]]:
 
 def _format_user(kind: str, name: str) -> str:
     return {"mount": f"mounted at {name}", "swap": f"swap on {name}"}.get(kind, f"part of {name}")
+
+
+WIPE_KINDS = (WipeOrderedEntry.kind, WipeProvedEntry.kind, WipeMissedEntry.kind)
+
+
+@dataclass(slots=True)
+class DriveRecord:
+    """What one effect did to one drive: its newest order with its time, and why earlier methods did not help."""
+
+    order: WipeOrderedEntry | None = None
+    ordered_at: str = ""
+    missed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the newest order may still come about."""
+        return self.order is not None and self.order.method not in self.missed
+
+
+def fold_wipe(entries: Iterable[LedgerEntry], effect: str) -> dict[str, DriveRecord]:
+    """Return what an effect did, by the serial number of the drive, from entries of any kinds in order."""
+    records: dict[str, DriveRecord] = {}
+    for entry in entries:
+        if entry.kind == WipeOrderedEntry.kind:
+            order = WipeOrderedEntry.read(entry)
+            if order.effect == effect:
+                record = records.setdefault(order.serial, DriveRecord())
+                record.order, record.ordered_at = order, entry.at
+        elif entry.kind == WipeMissedEntry.kind:
+            missed = WipeMissedEntry.read(entry)
+            if missed.effect == effect:
+                records.setdefault(missed.serial, DriveRecord()).missed[missed.method] = missed.reason
+    return records
+
+
+def make_wipe_entry(content: WipeOrderedEntry | WipeProvedEntry | WipeMissedEntry, at: str, node: str) -> LedgerEntry:
+    """Return the entry: one of a kind for each effect, drive and method."""
+    base: EntryContent = content
+    return base.make_entry(derive_id(content.kind, content.effect, content.serial, content.method), at, node)

@@ -3,24 +3,36 @@
 The ledger says which commit was adopted last. The first commit starts no rollout: nobody knows what the nodes had
 before. A working tree that is not as committed starts none either. If the commit names the plan with which it was
 reviewed, the rollout waits for a person where the plan of now is another.
+
+Holds a merge to the plan that was reviewed: plans it again from the adopted commit, and says what differs.
+
+Divides the nodes of a new rollout into groups, and folds in those of a rollout that still runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
-from assay.act.loop.plan_revisions import load_plan_revisions
-from assay.act.rollouts.reviewed_plan_gate import PlanReview, review_plan
-from assay.act.rollouts.rollout_nodes import NodesByBase, group_rollout_nodes
-from assay.decide.plan.service_exits import find_service_exits
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
-from assay.decide.rollouts.step_entries import RULE_NAMES, shorten_id
-from assay.declare.repository import commit_facts
-from assay.model.entries.rollout_entries import (
+from assay.act.loop.plan_inputs import load_plan_revisions
+from assay.act.loop.projections import read_node_states
+from assay.act.rollouts.reviewed_plans import ReviewedPlan, find_reviewed_plan
+from assay.decide.plan.change_plan import make_change_plan
+from assay.decide.plan.inputs import FleetFacts, FleetRevision
+from assay.decide.plan.repair_routes import ServiceExit, find_service_exits
+from assay.decide.plan.review import PlanContent, list_content_differences
+from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id
+from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutMember, project_rollouts
+from assay.decide.state.node_state import NodeState
+from assay.declare.repository import signed_commits
+from assay.declare.repository.git import run_git
+from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
+    EarlierOrder,
     RolloutGroup,
     RolloutPausedEntry,
     RolloutStartedEntry,
@@ -28,7 +40,117 @@ from assay.model.entries.rollout_entries import (
 )
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.text.text_lists import format_count
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text.lists import format_count
+
+MAX_DIFFERENCES_SHOWN = 12
+SHOWN_DIGEST = len("sha256:") + 12
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReview:
+    """The digest of the reviewed plan, "" without one, and why the rollout waits for a person, "" if it need not."""
+
+    digest: str = ""
+    obstacle: str = ""
+
+
+def review_plan(root: Path, base: str, commit: str, before: FleetRevision, after: FleetRevision) -> PlanReview:
+    """Compare the plan of now, from the adopted `base` to the `commit`, with the one that was reviewed."""
+    reviewed = find_reviewed_plan(root, commit)
+    if reviewed is None:
+        is_required = "required" in (before.policy.rollouts.reviewed_plan, after.policy.rollouts.reviewed_plan)
+        return PlanReview(obstacle=_describe_missing_plan(commit) if is_required else "")
+    present = make_change_plan(before, after, FleetFacts()).content
+    if present.digest == reviewed.digest:
+        return PlanReview(reviewed.digest)
+    said = _describe_differences(root, base, commit, reviewed, present)
+    digests = f"reviewed {reviewed.digest[:SHOWN_DIGEST]}, now {present.digest[:SHOWN_DIGEST]}"
+    return PlanReview(reviewed.digest, f"the plan is not the reviewed one ({digests}): {said}")
+
+
+def _describe_missing_plan(commit: str) -> str:
+    return f"the policy requires a reviewed plan (rollouts.reviewed_plan), and commit {commit[:12]} names none"
+
+
+def _describe_differences(root: Path, base: str, commit: str, reviewed: ReviewedPlan, present: PlanContent) -> str:
+    content = reviewed.content or _plan_from_parent(root, base, commit, reviewed.digest)
+    if content is None:
+        return f"only the digest of the other is recorded; `assay plan --base {base[:12]}` shows the plan of now"
+    differences = list_content_differences(content, present)
+    shown = differences[:MAX_DIFFERENCES_SHOWN]
+    more = len(differences) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
+
+
+def _plan_from_parent(root: Path, base: str, commit: str, digest: str) -> PlanContent | None:
+    """Return the reviewed content, if it is that of the merge alone: the adopted base is older or newer than that."""
+    found = run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^1^{{commit}}")
+    parent = "" if found.returncode else found.stdout.decode().strip()
+    if parent in ("", base):
+        return None
+    try:
+        content = make_change_plan(*load_plan_revisions(root, parent, commit), FleetFacts()).content
+    except AssayError:
+        return None
+    return content if content.digest == digest else None
+
+
+NodesByBase = dict[str, dict[str, ServiceExit]]
+"""The nodes that must leave service, by name, by the commit that they had before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FoldedNode:
+    """What a node needs, None for nothing; the commit that it had before, and what becomes of an earlier order."""
+
+    need: ServiceExit | None
+    base: str
+    earlier: EarlierOrder = ""
+
+
+def group_rollout_nodes(
+    policy: LifecyclePolicy,
+    exits: NodesByBase,
+    last: str,
+    active: Rollout | None,
+    states: Mapping[str, NodeState],
+) -> tuple[RolloutGroup, ...]:
+    """Return the groups of a rollout from the commit `last`.
+
+    A node of the `active` rollout that has not left for it counts from the commit that it had before that rollout. One
+    that has left goes on: with a new order if the newer commit changes more for it, else with the order that it has.
+    """
+    groups: dict[tuple[ServiceExit, str, EarlierOrder], list[str]] = defaultdict(list)
+    members = {name: one for name, one in active.members.items() if not one.proof} if active else {}
+    for name in dict.fromkeys([*exits[last], *members]):
+        member, state = members.get(name), states.get(name)
+        if member is None or state is None:
+            folded = _FoldedNode(exits[last].get(name), last)
+        else:
+            folded = _fold_in(policy, exits, last, member, state)
+        if folded.need is not None:
+            groups[folded.need, folded.base, folded.earlier].append(name)
+    return tuple(
+        RolloutGroup(need.to, need.reason, base, tuple(names), earlier)
+        for (need, base, earlier), names in groups.items()
+    )
+
+
+def _fold_in(
+    policy: LifecyclePolicy, exits: NodesByBase, last: str, member: RolloutMember, state: NodeState
+) -> _FoldedNode:
+    """Return what a node of the earlier rollout needs now."""
+    is_serving = policy.is_in_service(state.state)
+    is_repaired = any(repair.seq > member.order_seq for repair in state.repairs)
+    if not member.order or (is_serving and not is_repaired):
+        return _FoldedNode(exits[member.base].get(member.node), member.base)
+    need = exits[last].get(member.node)
+    if need is None:
+        return _FoldedNode(ServiceExit(member.to, member.reason), member.base, "kept")
+    has_begun = state.move_request is None or state.move_request.to != need.to  # else it gets the newer one on arrival
+    return _FoldedNode(need, last, "" if is_serving else "replaced" if has_begun else "kept")
+
 
 CARRIED_RULES = ("", "plan")
 """Who paused a rollout so that the one which replaces it waits too: a person, or the rule for reviewed plans."""
@@ -69,14 +191,14 @@ def _find_obstacle(context: ControllerContext, last: str) -> str:
     """Return why the commit is not adopted, "" if it may be."""
     root = context.fleet.root
     try:
-        changed = commit_facts.find_uncommitted(root)
+        changed = signed_commits.find_uncommitted(root)
     except AssayError as error:
         return error.what
     if changed:
         return f"{changed[0]} is not as committed"
-    if last and not commit_facts.has_commit(root, last) and not commit_facts.has_whole_history(root):
+    if last and not signed_commits.has_commit(root, last) and not signed_commits.has_whole_history(root):
         return f"this clone does not have {last[:12]}, which was adopted before it: fetch the whole history"
-    if last and commit_facts.is_descendant(root, last, context.fleet.commit):
+    if last and signed_commits.is_descendant(root, last, context.fleet.commit):
         return f"{last[:12]}, which is newer, was adopted before it. To go back, merge a `git revert`"
     return ""
 

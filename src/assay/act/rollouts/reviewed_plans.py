@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.decide.plan.plan_content import PLAN_TRAILER, PlanContent, parse_plan_content
+from assay.decide.plan.review import PLAN_TRAILER, PlanContent, parse_plan_content
 from assay.declare.repository.git import read_git_error, run_git
 from assay.model.errors import AssayError
 

@@ -15,29 +15,31 @@ from threading import Lock
 
 from assay.act.ingest.collective_faults import record_named_parts
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.projections import read_node_states
 from assay.act.schedules.due_slots import SlotTask
-from assay.act.schedules.idle_node_selection import IdleNodeResult, find_exclusion, is_in_service
+from assay.act.schedules.next_idle_node import IdleNodeResult, find_exclusion, is_in_service
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.act.tickets.collective_link_tickets import make_link_facts
-from assay.adapters.scheduler_adapter import SchedulerNodeStatus, format_jobs
-from assay.adapters.status_readings import group_by_scheduler
+from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs, group_by_scheduler
 from assay.declare.stand_ins import refuse_workload
-from assay.fabric.design.adapters import list_adapter_names
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.design.devices import list_adapter_names
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.model.specs.collective_workload import CollectiveWorkload
 from assay.model.specs.schedules import CollectivesSearchSpec
-from assay.model.text.text_lists import fold_names, format_count, format_list
-from assay.validate.collectives.fabric_map import FabricMap, FabricPart, format_adapter
-from assay.validate.collectives.fabric_map_building import build_fabric_map, find_nvlink_domains
-from assay.validate.collectives.report import CollectivesReport
+from assay.model.specs.workload import CollectiveWorkload
+from assay.model.text.lists import fold_names, format_count, format_list
+from assay.validate.collectives.fabric_map import (
+    FabricMap,
+    FabricPart,
+    build_fabric_map,
+    find_nvlink_domains,
+    format_adapter,
+)
+from assay.validate.collectives.report import CollectivesReport, build_staged_report
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
-from assay.validate.collectives.search_run import run_search
-from assay.validate.collectives.staged_report import build_staged_report
-from assay.validate.collectives.staged_search import SearchResults, StagedSearch
-from assay.validate.collectives.workload_runners import RunLimits, choose_stages, make_runners, make_speed_rule
+from assay.validate.collectives.run import RunLimits, choose_stages, make_runners, make_speed_rule, run_search
+from assay.validate.collectives.search import SearchResults, StagedSearch
 
 PASSED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "SLURM_CONF", "KUBECONFIG", "TMPDIR")
 """What of our environment the commands get: launchers pass it on to the nodes, credentials included."""

@@ -3,44 +3,179 @@
 A node that is in use, or yields to a customer's job, waits for the next slot: that is neither pass nor fail. A node
 that is cordoned for a verification, or by assay although it is in service, is loaded too, and is given back after it
 passed. Loads stay with the slot until its end, so a slot that is run again continues from there.
+
+Judges after each slot how long ago idle verification covered each GPU; history keeps the measurements.
+
+A node that was visited is judged at once, any other once a day: a node that no visit reaches is the one to be told.
+
+Judges visits to idle nodes by the checks of the parts that ran.
+
+A visit that a customer cut short proves nothing good: of its outcomes, only failures are recorded. A wrong result is
+evidence, whenever the end came.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from assay.act.ingest.fault_recording import record_outcome_faults
+from assay.act.ingest.suite_runs import judge_phase, write_run_history
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
+from assay.act.loop.projections import read_latest_outcomes, read_node_states
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
-from assay.act.schedules.idle_coverage import judge_coverage
-from assay.act.schedules.idle_judging import judge_cut, judge_loaded
-from assay.act.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
-from assay.act.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
-from assay.act.schedules.idle_order import order_idle_nodes
-from assay.act.schedules.idle_visits import make_visit_entry, plan_visits
+from assay.act.schedules.idle_visits import (
+    NodeLoadResult,
+    NodeVisit,
+    find_gpu_slots,
+    list_checks_to_leave_out,
+    list_parts,
+    load_idle_node,
+    make_visit_entry,
+    open_coverage,
+    plan_visits,
+)
+from assay.act.schedules.next_idle_node import (
+    OUTCOME_WORDS,
+    IdleNodeResult,
+    find_exclusion,
+    is_in_service,
+    order_idle_nodes,
+)
 from assay.act.schedules.slot_runner import SlotResult
-from assay.adapters.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, undrain_if_supported
-from assay.adapters.status_readings import group_by_scheduler
+from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, group_by_scheduler, undrain_if_supported
+from assay.decide.state.load_coverage import GpuCoverage
 from assay.decide.state.node_state import NodeState
+from assay.decide.state.visit_plan import describe_coverage
 from assay.model.cordon_ownership import is_our_reason
-from assay.model.entries.schedule_entries import NodeUndrainedEntry, VerificationMissedEntry
+from assay.model.entries.schedules import NodeUndrainedEntry, VerificationMissedEntry
 from assay.model.errors import AssayError, describe_error
+from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.reading import ReadingTree
+from assay.model.specs.check_catalog import Phase
 from assay.model.specs.schedules import SMALLEST_STEP, IdleVerificationSpec, find_previous_slot
-from assay.model.text.text_lists import fold_names, format_count, format_list
+from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_time, parse_time
+from assay.observe.evidence_collector import NodeQuery, run_queries
 from assay.observe.evidence_store import EvidenceStore
-from assay.observe.query_pool import NodeQuery, run_queries
+from assay.validate.runs.run_validation import run_validation
+
+PHASE = "idle"
+CHANNEL = "coverage"
+EACH = timedelta(days=1)
+
+
+def judge_coverage(
+    context: ControllerContext,
+    parts: Sequence[str],
+    nodes: Sequence[Node],
+    visited: Collection[str],
+    states: Mapping[str, NodeState],
+    folder: Path,
+) -> None:
+    """Judge those of `nodes` that are due by the checks of the phase `idle`. `folder`: for their evidence meanwhile."""
+    declared = (check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks)
+    if not any(PHASE in check.phases for check in declared):
+        return
+    due = set(_find_due(context, [node.name for node in nodes], visited))
+    store = EvidenceStore(folder)
+    judged = [node.name for node in nodes if node.name in due and _store_evidence(context, store, node, parts, states)]
+    if judged:
+        judge_phase(context, judged, PHASE, store.folder / "latest")
+    rmtree(folder, ignore_errors=True)
+
+
+def _find_due(context: ControllerContext, names: Sequence[str], visited: Collection[str]) -> Iterator[str]:
+    before = parse_time(context.now) - EACH
+    for name, outcomes in read_latest_outcomes(context.ledger, names).items():
+        seen = [parse_time(one.seen_at) for one in outcomes if PHASE in one.outcome.phases and one.seen_at]
+        if name in visited or not seen or max(seen) <= before:
+            yield name
+
+
+def _store_evidence(
+    context: ControllerContext, store: EvidenceStore, node: Node, parts: Sequence[str], states: Mapping[str, NodeState]
+) -> bool:
+    """Store the node's newest evidence with its coverage. A node that was never read has none, and is not judged."""
+    known = context.evidence.latest(node.name)
+    if known is None:
+        return False
+    coverage = read_coverage(context, node, parts, states[node.name])
+    channels = {**known.channels, CHANNEL: coverage}
+    store.store_latest(EvidenceDocument(node.name, context.clock.now(), channels, context.ledger.head()))
+    return True
+
+
+def read_coverage(context: ControllerContext, node: Node, parts: Sequence[str], state: NodeState) -> ReadingTree:
+    """Return the coverage of the node's GPUs by slot, by the ledger."""
+    slots = find_gpu_slots(context, node)
+    with open_coverage(context) as known:
+        gpus = {slot: known.get(name) or GpuCoverage(name) for slot, name in slots.items()}
+        return describe_coverage(gpus, parts, parse_time(state.since), context.clock.now())
+
+
+def judge_loaded(
+    context: ControllerContext, phase: Phase, loads: Sequence[NodeLoadResult], evidence: Path
+) -> Iterator[RecordedOutcome]:
+    """Judge loads that ended by themselves, and yield the outcomes. All are recorded."""
+    for parts, names in _group_nodes({load.node: frozenset(load.active) for load in loads}).items():
+        left_out = _deselect(context, parts, cut=False)
+        result = judge_phase(context, names, phase, evidence, left_out)
+        for outcome in result.stored.outcomes(nodes=names):
+            yield RecordedOutcome(result.run.id, result.run.at, outcome)
+
+
+def judge_cut(
+    context: ControllerContext, phase: Phase, loads: Sequence[NodeLoadResult], store: EvidenceStore
+) -> Iterator[RecordedOutcome]:
+    """Judge what loads found before a customer cut them short; record and yield the failures."""
+    computed = {load.node: parts for load in loads if (parts := list_parts(load.active))}
+    groups = _group_nodes(computed)
+    for load in loads:
+        known = context.evidence.latest(load.node)
+        channels = {**(known.channels if known else {}), "active": load.active}
+        channels.pop("before", None)
+        store.store_latest(EvidenceDocument(load.node, context.clock.now(), channels, context.ledger.head()))
+    for parts, names in groups.items():
+        result = run_validation(
+            context.fleet,
+            store.folder / "latest",
+            nodes=names,
+            phases=[phase],
+            reports=context.reports,
+            ledger=None,
+            clock=context.clock,
+            extra=_deselect(context, parts, cut=True),
+        )
+        failures = list(result.stored.outcomes(nodes=names, verdicts=["fail"]))
+        if failures:
+            context.ledger.record(result.run, failures, context.clock.now())
+        yield from (RecordedOutcome(result.run.id, result.run.at, outcome) for outcome in failures)
+    if groups:
+        write_run_history(context)
+
+
+def _group_nodes(parts_by_node: Mapping[str, frozenset[str]]) -> dict[frozenset[str], list[str]]:
+    """Return the nodes by the parts to judge them by. Checks of a part that was asked for and is absent are errors."""
+    groups: dict[frozenset[str], list[str]] = defaultdict(list)
+    for name, parts in parts_by_node.items():
+        groups[parts].append(name)
+    return dict(groups)
+
+
+def _deselect(context: ControllerContext, parts: frozenset[str], *, cut: bool) -> list[str]:
+    """Return pytest's arguments that leave out the checks which these parts cannot answer."""
+    return [f"--deselect={check}" for check in list_checks_to_leave_out(context, parts, cut=cut)]
+
 
 VERIFICATION_MISSED = "verification.missed"
 VISITED = ("passed", "failed", "unjudged", "yielded")

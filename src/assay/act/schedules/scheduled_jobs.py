@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.act.ingest.node_and_fabric_collection import scan_fabrics
+from assay.act.ingest.collection import scan_fabrics
 from assay.act.ingest.suite_runs import format_run_counts, judge_phase
 from assay.act.ingest.trend_evaluation import evaluate_trends, has_history
 from assay.act.loop.context import ControllerContext
@@ -15,12 +15,11 @@ from assay.act.schedules.slot_runner import SlotJob, SlotResult
 from assay.act.schedules.staleness_sweep import sweep_stale_nodes
 from assay.act.schedules.weekly_fabric import locate_week_page, record_fabric_week
 from assay.fabric.scan import format_fabric_subject
-from assay.ledger.copies.anchor import AnchoredFleet
-from assay.ledger.copies.anchor_names import parse_anchor
-from assay.ledger.copies.seal_file import REGISTER_NAME
+from assay.ledger.copies.anchors import REGISTER_NAME, parse_anchor
+from assay.ledger.copies.seal import AnchoredFleet
 from assay.ledger.copies.sealing import seal_ledger
 from assay.model.specs.schedules import ScheduledWork
-from assay.model.text.text_lists import format_list
+from assay.model.text.lists import format_list
 
 
 def run_scan_job(context: ControllerContext, task: SlotTask) -> SlotResult:

@@ -28,9 +28,9 @@ from assay.act.schedules.due_slots import (
     list_schedule_lines,
     list_schedules,
 )
-from assay.ledger.leases_and_locks import hold_lease
+from assay.ledger.leases import hold_lease
 from assay.ledger.store import Ledger
-from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
+from assay.model.entries.schedules import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
+from assay.act.loop.projections import read_latest_outcomes, read_node_states
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.decide.faults.detection import FaultObservation
@@ -23,15 +23,15 @@ from assay.decide.faults.telemetry_silence import make_telemetry_fault
 from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.node_state import NodeState
+from assay.ledger.newest.dates import CheckAge
 from assay.ledger.newest.interned_texts import split_batches
-from assay.ledger.newest.outcome_dates import CheckAge
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
+from assay.model.specs.check_catalog import CheckDeclaration, Phase
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.text.text_lists import fold_names, format_count, format_list
+from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_duration, parse_time
-from assay.validate.runs.declared_outcomes import DeclaredOutcomes
+from assay.validate.runs.subjects import DeclaredOutcomes
 
 STALE_MARK = "stale"
 NODES_PER_QUERY = 200

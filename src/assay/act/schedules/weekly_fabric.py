@@ -8,16 +8,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.fabric.design.adapters import map_adapter_rails
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.design.devices import map_adapter_rails
 from assay.fabric.fabric_drawing import draw_ports
 from assay.fabric.scan import format_fabric_subject, list_discovery_remarks
+from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
-from assay.fabric.weekly.stored_weeks import StoredWeek, choose_week_before, forget_old_weeks
 from assay.fabric.weekly.week import DAYS, FabricWeek
-from assay.fabric.weekly.week_aggregation import aggregate_week
-from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
+from assay.fabric.weekly.week_changes import (
+    StoredWeek,
+    WeekChanges,
+    choose_week_before,
+    compare_weeks,
+    forget_old_weeks,
+)
 from assay.fabric.weekly.week_evidence import (
     format_week_subject,
     list_stored_weeks,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine
 from assay.model.ledger_entry import derive_id
-from assay.model.text.text_lists import format_list
+from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
 from assay.validate.collectives.judging import PairObservation
 from assay.validate.collectives.report import CollectivesReport

@@ -1,4 +1,9 @@
-"""Which tickets should be open. Pure: from the fleet snapshot, the recorded decisions and the fabric comparisons."""
+"""Which tickets should be open. Pure: from the fleet snapshot, the recorded decisions and the fabric comparisons.
+
+The ticket of a rollout that only a person can resume: failures paused it, or its plan is not the reviewed one.
+
+The ticket of a node on which something waits for a person's yes. Messages carry it, with the address of its page.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.act.effects.effect_journal import derive_effect_id
-from assay.act.remedies.dossier_zip import locate_dossier, locate_photo_folder
-from assay.decide.drift.drift_words import describe_fault
-from assay.decide.moves.burn_in_proof import describe_missing_burn_in
-from assay.decide.moves.explained_drift import is_drift_explained
-from assay.decide.moves.flapping import is_flapping
+from assay.act.orders.orders import list_fleet_waits
+from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder
+from assay.decide.drift.differences import describe_fault
+from assay.decide.moves.cordons import find_cordon_effect
+from assay.decide.moves.corrections import describe_fights
+from assay.decide.moves.excused_failures import is_drift_explained
 from assay.decide.moves.foreign_cordons import (
     FOREIGN_NOTE,
     find_respected_cordon,
@@ -19,20 +25,22 @@ from assay.decide.moves.foreign_cordons import (
     list_disturbing_actions,
 )
 from assay.decide.moves.held_answers import list_open_breakers
-from assay.decide.moves.lost_cordons import find_cordon_effect
-from assay.decide.moves.required_checks import judge_state_requirements
-from assay.decide.moves.setting_corrections import describe_fights
+from assay.decide.moves.remedy_ladder import is_flapping
+from assay.decide.moves.required_checks import describe_missing_burn_in, judge_state_requirements
+from assay.decide.rollouts.decide_rollouts import shorten_id
+from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
 from assay.fabric.compare.compare import FabricComparison
+from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, WIPE
-from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.entries.node import DecisionEntry
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.checklists import TechnicianInspection
-from assay.model.text.text_lists import format_list
+from assay.model.specs.technician_work import TechnicianInspection
+from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION = "dossier"
@@ -289,3 +297,77 @@ def _make_place(view: NodeSnapshot, subject: str = "") -> TicketPlace:
 
 def _test_name(recorded: RecordedOutcome) -> str:
     return recorded.outcome.check.rpartition("::")[2]
+
+
+ROLLOUT_TICKET_KIND = "rollout"
+"""How the keys of these tickets begin."""
+TICKET_RULES = {
+    "failures": "is paused: nodes failed",
+    "plan": "waits: a person must accept its plan",
+    "age": "is paused: no controller looked after it for too long",
+}
+"""The rules after which only a person resumes, with what the title of the ticket says."""
+
+
+def make_paused_ticket(snapshot: FleetSnapshot, rollout: Rollout | None) -> list[Ticket]:
+    """Return the ticket of a rollout that waits for a person, none for another. Each pause has its own.
+
+    Without a node because of which it was paused, it names the first node that waits.
+    """
+    pause = rollout.pause if rollout else None
+    if rollout is None or pause is None or pause.rule not in TICKET_RULES:
+        return []
+    views = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
+    told = [views[name] for name in pause.nodes or rollout.members if name in views]
+    told = told if pause.nodes else told[:1]
+    if not told:
+        return []
+    key, ident = f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}", shorten_id(rollout.id)
+    ticket = Ticket(
+        id=derive_id("ticket", key),
+        key=key,
+        title=f"rollout {ident} {TICKET_RULES[pause.rule]}",
+        node=told[0].name,
+        places=tuple(TicketPlace(view.name, view.node.site, view.node.rack, view.node.u) for view in told),
+        expected=f"the change {rollout.base[:12]} → {rollout.commit[:12]} works on its nodes, or is taken back",
+        seen=pause.reason,
+        verify=f"assay rollout show {ident}",
+        severity="degraded",
+        steps=f"{_describe_look(rollout, told[0].name)}\n"
+        f"if the change is good: assay rollout resume {ident} --reason '…'\n"
+        f"if it is not: assay rollout abort {ident} --reason '…', and merge a `git revert`",
+    )
+    return [ticket]
+
+
+def _describe_look(rollout: Rollout, node: str) -> str:
+    if rollout.pause and rollout.pause.rule == "plan":
+        return f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
+    return f"find why: assay explain {node}"
+
+
+TRUST_TICKET_KIND = "trust"
+
+
+def make_trust_tickets(fleet: Fleet, snapshot: FleetSnapshot) -> Iterator[Ticket]:
+    """Yield a ticket for each thing that waits and that nobody has answered."""
+    views = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
+    for wait in list_fleet_waits(fleet, [view.node_state for view in views.values()]):
+        if wait.kind == "would" or (wait.said and wait.kind != "order"):
+            continue
+        node, key = views[wait.node].node, f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}"
+        provisioning = fleet.provisioning_of(node.name)
+        page = f"\nits page: {provisioning.url}/nodes/{node.name}" if provisioning else ""
+        words = f"--reason '…'; undo: {wait.undo}"
+        yield Ticket(
+            id=derive_id("ticket", key),
+            key=key,
+            title=f"{node.name} waits for a person's yes",
+            node=node.name,
+            places=(TicketPlace(node.name, node.site, node.rack, node.u),),
+            expected="a person says yes or no",
+            seen=wait.text,
+            verify=f"assay explain {node.name}",
+            severity="degraded",
+            steps=f"assay approve {wait.id[:12]} {words}\nor: assay decline {wait.id[:12]} --reason '…'{page}",
+        )

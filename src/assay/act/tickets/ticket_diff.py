@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from assay.model.entries.registry import decode_entry
-from assay.model.entries.ticket_entries import (
+from assay.model.entries.tickets import (
     TicketClosedEntry,
     TicketDoneEntry,
     TicketOpenedEntry,

@@ -1,19 +1,33 @@
-"""Keeps the tickets in the ledger up to date with the work that there is, and closes only what is proved fixed."""
+"""Keeps the tickets in the ledger up to date with the work that there is, and closes only what is proved fixed.
+
+Finds what proves a ticket fixed: a scan of the fabric, passed checks, or the next state of the node.
+
+Draws the part of a fabric that a ticket is about, beside the reports, when the ticket opens or changes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
 from assay.act.loop.pass_log import records_pass
+from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.due_slots import list_schedule_lines
 from assay.act.schedules.slot_runner import read_schedule_history
-from assay.act.tickets.cabling_pictures import draw_cabling_tickets
 from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
-from assay.act.tickets.desired_tickets import TechnicianNotes, list_desired_tickets
-from assay.act.tickets.paused_rollout_ticket import make_paused_ticket
-from assay.act.tickets.ticket_closing_proofs import FABRIC_SCAN, ClosingProofs
+from assay.act.tickets.desired_tickets import (
+    BREAKER_TICKET_KIND,
+    FOREIGN_TICKET_KIND,
+    ROLLOUT_TICKET_KIND,
+    TRUST_TICKET_KIND,
+    TechnicianNotes,
+    list_desired_tickets,
+    make_paused_ticket,
+    make_trust_tickets,
+)
 from assay.act.tickets.ticket_diff import (
     TICKET_KINDS,
     TICKET_RECORD_KINDS,
@@ -22,11 +36,118 @@ from assay.act.tickets.ticket_diff import (
     parse_ticket,
     read_ticket_statuses,
 )
-from assay.act.tickets.trust_tickets import make_trust_tickets
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.fleet_snapshot import NodeSnapshot
+from assay.fabric.compare.common_causes import group_by_common_cause
+from assay.fabric.compare.compare import FabricComparison
+from assay.fabric.compare.tickets import locate_ticket_picture, make_cabling_tickets
+from assay.fabric.design.compiler import compile_topology
+from assay.fabric.fabric_drawing import draw_fabric
+from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.scan import format_fabric_subject
-from assay.model.entries.ticket_entries import TicketClosedEntry, TicketDoneEntry
+from assay.model.entries.tickets import TicketClosedEntry, TicketDoneEntry
+from assay.model.errors import AssayError
+from assay.model.outcome import RecordedOutcome
+from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
+from assay.observe.evidence_store import write_atomically
+
+FABRIC_SCAN = "fabric scan "
+"""What the proof of a link's ticket begins with; the fabric follows."""
+STATE_TICKET_KINDS = ("stay", "opened", FOREIGN_TICKET_KIND)
+"""Kinds of tickets that end when the node leaves its state."""
+
+
+@dataclass(frozen=True)
+class ClosingProofs:
+    """What can prove a ticket fixed: node snapshots by name, and by fabric its comparison and when it was scanned.
+
+    `good_links` are the proofs of searches with collectives, by the key of a link's ticket.
+    """
+
+    views: Mapping[str, NodeSnapshot]
+    comparisons: Mapping[str, FabricComparison]
+    scanned_at: Mapping[str, str]
+    good_links: Mapping[str, str] = field(default_factory=dict)
+
+    def find_proof(self, ticket: Ticket, since: str) -> str:
+        """Return what proved the ticket fixed after `since` (ISO 8601), "" for nothing."""
+        if ticket.verify.startswith(FABRIC_SCAN):
+            return self._find_scan(ticket.verify.removeprefix(FABRIC_SCAN), since)
+        if ticket.key in self.good_links:
+            return self.good_links[ticket.key]
+        view = self.views.get(ticket.node)
+        if view is None:
+            return ""
+        if ticket.verify.startswith("suites/"):
+            return _find_passes(view, ticket.verify.splitlines(), since)
+        return _find_transition(view, ticket)
+
+    def _find_scan(self, fabric: str, since: str) -> str:
+        """Return the complete scan after `since`."""
+        comparison, at = self.comparisons.get(fabric), self.scanned_at.get(fabric, "")
+        is_complete = comparison is not None and comparison.verdict != "partial"
+        return f"fabric scan {fabric} at {at}" if is_complete and parse_time(at) > parse_time(since) else ""
+
+
+def _find_passes(view: NodeSnapshot, checks: list[str], since: str) -> str:
+    """Return the outcomes by which all of these checks passed after `since`."""
+
+    def is_proof(one: RecordedOutcome) -> bool:
+        is_young = parse_time(one.measured_at) > parse_time(since)
+        return one.outcome.verdict == "pass" and not one.is_dated_ahead and is_young
+
+    newest = {f"{one.outcome.check}[{one.outcome.subject}]": one for one in view.latest}
+    found = [newest.get(check) for check in checks]
+    return "" if any(one is None or not is_proof(one) for one in found) else "; ".join(one.id for one in found if one)
+
+
+def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
+    """Return the transition, replacement or cordon after which the ticket has no work any more."""
+    kind, _, rest = ticket.key.partition("/")
+    state = view.node_state
+    if kind == ROLLOUT_TICKET_KIND:
+        return "the rollout goes on, or has ended"
+    if kind == TRUST_TICKET_KIND:
+        return "nothing waits for a person there any more"
+    if kind == BREAKER_TICKET_KIND:
+        return "the breaker holds nothing back any more"
+    if kind == FOREIGN_TICKET_KIND and view.cordon is not None and not view.foreign_cordon:
+        return "nobody else keeps the node closed any more"
+    if kind in STATE_TICKET_KINDS:
+        if rest.partition("/")[2] == state.stay_id:  # the node is still in the state of the ticket
+            return _find_reclosing(view) if kind == "opened" else ""
+    else:
+        if parse_time(state.repaired_at) <= parse_time(state.since):
+            return ""
+        if state.repairs and state.repairs[-1].kind == "replaced":
+            return f"another node stands in this place since {state.repairs[-1].at[:16]}"
+    return f"{view.name} went to {state.state}: {state.reason}"
+
+
+def _find_reclosing(view: NodeSnapshot) -> str:
+    """Return why nobody lifts the cordon of a node any more, "" while somebody may."""
+    if view.node_state.withdrawn and not view.node_state.pending:
+        return "it need not be closed"
+    return f"closed in its scheduler: {view.cordon}" if view.cordon else ""
+
+
+def draw_cabling_tickets(
+    context: ControllerContext, tickets: Iterable[Ticket], comparisons: Mapping[str, FabricComparison]
+) -> None:
+    """Write the picture of each ticket that is about cables. A folder that cannot be written costs the picture only."""
+    keys = {ticket.key for ticket in tickets}
+    for name, comparison in comparisons.items():
+        wanted = make_cabling_tickets(comparison)
+        if keys.isdisjoint(ticket.key for ticket in wanted):
+            continue
+        topology = compile_topology(context.fleet.designs[name], context.fleet)
+        repairs = group_by_common_cause(comparison.discrepancies)
+        for repair, ticket in zip(repairs, wanted, strict=True):
+            if ticket.key in keys:
+                path = context.reports / locate_ticket_picture(name, ticket.key)
+                with contextlib.suppress(AssayError):
+                    write_atomically(path, draw_fabric(FabricPicture(topology, repair.members)).encode())
 
 
 @records_pass("tickets")

@@ -1,1 +1,4 @@
-"""Takes an address, its trust and time limits. Gives HTTPS connections that end on time, for several reads at once."""
+"""Takes a node, its credentials and the fleet's BMC quirks. Logs in by Redfish and reads, resets or updates.
+
+Gives the readings of the channel `bmc`, firmware tasks, and typed errors.
+"""

@@ -9,7 +9,7 @@ import requests
 from redfish.rest.v1 import JsonDecodingError, RestResponse
 
 from assay.model.errors import AssayError
-from assay.model.text.secret_redaction import redact
+from assay.model.text.safe_text import redact
 
 
 class BmcUnreachable(AssayError):

@@ -1,19 +1,29 @@
-"""A session with one BMC through the `redfish` library: it follows links, bounds time and shows no secret."""
+"""A session with one BMC through the `redfish` library: it follows links, bounds time and shows no secret.
+
+Keeps sessions with BMCs open between the passes of one process. A login costs a BMC more than most reads.
+
+BMCs hold few sessions, and note each login in a log of theirs.
+
+Reads the user and password for a BMC. The inventory names the place of the secret; it is shown nowhere.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from redfish import redfish_client
 from redfish.messages.messages import RedfishPasswordChangeRequiredError
 from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreationError
 
-from assay.adapters.bmc.credentials import UserPassword
 from assay.adapters.bmc.errors import (
     BmcLoginRefused,
     BmcPasswordChangeRequired,
@@ -22,12 +32,47 @@ from assay.adapters.bmc.errors import (
     describe_request_error,
     error_for_response,
 )
-from assay.adapters.bmc.parallel_reads import OneRead, ParallelReads
 from assay.adapters.bmc.quirks import BmcDialect, BmcQuirkSet
-from assay.adapters.bmc.request_time import READS_AT_ONCE, REQUEST_TIMEOUT_S, RequestTime
-from assay.adapters.bmc.tls_connection import CertificateTrust, DeadlineHttpAdapter, format_url_host
+from assay.adapters.bmc.request_time import READS_AT_ONCE, REQUEST_TIMEOUT_S, OneRead, ParallelReads, RequestTime
+from assay.adapters.bmc.tls import CertificateTrust, DeadlineHttpAdapter, format_url_host
+from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.node import Node
+
+CREDENTIALS_FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or {vault: !vault …}"
+
+
+@dataclass(frozen=True, slots=True)
+class UserPassword:
+    """A user and a password; neither appears in `repr`."""
+
+    user: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+def read_bmc_credentials(node: Node, root: Path) -> UserPassword:
+    """Return the credentials that `bmc_credentials` of a node refers to.
+
+    Raises AssayError where none are declared, or where the place does not hold `user:password`.
+    """
+    where = f"{node.name} bmc_credentials"
+    reference = node.settings.bmc_credentials
+    if reference is None:
+        raise AssayError("no credentials are declared", where=where, fix=CREDENTIALS_FIX)
+    try:
+        return parse_user_password(read_secret(reference, root), describe_reference(reference))
+    except AssayError as error:
+        raise AssayError(error.what, where=where, fix=error.fix) from None
+
+
+def parse_user_password(text: str, source: str) -> UserPassword:
+    """Split `user:password`. Raises AssayError, which names `source`, where the text has another form."""
+    user, colon, password = text.partition(":")
+    if not (user and colon and password):
+        state = 'does not hold "user:password"' if text else "is not set" if "variable" in source else "gives nothing"
+        raise AssayError(f"{source} {state}", fix='put "user:password" there')
+    return UserPassword(user, password)
+
 
 Resource = dict[str, Any]
 """The JSON object of one Redfish resource."""
@@ -291,3 +336,39 @@ def _tls_context(trust: CertificateTrust, where: str) -> ssl.SSLContext:
     except OSError as error:
         reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
         raise AssayError(f"bmc_ca {trust.ca} cannot be used: {reason}", where=where) from None
+
+
+CLOSED_AT_ONCE = 16
+CLOSING_S = 5.0
+
+
+class BmcSessionPool:
+    """Open sessions by whom they are with. Each is lent to one reader at a time; their secrets stay in memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[Hashable, RedfishSession] = {}
+        self._is_closed = False
+
+    def take(self, key: Hashable) -> RedfishSession | None:
+        """Return a kept session and forget it here, None if there is none."""
+        with self._lock:
+            return self._sessions.pop(key, None)
+
+    def keep(self, key: Hashable, session: RedfishSession) -> bool:
+        """Keep a session, and close its connections. Return False if none is kept any more, or one is kept already."""
+        with self._lock:
+            if self._is_closed or key in self._sessions or not session.may_be_kept:
+                return False
+            self._sessions[key] = session
+        session.close_connections()
+        return True
+
+    def close(self) -> None:
+        """Log out of as many as CLOSING_S allows; the others time out."""
+        until = time.monotonic() + CLOSING_S
+        with self._lock:
+            self._is_closed, sessions = True, list(self._sessions.values())
+            self._sessions.clear()
+        with ThreadPoolExecutor(CLOSED_AT_ONCE) as pool:
+            list(pool.map(lambda session: session.logout() if time.monotonic() < until else None, sessions))

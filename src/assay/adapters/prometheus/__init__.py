@@ -1,4 +1,4 @@
-"""Takes a Monitoring document and a Prometheus server, or Alertmanager's payload. Queries and maps metrics and alerts.
+"""Takes a Monitoring document and a Prometheus server, or Alertmanager's payload.
 
 Gives the readings of the channel `probe`, XIDs as kernel lines, and mapped alerts.
 """

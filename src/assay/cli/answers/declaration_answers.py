@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from assay.cli.verbs.machine_needs import Need
+from assay.cli.verbs.doctor import Need
 from assay.declare.starter.upgrade_plan import Status as UpgradeStatus
 
 

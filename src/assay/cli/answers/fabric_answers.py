@@ -7,9 +7,9 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from assay.fabric.compare.discrepancy import DiscrepancyKind
-from assay.fabric.compare.repair_cost import Severity
-from assay.fabric.weekly.cable_groups import GroupedBy
+from assay.fabric.compare.repair import Severity
 from assay.fabric.weekly.findings import FindingKind
+from assay.fabric.weekly.peers import GroupedBy
 
 
 class CableEndAnswer(TypedDict):

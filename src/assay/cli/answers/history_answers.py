@@ -6,8 +6,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from assay.ledger.history.flaky_and_noise_queries import FlakyCheck
-from assay.ledger.history.outcome_and_pool_queries import VerdictTurn
+from assay.ledger.history.flaky import FlakyCheck
+from assay.ledger.history.queries import VerdictTurn
 
 
 class HistoryEntry(TypedDict):

@@ -7,7 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from assay.decide.rollouts.node_progress import ProgressKind
-from assay.tell.views.rollouts import RolloutSummary
+from assay.tell.views.listings import RolloutSummary
 
 
 class RolloutProgress(RolloutSummary):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from assay.tell.report.outcome_answers import ComparisonAnswer
+from assay.tell.report.registry import ComparisonAnswer
 from assay.validate.check_catalogue import CheckDescription
 
 

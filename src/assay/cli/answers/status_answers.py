@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from assay.cli.answers.rollout_answers import UncomparedCommit
+from assay.tell.views.listings import NodeSummary, RolloutSummary
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.nodes import NodeSummary
 from assay.tell.views.open_breakers import BreakerStatus
-from assay.tell.views.rollouts import RolloutSummary
 from assay.tell.views.trust_view import FleetTrust
 
 

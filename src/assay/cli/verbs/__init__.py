@@ -1,1 +1,4 @@
-"""Takes a fleet repository and the words of one command. Does the command. Gives an answer and an exit code."""
+"""Takes a fleet repository and the words of one command. A module is a verb: its arguments, answer and text.
+
+Gives an answer and an exit code.
+"""

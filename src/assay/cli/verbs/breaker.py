@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.act.orders.operator_order import OperatorIdentity
-from assay.cli.completion import complete_pools
-from assay.cli.context_line import format_answer
+from assay.act.orders.orders import OperatorIdentity
+from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
-from assay.cli.operator_orders import Reason, Who, identify_operator
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, complete_pools
+from assay.cli.orders import Reason, Who, identify_operator
 from assay.cli.workspace import Workspace
-from assay.model.entries.operator_entries import BreakerClearedEntry
+from assay.model.entries.node import BreakerClearedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 from assay.model.timestamps import format_time, hours, parse_time
 from assay.tell.views.open_breakers import breaker_as_json, format_breaker
 

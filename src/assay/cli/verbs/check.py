@@ -1,25 +1,32 @@
-"""`assay check`: every mistake in the inventory and the specs, with its line and a fix."""
+"""`assay check`: every mistake in the inventory and the specs, with its line and a fix.
+
+Asks each scheduler of the inventory about its nodes, as a pass would: `assay check --schedulers`. Only reads.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.adapters.scheduler import SchedulerAdapter, group_by_scheduler, load_scheduler_adapter
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.text.printable_text import escape_line
-from assay.model.text.text_lists import format_count
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.text.lists import fold_names, format_count, format_list
+from assay.model.text.safe_text import escape_line
 
 if TYPE_CHECKING:
-    from assay.declare.repository_check import CheckReport
-    from assay.declare.validation_problems import AlikeProblems, FleetProblem
+    from assay.declare.check import CheckReport
+    from assay.declare.problems import AlikeProblems, FleetProblem
+
 
 MAX_ANNOTATIONS = 50
 """GitHub shows ten errors and ten warnings of a step, and keeps fifty of a job."""
@@ -58,7 +65,7 @@ def check(
         return
     if not fleet.is_dir():
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
-    from assay.declare.repository_check import check_repository
+    from assay.declare.check import check_repository
 
     workspace = Workspace(fleet.resolve())
     report = check_repository(fleet, workspace.clock.now(), is_lab=workspace.home.is_lab)
@@ -71,8 +78,6 @@ def check(
 
 def _ask_schedulers(workspace: Workspace) -> None:
     """Print each scheduler's answer to stderr, where it disturbs no JSON. Exits with 2 if one is not as it must be."""
-    from assay.cli.verbs.scheduler_preflight import ask_schedulers
-
     answers = list(ask_schedulers(workspace.fleet))
     for answer in answers:
         typer.echo(str(answer), err=True)
@@ -82,7 +87,7 @@ def _ask_schedulers(workspace: Workspace) -> None:
 
 def explain_code(code: str) -> str:
     """Return title, severity and reason of a rule. Raises AssayError for an unknown code."""
-    from assay.declare.repository_check import load_rules
+    from assay.declare.check import load_rules
 
     rule = load_rules().get(code)
     if rule is None:
@@ -92,7 +97,7 @@ def explain_code(code: str) -> str:
 
 def format_check_text(report: CheckReport) -> str:
     """Return the report for people. Alike problems are folded into one."""
-    from assay.declare.validation_problems import fold_alike
+    from assay.declare.problems import fold_alike
 
     return "\n".join([*map(_format_alike, fold_alike(report.problems)), _format_totals(report)])
 
@@ -115,7 +120,7 @@ def format_check_github(report: CheckReport) -> str:
 
     Alike problems are one annotation. After MAX_ANNOTATIONS, one line says how many are left out.
     """
-    from assay.declare.validation_problems import fold_alike
+    from assay.declare.problems import fold_alike
 
     folded = fold_alike(report.problems)
     annotations = [_format_annotation(alike) for alike in folded[:MAX_ANNOTATIONS]]
@@ -153,7 +158,7 @@ def _format_alike(alike: AlikeProblems) -> str:
 
 
 def _format_annotation(alike: AlikeProblems) -> str:
-    from assay.tell.report.github_annotations import format_annotation
+    from assay.tell.report.github import format_annotation
 
     problem = alike.first
     places = {"file": problem.file, "line": problem.line, "col": problem.column, "title": problem.code}
@@ -165,3 +170,35 @@ def _list_details(alike: AlikeProblems) -> list[str]:
     fix = [f"→ {alike.first.fix}"] if alike.first.fix else []
     others = alike.describe_others()
     return [*fix, f"{others} (`--format json` lists all)"] if others else fix
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerAnswer:
+    """One scheduler's answer about its `nodes`; `trouble` is "" if it knows all of them."""
+
+    nodes: tuple[str, ...]
+    trouble: str = ""
+
+    def __str__(self) -> str:
+        names = format_list(fold_names(self.nodes), 4)
+        return f"{names}: {self.trouble or 'the scheduler says who uses ' + format_count(len(self.nodes), 'node')}"
+
+
+def ask_schedulers(
+    fleet: Fleet, workloads: Callable[[Node], SchedulerAdapter] = load_scheduler_adapter
+) -> Iterator[SchedulerAnswer]:
+    """Yield the answer of each scheduler, and of nodes that it does not know."""
+    groups = group_by_scheduler(fleet.nodes.values(), workloads)
+    for node, reason in groups.errors.items():
+        yield SchedulerAnswer((node,), reason)
+    for scheduler, names in groups.nodes.items():
+        try:
+            known = scheduler.read_statuses(names)
+        except AssayError as error:
+            yield SchedulerAnswer(tuple(names), str(error) + (f"\n  → {error.fix}" if error.fix else ""))
+            continue
+        if answered := tuple(name for name in names if name in known):
+            yield SchedulerAnswer(answered)
+        if strangers := tuple(name for name in names if name not in known):
+            fix = "give the node the same name in the inventory and in its scheduler"
+            yield SchedulerAnswer(strangers, f"the scheduler does not know them\n  → {fix}")

@@ -1,23 +1,117 @@
-"""`assay collectives`: finds the node, adapter or uplink that makes collectives slow, wrong or hang."""
+"""The report of a search as text for people.
+
+`assay collectives`: finds the node, adapter or uplink that makes collectives slow, wrong or hang.
+
+What the verbs of `assay collectives` work on: the fabric's map, and the nodes that are free.
+
+The plan of a search as text and as JSON: free nodes, rounds, minutes, and what the rounds would exercise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.adapters.scheduler import StatusReadings, group_by_scheduler, load_scheduler_adapter
+from assay.cli.context import format_answer
+from assay.cli.name_check import require_known
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
+from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.specs.workload import CollectiveCommand, CollectiveWorkload
+from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
+from assay.validate.collectives.command import CommandTemplate
+from assay.validate.collectives.cpu_workload import parse_plant
+from assay.validate.collectives.fabric_map import (
+    FabricMap,
+    FabricPart,
+    add_routes,
+    build_fabric_map,
+    find_nvlink_domains,
+)
+from assay.validate.collectives.free_nodes import FreeNodes, select_free_nodes
+from assay.validate.collectives.judging import GroupObservation, PairObservation
+from assay.validate.collectives.report import (
+    CollectivesReport,
+    CoverageShare,
+    NamedPart,
+    UndecidedCase,
+    measure_coverage,
+)
+from assay.validate.collectives.results import PairResult
+from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS
+from assay.validate.collectives.search import CollectiveSearch, TimeEstimate
 
 if TYPE_CHECKING:
-    from assay.cli.verbs.collectives_inputs import SearchedFabric
-    from assay.validate.collectives.free_nodes import FreeNodes
-    from assay.validate.collectives.report import CollectivesReport
     from assay.validate.collectives.result_file import ResultFile, SearchHeader
-    from assay.validate.collectives.search_run import SearchRunners
+    from assay.validate.collectives.run import SearchRunners
+    from assay.validate.collectives.search_answers import CollectivesPlanAnswer
+
+
+SHOWN_PAIRS = 8
+SHOWN_PARTS = 12
+
+
+def format_report(report: CollectivesReport) -> str:
+    """Return the report, the named parts first."""
+    return "\n".join(_list_lines(report))
+
+
+def _list_lines(report: CollectivesReport) -> Iterator[str]:
+    yield _summarize(report)
+    yield from report.stages.list_lines()
+    for named in report.named:
+        yield from ("", *_describe_named(named))
+    for case in report.undecided:
+        yield from ("", *_describe_undecided(case))
+    if report.transient:
+        yield ""
+        yield "bad once, good in every later pair:"
+        yield from _list_pairs(report.transient)
+    yield ""
+    yield "exercised:"
+    yield from (f"  {share}" for share in report.coverage)
+    if any(share.kind == "uplink" for share in report.coverage):
+        yield f"  routing: {report.routing}"
+    yield from (f"  {count} of the pairs could not be judged: {why}" for why, count in report.unmeasured.items())
+    if report.unchecked:
+        yield f"  {report.unchecked} results were not checked: they may be wrong"
+
+
+def _summarize(report: CollectivesReport) -> str:
+    rounds = f"{report.pairs:,} pairs in {len(report.rounds)} rounds"
+    found = f"{len(report.named)} named" if report.named else "nobody named"
+    open_cases = f", {len(report.undecided)} could not be told" if report.undecided else ""
+    return f"{rounds}: {found}{open_cases}"
+
+
+def _describe_named(named: NamedPart) -> Iterator[str]:
+    yield f"{named.part.kind} {named.part.name}: {named.symptom}; bad in {len(named.evidence)} of {named.tests} runs"
+    yield from _list_pairs(named.evidence)
+
+
+def _describe_undecided(case: UndecidedCase) -> Iterator[str]:
+    yield f"could not tell: {_format_parts(case.suspects)}"
+    yield f"  {case.reason}"
+    yield from _list_pairs(case.evidence)
+
+
+def _format_parts(parts: Sequence[FabricPart]) -> str:
+    shown = ", ".join(f"{part.kind} {part.name}" for part in parts[:SHOWN_PARTS])
+    return f"one of {shown}" + (f" and {len(parts) - SHOWN_PARTS} more" if len(parts) > SHOWN_PARTS else "")
+
+
+def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Iterator[str]:
+    for one in evidence[:SHOWN_PAIRS]:
+        yield f"  {one.round}  {one.label}: {one.why}"
+    if len(evidence) > SHOWN_PAIRS:
+        yield f"  and {len(evidence) - SHOWN_PAIRS} more"
+
 
 collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -73,10 +167,7 @@ def plan(
 
     Exit codes: 0 shown; 2 the design or the fleet cannot be read.
     """
-    from assay.cli.verbs.collectives_inputs import find_free_nodes, load_searched_fabric
-    from assay.cli.verbs.collectives_plan import format_plan, plan_as_json
-    from assay.validate.collectives.search import CollectiveSearch
-    from assay.validate.collectives.time_estimate import estimate_time
+    from assay.validate.collectives.search import CollectiveSearch, estimate_time
 
     workspace = Workspace(fleet.resolve())
     fabric = load_searched_fabric(workspace, design, routes)
@@ -143,33 +234,32 @@ def run(
 
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the search could not run, or was interrupted.
     """
-    from assay.act.orders.trust_orders import refuse_watched
-    from assay.cli.verbs import collectives_inputs as inputs
+    from assay.act.orders.orders import refuse_watched
     from assay.declare.stand_ins import refuse_workload
     from assay.model.decision import LOAD
-    from assay.validate.collectives import workload_runners
+    from assay.validate.collectives import run
     from assay.validate.collectives.result_file import ResultFile, SearchHeader
 
     workspace = Workspace(fleet.resolve())
     workspace.announce()
-    fabric = inputs.load_searched_fabric(workspace, design, routes)
-    inputs.require_folders(file, scratch)
+    fabric = load_searched_fabric(workspace, design, routes)
+    require_folders(file, scratch)
     deadline_s = deadline or USUAL_DEADLINE_S
     chosen = (
-        workload_runners.make_cpu_workload(plant or [], deadline_s, rails)
+        run.make_cpu_workload(plant or [], deadline_s, rails)
         if cpu
-        else inputs.choose_workload(workspace, workload, command, deadline_s)
+        else choose_workload(workspace, workload, command, deadline_s)
     )
     if not cpu:
         refuse_workload(workspace.fleet, chosen)
-    free = inputs.find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
-    inputs.require_met(plant or [], free.free, cpu=cpu, rails=rails)
-    inputs.require_two(free)
+    free = find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
+    require_met(plant or [], free.free, cpu=cpu, rails=rails)
+    require_two(free)
     for name in () if cpu else free.free:
         refuse_watched(workspace.fleet, name, LOAD)
-    limits = workload_runners.RunLimits(at_once, scratch, deadline_s=deadline or 0)
-    runners = workload_runners.make_runners(chosen, limits)
-    rule, stages = workload_runners.make_speed_rule(chosen), workload_runners.choose_stages(chosen, "last")
+    limits = run.RunLimits(at_once, scratch, deadline_s=deadline or 0)
+    runners = run.make_runners(chosen, limits)
+    rule, stages = run.make_speed_rule(chosen), run.choose_stages(chosen, "last")
     rail_numbers = tuple(range(fabric.map.rails)) if runners.pair.has_rails else ()
     asked = SearchHeader(free.free, seed, fabric.design, rail_numbers, rule, stages)
     _show(_run(fabric, _continue_search(ResultFile(file), asked, free), runners, ResultFile(file)), form)
@@ -187,11 +277,10 @@ def explain(
 
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the results cannot be read.
     """
-    from assay.cli.verbs.collectives_inputs import SearchedFabric, load_searched_fabric
     from assay.validate.collectives.fabric_map import FabricMap
+    from assay.validate.collectives.report import build_staged_report
     from assay.validate.collectives.result_file import ResultFile
-    from assay.validate.collectives.staged_report import build_staged_report
-    from assay.validate.collectives.staged_search import SearchResults, StagedSearch
+    from assay.validate.collectives.search import SearchResults, StagedSearch
 
     header, pairs = ResultFile(file).read()
     results = SearchResults(pairs, ResultFile(file).read_groups())
@@ -216,7 +305,7 @@ def explain(
 
 def _continue_search(file: ResultFile, asked: SearchHeader, free: FreeNodes) -> SearchHeader:
     """Return the header of the search: of an interrupted one, if its nodes are still free."""
-    from assay.cli.progress import print_step
+    from assay.cli.output import print_step
 
     header, found = file.continue_or_start(asked)
     if count := len(found) + len(file.read_groups()):
@@ -232,10 +321,10 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, f
     """Run what is left of a search, with its progress on stderr."""
     import signal
 
-    from assay.cli.progress import show_progress
-    from assay.validate.collectives.search_run import run_search
-    from assay.validate.collectives.staged_report import build_staged_report
-    from assay.validate.collectives.staged_search import SearchResults, StagedSearch
+    from assay.cli.output import show_progress
+    from assay.validate.collectives.report import build_staged_report
+    from assay.validate.collectives.run import run_search
+    from assay.validate.collectives.search import SearchResults, StagedSearch
 
     search = StagedSearch(fabric.map, header.nodes, header.seed, header.rule, header.stages)
     results = SearchResults(file.read()[1], file.read_groups())
@@ -252,7 +341,144 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, f
 
 
 def _show(report: CollectivesReport, form: str) -> None:
-    from assay.cli.verbs.report_text import format_report
 
     typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else format_report(report))
     raise typer.Exit(1 if report.named or report.stages.needed_blocks else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedFabric:
+    """The map of a fabric, and the name of its design, "" if no design is known."""
+
+    map: FabricMap
+    design: str
+
+
+def load_searched_fabric(workspace: Workspace, design: str, routes: Path | None) -> SearchedFabric:
+    """Return the fabric of a design, of the only design, or without a design one that knows the nodes only."""
+    fleet = workspace.fleet
+    if not fleet.designs and not design:
+        if routes:
+            raise AssayError("without a FabricDesign, nobody knows which ports are uplinks", where="--routes")
+        return SearchedFabric(FabricMap.without_design(fleet.nodes), "")
+    from assay.fabric.design.topology_cache import load_topology, select_design
+
+    name = select_design(fleet, design).name
+    topology = load_topology(workspace.root, name, workspace.overlays)
+    found = build_fabric_map(topology, find_nvlink_domains(fleet))
+    if routes:
+        from assay.fabric.readers.forwarding_tables import read_forwarding_tables
+
+        found = add_routes(found, topology, read_forwarding_tables(read_dump(routes)).tables)
+    return SearchedFabric(found, name)
+
+
+def find_free_nodes(workspace: Workspace, fabric: FabricMap, names: Sequence[str], is_allocated: bool) -> FreeNodes:
+    """Return which nodes of a fabric are free. Nodes that are allocated to the caller are free for the caller."""
+    require_known(names, fabric.nodes, "node of this fabric")
+    if is_allocated:
+        if not names:
+            raise AssayError("which nodes are allocated to you?", where="--allocated", fix="name them")
+        wanted = set(names)
+        return FreeNodes(
+            tuple(name for name in fabric.nodes if name in wanted),
+            {name: "not selected" for name in fabric.nodes if name not in wanted},
+        )
+    nodes = [workspace.fleet.nodes[name] for name in fabric.nodes if name in workspace.fleet.nodes]
+    readings: StatusReadings = group_by_scheduler(nodes, load_scheduler_adapter).read_statuses()
+    holds = {
+        state.node: f"{state.hold.reason} ({state.hold.who})" for state in workspace.read_node_states() if state.hold
+    }
+    return select_free_nodes(list(fabric.nodes), set(names), readings, holds)
+
+
+def choose_workload(workspace: Workspace, name: str, command: str, deadline_s: float) -> CollectiveWorkload:
+    """Return a declared workload, or the command of a pair as one. Raises AssayError if there is none, or both."""
+    known = workspace.fleet.collective_workloads
+    if not (name or command):
+        fix = f"name one of {', '.join(known) or 'specs/collectives/'}, give a --command, or try it with --cpu"
+        raise AssayError("nothing says how to run a collective", where="--workload", fix=fix)
+    if name and command:
+        raise AssayError("a workload and a command are both given", where="--workload", fix="leave one of them out")
+    if name and name not in known:
+        fix = suggest_nearest(name, known) or f"there are {', '.join(known) or 'none'}"
+        raise AssayError(f"no CollectiveWorkload is called {name}", where="--workload", fix=fix)
+    if name:
+        return known[name]
+    pair = CollectiveCommand(command=list(CommandTemplate.parse(command).words), deadline_seconds=deadline_s)
+    return CollectiveWorkload(kind="CollectiveWorkload", name="command", sources=["--command"], pair=pair)
+
+
+def require_folders(file: Path, scratch: Path | None) -> None:
+    """Raise AssayError if results cannot go to `file`, or if the folder for reports is missing."""
+    if file.is_dir():
+        raise AssayError("the results go into a file, and this is a folder", where=str(file), fix="name a file in it")
+    if scratch and not scratch.is_dir():
+        fix = "make it where the nodes and this machine see it, or name another one"
+        raise AssayError("there is no such folder", where=f"--scratch {scratch}", fix=fix)
+
+
+def require_met(plants: Sequence[str], nodes: Collection[str], *, cpu: bool, rails: bool) -> None:
+    """Raise AssayError for a fault that no run would meet, and for rails of which no command is told."""
+    if rails and not cpu:
+        raise AssayError("it is for --cpu", where="--rails", fix="add --cpu, or write {rail} into the command")
+    if plants and not cpu:
+        raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
+    for plant in map(parse_plant, plants):
+        require_known([name for name in (plant.first, plant.second) if name], nodes, "node in this search called")
+        if plant.where.isdecimal() and not rails:
+            where = f"--plant {plant.first}:{plant.where}={plant.fault}"
+            raise AssayError("no run is of this rail", where=where, fix="add --rails, which runs each rail apart")
+
+
+def require_two(nodes: FreeNodes) -> None:
+    """Raise AssayError if there is no pair."""
+    if len(nodes.free) < 2:
+        reasons = "; ".join(f"{', '.join(names[:3])}: {why}" for why, names in nodes.names_by_reason.items())
+        fix = "`assay collectives plan` shows why each node is not free"
+        raise AssayError(f"a pair needs two free nodes, and there are {len(nodes.free)} ({reasons})", fix=fix)
+
+
+SHOWN_REASONS = 12
+
+
+def format_plan(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> str:
+    """Return the plan for people."""
+    return "\n".join(_list_plan_lines(design, search, free, time))
+
+
+def plan_as_json(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> CollectivesPlanAnswer:
+    """Return the plan as plain JSON data."""
+    return {
+        "design": design,
+        "free": list(free.free),
+        "excluded": dict(free.excluded),
+        "rounds": [{"round": one.name, "pairs": [list(pair) for pair in one.pairs]} for one in search.screening],
+        "minutes": {"healthy": round(time.healthy_minutes, 1), "longest": round(time.longest_minutes, 1)},
+        "coverage": {f"{share.kind}s": share.as_json() for share in measure_planned_coverage(search)},
+    }
+
+
+def measure_planned_coverage(search: CollectiveSearch) -> list[CoverageShare]:
+    """Return what the screening rounds exercise if every pair can be measured."""
+    results = [PairResult(one.name, pair, "died") for one in search.screening for pair in one.pairs]
+    return measure_coverage(search.fabric, search.nodes, search.observe(results))
+
+
+def _list_plan_lines(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> Iterator[str]:
+    where = f"{design}: " if design else "no FabricDesign, so no link can be named: "
+    yield f"{where}{len(free.free):,} of {format_count(len(search.fabric.nodes), 'node')} are free"
+    reasons = list(free.names_by_reason.items())
+    for reason, names in reasons[:SHOWN_REASONS]:
+        yield f"  not free: {format_list(fold_names(names), 4)}: {reason}"
+    if len(reasons) > SHOWN_REASONS:
+        yield f"  and {len(reasons) - SHOWN_REASONS} more reasons; --format json has all"
+    if not search.screening:
+        yield "no pair can run: a pair needs two free nodes"
+        return
+    rounds = ", ".join(f"{one.name} {format_count(len(one.pairs), 'pair')}" for one in search.screening)
+    yield f"rounds: {rounds}; up to {len(CONFIRMATION_ROUNDS)} more if a pair is bad"
+    yield "beside: each node alone first, and all nodes together last, if the workload has commands for them"
+    yield f"time: about {time.healthy_minutes:.1f} min if nothing is wrong, at most {time.longest_minutes:.0f} min"
+    yield "would exercise:"
+    yield from (f"  {share}" for share in measure_planned_coverage(search))

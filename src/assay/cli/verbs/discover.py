@@ -1,18 +1,39 @@
-"""`assay discover`: finds machines that are no nodes yet, tells which they are, and drafts their inventory."""
+"""`assay discover`: finds machines that are no nodes yet, tells which they are, and drafts their inventory.
+
+Logs in to BMCs that were found, with the credentials with which the declared deliveries are shipped.
+
+Proposes the inventory of machines that were expected and are there: a branch of one commit for each delivery.
+
+Renders machines that were seen: which node each is, what contradicts that, and which machines nobody has seen.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from pydantic import TypeAdapter
 
+from assay.act.boot.machine_sightings import read_sightings
+from assay.act.boot.matching import MachineMatch, match_machines
+from assay.act.boot.proposal import draft_inventory, propose_file, read_committed_file
+from assay.adapters.bmc.errors import BmcLoginRefused
+from assay.adapters.bmc.quirks import BmcQuirkSet
+from assay.adapters.bmc.scan import FoundBmc, read_machine
+from assay.adapters.bmc.session import UserPassword, parse_user_password
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
+from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
-from assay.model.specs.seen_machine import SeenMachine
-from assay.model.text.secret_redaction import redact
+from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.machines import SeenMachine
+from assay.model.text.lists import fold_names, format_count
+from assay.model.text.safe_text import redact
+from assay.tell.views.machine_list import VERDICT_WORDS, MachineList
 
 discover_app = typer.Typer(add_completion=False)
 
@@ -46,7 +67,6 @@ def discover(
     if context.invoked_subcommand is not None:
         return
     from assay.act.boot.machine_sightings import read_sightings
-    from assay.cli.verbs.machine_table import format_machines, machines_as_json
     from assay.tell.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
@@ -58,8 +78,6 @@ def discover(
     listed = build_machine_list(workspace.fleet, seen, workspace.ledger)
     typer.echo(machines_as_json(listed) if form == "json" else "\n".join(format_machines(listed)))
     if propose:
-        from assay.cli.verbs.inventory_proposal import propose_deliveries
-
         for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
     raise typer.Exit(1 if any(one.verdict not in ("node", "expected") for one in listed.machines) else 0)
@@ -71,7 +89,7 @@ def lease(context: typer.Context) -> None:
 
     Exit codes: 0 recorded, or nothing to record; 2 the words are not those of a DHCP server, or the ledger fails.
     """
-    from assay.act.boot.lease_hook import read_leases
+    from assay.act.boot.reports import read_leases
 
     try:
         seen = read_leases(context.args, os.environ)
@@ -128,7 +146,7 @@ def delivery(
 
     Exit codes: 0 drafted; 2 the list, or a row of it, cannot be read.
     """
-    from assay.act.boot.delivery_list import draft_delivery, read_delivery_list
+    from assay.act.boot.reports import draft_delivery, read_delivery_list
 
     try:
         text = csv.read_text(encoding="utf-8-sig")
@@ -148,9 +166,8 @@ def _pick_fleet(context: typer.Context) -> Path:
 
 
 def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: bool) -> None:
-    from assay.adapters.bmc.service_root_scan import list_addresses, scan_service_roots
-    from assay.cli.progress import show_progress
-    from assay.cli.verbs.factory_login import describe_found, read_machines
+    from assay.adapters.bmc.scan import list_addresses, scan_service_roots
+    from assay.cli.output import show_progress
 
     addresses = list_addresses(ranges)
     with show_progress("asked") as show:
@@ -171,3 +188,111 @@ def _record(workspace: Workspace, seen: list[SeenMachine], source: str) -> None:
     from assay.act.boot.machine_sightings import record_sightings
 
     record_sightings(workspace.ledger, seen, source, workspace.clock.now())
+
+
+def describe_found(found: FoundBmc) -> SeenMachine:
+    """Return what a BMC says without a login."""
+    said = {"address": found.address, "fingerprint": found.fingerprint}
+    return SeenMachine.parse({**said, "vendor": found.vendor, "model": found.product})
+
+
+def read_machines(workspace: Workspace, found: Sequence[FoundBmc], port: int) -> Iterator[SeenMachine]:
+    """Yield what each BMC says after a login, or what it said before, where it lets nobody in. Says so on stderr.
+
+    A machine that has a login of its own gets that one, where an earlier sight says that it is at this address.
+    Raises AssayError if no delivery has factory credentials, or if they cannot be read.
+    """
+    logins, own = list_factory_logins(workspace), _map_own_logins(workspace)
+    quirks = BmcQuirkSet(workspace.fleet.quirks.values())
+    for bmc in found:
+        try:
+            login = own.get(bmc.address)
+            yield _read_with_any(bmc, port, [_read_login(workspace, login)] if login else logins, quirks)
+        except AssayError as error:
+            typer.echo(f"{bmc.address}: {error.what}", err=True)
+            yield describe_found(bmc)
+
+
+def list_factory_logins(workspace: Workspace) -> list[UserPassword]:
+    """Return the factory credentials of the deliveries, each once."""
+    deliveries = workspace.fleet.deliveries.values()
+    references = {
+        describe_reference(delivery.factory_credentials): delivery.factory_credentials
+        for delivery in deliveries
+        if delivery.factory_credentials
+    }
+    if not references and not any(machine.bmc_credentials for one in deliveries for machine in one.machines):
+        fix = "give a delivery in specs/ its `factory_credentials`, or scan without --login"
+        raise AssayError("no delivery says with which credentials its BMCs are shipped", where="--login", fix=fix)
+    return [_read_login(workspace, reference) for reference in references.values()]
+
+
+def _map_own_logins(workspace: Workspace) -> dict[str, CredentialReference]:
+    """Return address → the login of the machine that was seen there, for machines with a login of their own."""
+    own = {
+        (delivery.name, machine.name): machine.bmc_credentials
+        for delivery in workspace.fleet.deliveries.values()
+        for machine in delivery.machines
+        if machine.bmc_credentials
+    }
+    seen = [sighting.machine for sighting in read_sightings(workspace.ledger, workspace.clock.now())]
+    matches = match_machines(seen, workspace.fleet)
+    return {one.seen.address: own[one.delivery, one.node] for one in matches if (one.delivery, one.node) in own}
+
+
+def _read_login(workspace: Workspace, reference: CredentialReference) -> UserPassword:
+    return parse_user_password(read_secret(reference, workspace.root), describe_reference(reference))
+
+
+def _read_with_any(bmc: FoundBmc, port: int, logins: Sequence[UserPassword], quirks: BmcQuirkSet) -> SeenMachine:
+    refused: BmcLoginRefused | None = None
+    for credentials in logins:
+        try:
+            return read_machine(bmc, port, credentials, quirks)
+        except BmcLoginRefused as error:
+            refused = error
+    raise refused or AssayError("no login is declared for it")
+
+
+def propose_deliveries(workspace: Workspace, matches: Sequence[MachineMatch]) -> Iterator[str]:
+    """Commit the drafts, and yield what people are told. Raises AssayError where a draft cannot be committed."""
+    by_delivery = defaultdict(list)
+    for match in matches:
+        if match.verdict == "expected":
+            by_delivery[match.delivery].append(match)
+    if not by_delivery:
+        yield "there is nothing to propose: no expected machine was seen that is no node yet"
+    for delivery, found in sorted(by_delivery.items()):
+        path, branch = f"inventory/{delivery}.yml", f"discover/{delivery}"
+        text = draft_inventory(workspace.fleet, delivery, found, read_committed_file(workspace.root, path))
+        names = ", ".join(fold_names(match.node for match in found))
+        proposal = propose_file(workspace.root, branch, path, text, f"inventory: add {names} of delivery {delivery}")
+        yield f"{branch} has {format_count(len(found), 'new node')} in {path} ({proposal.commit[:10]}): {names}"
+        yield f"  git push -u origin {branch}   # and open its pull request; `assay plan` shows what merging it does"
+        yield from (f"  before the merge, settle {mistake}" for mistake in proposal.mistakes)
+
+
+def machines_as_json(listed: MachineList) -> str:
+    """Return what `/api/v1/machines` answers."""
+    return TypeAdapter(MachineList).dump_json(listed, indent=1).decode()
+
+
+def format_machines(listed: MachineList) -> Iterator[str]:
+    """Yield the lines: by verdict, the urgent ones first. Nodes that are as declared are only counted."""
+    if not listed.machines:
+        yield "no machine was seen yet: assay discover --scan 10.0.0.0/24"
+    for verdict, words in VERDICT_WORDS.items():
+        some = [one for one in listed.machines if one.verdict == verdict]
+        if some:
+            yield f"{format_count(len(some), 'machine')} {words}"
+        for one in some if verdict != "node" else ():
+            yield f"  {one.node or '?'}  {one.describe()}"
+            yield from (f"      {problem}" for problem in one.problems)
+    if listed.factory_logins:
+        nodes = format_count(len(listed.factory_logins), "node")
+        yield f"{nodes} may still have the factory login: end it with `assay discover take-over`"
+        yield f"  {', '.join(fold_names(listed.factory_logins))}"
+    if listed.not_seen:
+        yield f"{format_count(len(listed.not_seen), 'machine')} expected and not seen yet"
+        for unseen in listed.not_seen:
+            yield f"  {unseen.node}  serial {unseen.serial}, {unseen.rack} U{unseen.u}, delivery {unseen.delivery}"

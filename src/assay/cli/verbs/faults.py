@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.options import OptionalFleetDir, OutputFormat
-from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.cli.workspace import load_surrounding_catalog
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
     Raises AssayError if the file cannot be read.
     """
     from assay.decide.faults.log_file_faults import LogFaultCollector
-    from assay.observe.logs.log_file import open_log
-    from assay.observe.logs.log_reader import LogReader
+    from assay.observe.logs.log_reader import LogReader, open_log
 
     with open_log(file) as (source, written):
         log = LogReader(source.read, catalog.kernel_log_matcher, written, "standard input" if file == "-" else file)
@@ -117,9 +116,8 @@ def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
 
 def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
     """Add every fault in the messages of a log to the collector. What cannot be counted is noted in the log's tally."""
-    from assay.model.faults.bmc_event_faults import find_event_fault
-    from assay.model.faults.sightings import find_nvlink_code
-    from assay.model.faults.split_messages import SplitMessages
+    from assay.model.faults.bmc_events import find_event_fault
+    from assay.model.faults.sightings import SplitMessages, find_nvlink_code
 
     matcher, split = catalog.kernel_log_matcher, defaultdict[str, SplitMessages](SplitMessages)
     for read in log.messages():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, RunName
 from assay.cli.workspace import Workspace
@@ -17,7 +17,7 @@ from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
-    from assay.model.specs.check_catalog_and_gates import Gates
+    from assay.model.specs.check_catalog import Gates
     from assay.validate.results.run_gates import GateAnswer, GateReport
 
 gate_app = typer.Typer(add_completion=False)
@@ -39,7 +39,7 @@ def gate(run: RunName = "last", gates: Names = None, fleet: FleetDir = Path(), f
 
     Exit codes: 0 every bound holds; 1 a bound is missed; 2 the run or the gates cannot be read.
     """
-    from assay.ledger.runs.run_lookup import find_run, list_runs
+    from assay.ledger.runs.reader import find_run, list_runs
     from assay.validate.results.run_gates import check_gates
 
     workspace = Workspace(fleet.resolve())
@@ -70,7 +70,7 @@ def _format_json(report: GateReport) -> str:
 
 
 def _format_github(report: GateReport) -> str:
-    from assay.tell.report.github_annotations import format_annotation
+    from assay.tell.report.github import format_annotation
 
     annotations = []
     for bound in report.bounds:

@@ -1,27 +1,42 @@
-"""`assay history`: everything recorded about a node, about a part by its serial number, or the results of all runs."""
+"""`assay history`: everything recorded about a node, about a part by its serial number, or the results of all runs.
+
+The answer of `assay history --serial`: every place where a part, or a node, was, and what happened there.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from assay.cli.completion import complete_checks, complete_nodes
-from assay.cli.context_line import format_answer
-from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import find_node_state
-from assay.cli.workspace import Workspace
+from assay.cli.context import format_answer
+from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
+from assay.cli.workspace import Workspace, find_node_state
+from assay.decide.state.asset_history import list_serial_stays
+from assay.decide.state.entry_messages import EntryFormatter
 from assay.ledger.errors import LedgerError
+from assay.model.entries.assets import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry
+from assay.model.entries.effects import EffectIntentEntry
+from assay.model.entries.faults import FaultClearedEntry, FaultEntry
+from assay.model.entries.node import (
+    CertifiedEntry,
+    HoldEntry,
+    MoveEntry,
+    ReleaseEntry,
+    TransitionEntry,
+    ZapRequestedEntry,
+)
 from assay.model.errors import AssayError
-from assay.model.text.printable_text import escape_line
-from assay.model.timestamps import format_second
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.text.safe_text import escape_line
+from assay.model.timestamps import format_minute, format_second, parse_time
 
 if TYPE_CHECKING:
-    from assay.cli.answers.history_answers import HistoryEntry, NodeHistoryAnswer
+    from assay.cli.answers.history_answers import HistoryEntry, NodeHistoryAnswer, PartHistoryAnswer, PlaceOfPart
     from assay.decide.state.node_state import NodeState
-    from assay.ledger.copies.archive_comparison import ArchivedHistory
-    from assay.model.ledger_entry import LedgerEntry
+    from assay.ledger.copies.archive import ArchivedHistory
+
 
 history_app = typer.Typer(add_completion=False)
 
@@ -108,17 +123,15 @@ def history(
     """
     workspace = Workspace(fleet.resolve())
     if outcomes or measurements:
-        from assay.cli.verbs import outcome_history
+        from assay.cli.verbs import history_outcomes
 
         if measurements:
-            outcome_history.show_node_measurements(workspace, node, days, check, form)
+            history_outcomes.show_node_measurements(workspace, node, days, check, form)
         elif node:
-            outcome_history.show_node_outcomes(workspace, node, days, check, form)
+            history_outcomes.show_node_outcomes(workspace, node, days, check, form)
         else:
-            outcome_history.show_pool_rates(workspace, days, check, form)
+            history_outcomes.show_pool_rates(workspace, days, check, form)
     elif serial:
-        from assay.cli.verbs.part_history import show_part_history
-
         show_part_history(workspace, serial, form)
     elif node:
         try:
@@ -132,7 +145,7 @@ def history(
 
 
 def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
-    from assay.ledger.copies.archive_comparison import find_archived_history
+    from assay.ledger.copies.archive import find_archived_history
 
     state = find_node_state(workspace, node)
     entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
@@ -173,3 +186,66 @@ def _history_as_json(
         "entries": lines,
         "archived": [{"file": one.file, "entries": one.entries, "until": one.until} for one in archived],
     }
+
+
+PART_ENTRY_KINDS = (FaultEntry.kind, FaultClearedEntry.kind, PartReturnedEntry.kind)
+NODE_ENTRY_KINDS = (
+    *PART_ENTRY_KINDS,
+    *(TransitionEntry.kind, PartReplacedEntry.kind),
+    *(HoldEntry.kind, ReleaseEntry.kind, CertifiedEntry.kind, MoveEntry.kind, ZapRequestedEntry.kind),
+)
+
+
+def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
+    """Print where a serial number was, oldest first. Raises AssayError for one that was never seen."""
+    stays = list_serial_stays(
+        workspace.ledger_for_reading.entries(kinds=[PartsSeenEntry.kind, PartReplacedEntry.kind]), serial
+    )
+    if not stays:
+        fix = "write it as the part reports it; `assay history NODE` lists the parts of a node"
+        raise AssayError(f"no part with the serial number {serial} was ever seen", fix=fix)
+    for stay in stays:
+        stay["happened"] = _list_events(workspace, stay, serial)
+    if form == "json":
+        answer: PartHistoryAnswer = {"serial": serial, "stays": [cast("PlaceOfPart", stay) for stay in stays]}
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
+        return
+    for stay in stays:
+        until = f"until {format_minute(stay['until'])}" if stay["until"] else "until today"
+        place = f"{stay['node']} {stay['place']}".strip()
+        typer.echo(f"{stay['kind']} in {place}, seen since {format_minute(stay['since'])}, {until}")
+        for event in stay["happened"]:
+            typer.echo(f"  {format_second(event['at'])}  {event['text']}")
+
+
+def _list_events(workspace: Workspace, stay: dict[str, Any], serial: str) -> list[dict[str, Any]]:
+    """Return the ledger's events about a place while the part was there; for a whole node also its transitions."""
+    kinds = PART_ENTRY_KINDS if stay["place"] else NODE_ENTRY_KINDS
+    formatter, events, faults = EntryFormatter(), [], set[str]()
+    for entry in workspace.ledger_for_reading.entries(stay["node"]):
+        text = formatter.format(entry)
+        if entry.kind == FaultEntry.kind:
+            fault = FaultEntry.read(entry)
+            if fault.subject.endswith(f"/{stay['place'] or stay['node']}"):
+                faults.add(fault.fault)
+        inside = parse_time(stay["since"]) <= parse_time(entry.at) and (not stay["until"] or entry.at <= stay["until"])
+        if inside and (_concerns_part(entry, kinds, faults, serial) or _is_rma_of_part(entry, serial)):
+            text = "sent back, with a dossier" if entry.kind == EffectIntentEntry.kind else text
+            events.append({"at": entry.at, "kind": entry.kind, "text": text})
+    return events
+
+
+def _concerns_part(entry: LedgerEntry, kinds: tuple[str, ...], faults: set[str], serial: str) -> bool:
+    if entry.kind not in kinds:
+        return False
+    if kinds == PART_ENTRY_KINDS and entry.kind == FaultEntry.kind:
+        return FaultEntry.read(entry).fault in faults
+    if kinds == PART_ENTRY_KINDS and entry.kind == FaultClearedEntry.kind:
+        return FaultClearedEntry.read(entry).fault in faults
+    return entry.kind != PartReturnedEntry.kind or PartReturnedEntry.read(entry).serial == serial
+
+
+def _is_rma_of_part(entry: LedgerEntry, serial: str) -> bool:
+    if entry.kind != EffectIntentEntry.kind:
+        return False
+    return any(suspect["serial"] == serial for suspect in EffectIntentEntry.read(entry).before.get("suspects", ()))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from assay.model.text.printable_text import escape_line
+from assay.model.text.safe_text import escape_line
 
 init_app = typer.Typer(add_completion=False)
 
@@ -34,8 +34,8 @@ def init(
 
     `assay check` accepts it as it is, and its suites run against the lab, which is chosen in it.
     """
-    from assay.declare.fleet_loader import load_fleet
     from assay.declare.home import choose_context
+    from assay.declare.loader import load_fleet
     from assay.declare.starter.new_repository import create_repository
 
     create_repository(folder, ci)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
-from assay.cli.operator_orders import Who, find_operator_name
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.orders import Who, find_operator_name
 from assay.cli.verbs.ledger_copies import archive, backup, open_ledger_workspace, restore, split
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from assay.ledger.copies.anchor import Anchor
-    from assay.ledger.copies.seal_comparison import AnchorReport
+    from assay.ledger.copies.seal import Anchor
+    from assay.ledger.copies.sealing import AnchorReport
 
 ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -74,10 +74,10 @@ def verify(
     Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted, or an anchor is lost; 2 the
     ledger cannot be read.
     """
-    from assay.cli.verbs.ledger_verification import LedgerVerification
-    from assay.ledger.copies.archive_comparison import check_archives
+    from assay.cli.verbs.ledger_copies import LedgerVerification
+    from assay.ledger.copies.archive import check_archives
     from assay.ledger.copies.seal import make_seal, parse_seal
-    from assay.ledger.copies.seal_comparison import check_anchor, find_contradictions
+    from assay.ledger.copies.sealing import check_anchor, find_contradictions
 
     workspace = open_ledger_workspace(fleet)
     given = parse_seal(seal) if seal else None
@@ -104,7 +104,7 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     Exit codes: 0 sealed in every anchor; 1 the ledger is broken, or not the one that an anchor knows; 2 an anchor
     could not be written.
     """
-    from assay.cli.verbs.ledger_verification import format_sealing, format_sealing_json
+    from assay.cli.verbs.ledger_copies import format_sealing, format_sealing_json
     from assay.ledger.copies.seal import make_seal
     from assay.ledger.copies.sealing import seal_ledger
 
@@ -146,9 +146,9 @@ def upgrade(fleet: FleetDir = Path()) -> None:
 
 def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
     """Return the given anchors, else those of schedules and those in use; and reports of the unknown ones."""
-    from assay.ledger.copies.anchor import AnchoredFleet
-    from assay.ledger.copies.anchor_names import parse_anchor
-    from assay.ledger.copies.seal_comparison import AnchorReport
+    from assay.ledger.copies.anchors import parse_anchor
+    from assay.ledger.copies.seal import AnchoredFleet
+    from assay.ledger.copies.sealing import AnchorReport
 
     names, lost = list(given), list[AnchorReport]()
     for source in () if given or workspace.home.is_lab else (_list_scheduled_anchors, _list_used_anchors):

@@ -56,11 +56,10 @@ def plan(
 
     Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git or the ledger cannot be read.
     """
-    from assay.act.loop.plan_facts import load_plan_facts
-    from assay.act.loop.plan_revisions import load_plan_revisions
+    from assay.act.loop.plan_inputs import load_plan_facts, load_plan_revisions
     from assay.decide.plan.change_plan import make_change_plan
-    from assay.decide.plan.current_fleet_state import FleetFacts
-    from assay.declare.yaml_document import ParseCache
+    from assay.decide.plan.inputs import FleetFacts
+    from assay.declare.yaml import ParseCache
 
     if not fleet.is_dir():
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
@@ -85,8 +84,8 @@ def plan(
 def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
     """Write the plan as a note of its head. Raises AssayError if the head is a folder that is not as committed."""
     from assay.act.rollouts.reviewed_plans import NOTES_REF, store_reviewed_plan
-    from assay.declare.repository.commit_facts import find_uncommitted
     from assay.declare.repository.git import resolve_commit
+    from assay.declare.repository.signed_commits import find_uncommitted
 
     if not head and (changed := find_uncommitted(root)):
         raise AssayError(f"the plan is not stored: {changed[0]} is not as committed", fix="commit it first")

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
-from assay.cli.operator_orders import Who, find_operator_name
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.orders import Who, find_operator_name
 from assay.cli.workspace import Workspace
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.cli.answers.run_answers import PruneAnswer
-    from assay.model.specs.intake_limits import RetentionRules
-    from assay.validate.results.evidence_retention import EvidencePlan
-    from assay.validate.results.run_retention import PrunePlan
+    from assay.model.specs.serving import RetentionRules
+    from assay.validate.results.retention import EvidencePlan, PrunePlan
 
 prune_app = typer.Typer(add_completion=False)
 
@@ -42,7 +41,7 @@ def prune(
 
     Exit codes: 0 done, or shown; 2 something could not be read or deleted.
     """
-    from assay.validate.results.run_retention import plan_pruning
+    from assay.validate.results.retention import plan_pruning
 
     workspace = Workspace(fleet.resolve())
     if yes:
@@ -66,7 +65,7 @@ def prune(
 
 
 def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan) -> EvidencePlan:
-    from assay.validate.results.evidence_retention import EvidencePlan, plan_evidence_pruning
+    from assay.validate.results.retention import EvidencePlan, plan_evidence_pruning
 
     if rules.evidence_days is None:
         return EvidencePlan()
@@ -80,9 +79,9 @@ def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan)
 
 def _prune_evidence(workspace: Workspace, plan: EvidencePlan, who: str) -> int:
     """Note in the ledger that evidence is deleted, then delete it; return how many documents."""
-    from assay.model.entries.operator_entries import EvidencePrunedEntry
+    from assay.model.entries.node import EvidencePrunedEntry
     from assay.model.ledger_entry import derive_id
-    from assay.validate.results.evidence_retention import restore_set_aside
+    from assay.validate.results.retention import restore_set_aside
 
     restore_set_aside(workspace.evidence_dir)
     if not plan.objects:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.service_log import LogFormat, open_service_log
@@ -27,9 +27,9 @@ from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading
 if TYPE_CHECKING:
     from assay.act.loop.context import ControllerContext
     from assay.act.loop.fleet_reload import FleetReloader
-    from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
     from assay.act.loop.reconcile_loop import ReconcileLoop
     from assay.act.loop.reconcile_pass import PassReport
+    from assay.act.loop.snapshot import FleetSnapshotCache
     from assay.act.schedules.due_slots import SlotTask
     from assay.cli.answers.operation_answers import EntryInAnswer, PassInAnswer, ReconcileAnswer
     from assay.model.fleet import Fleet
@@ -112,11 +112,11 @@ def reconcile(
 def _run_loop(
     workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str, metrics: str
 ) -> None:
-    from assay.act.loop.fleet_snapshot_cache import FleetSnapshotCache
     from assay.act.loop.rack_leases import hold_rack_assignment
     from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
+    from assay.act.loop.snapshot import FleetSnapshotCache
     from assay.act.loop.tracing import find_tracing_problem
-    from assay.adapters.bmc.session_pool import BmcSessionPool
+    from assay.adapters.bmc.session import BmcSessionPool
 
     if problem := find_tracing_problem():
         LOG.info(problem)
@@ -150,7 +150,7 @@ def _handle_hangup(loop: ReconcileLoop, stop: Event) -> None:
 
 
 def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloader: FleetReloader) -> None:
-    from assay.tell.server.metrics_server import start_metrics_server
+    from assay.tell.server.metrics_routes import start_metrics_server
 
     url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, LOG.info)
     LOG.info(f"metrics at {url}")
@@ -164,7 +164,7 @@ def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> P
 
 def _make_context(workspace: Workspace) -> ControllerContext:
     from assay.tell.messages.customer_teller import CustomerTeller
-    from assay.tell.messages.ticket_delivery import deliver_tickets
+    from assay.tell.messages.delivery import deliver_tickets
 
     return replace(workspace.controller_context(LOG.debug), tellers=(deliver_tickets, CustomerTeller()))
 

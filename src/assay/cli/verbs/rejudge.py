@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName
-from assay.cli.progress import show_progress
+from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from assay.cli.answers.run_answers import RejudgeHead
@@ -40,7 +40,7 @@ def rejudge(
 
     Exit codes: 0 identical, or with other specs the same verdicts; 1 different; 2 it cannot be judged again.
     """
-    from assay.ledger.runs.run_lookup import find_run
+    from assay.ledger.runs.reader import find_run
     from assay.validate.results.comparison_summary import collect_differences
     from assay.validate.results.run_comparison import compare_runs
     from assay.validate.runs.rejudge import rejudge_run
@@ -93,7 +93,7 @@ def describe_sameness(rejudged: RejudgedRun) -> str:
 
 def format_rejudge_json(rejudged: RejudgedRun, differences: RunDifferences) -> Iterator[str]:
     """Yield one JSON document in pieces: the run, whether it is identical, and the comparison as `results` has it."""
-    from assay.tell.report.json_format import format_json_comparison
+    from assay.tell.report.registry import format_json_comparison
 
     equality = rejudged.equality
     head: RejudgeHead = {

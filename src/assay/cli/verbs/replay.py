@@ -1,14 +1,36 @@
-"""`assay replay --policy FILE --events FILE`: what a policy would have done with a history of faults, and its costs."""
+"""`assay replay --policy FILE --events FILE`: what a policy would have done with a history of faults, and its costs.
+
+What `assay replay` reads: a history, policies, the fleet around them, and the cost assumptions.
+
+The answer of `assay replay` for people: decisions, costs and what they assume, and what another policy would do.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
+from assay.cli.workspace import load_surrounding_fleet
+from assay.decide.replay.history import format_elapsed
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_duration
+
+if TYPE_CHECKING:
+    from assay.decide.replay.costs import CostModel
+    from assay.decide.replay.history import FaultHistory
+    from assay.decide.replay.replay_nodes import ReplayRules
+    from assay.decide.replay.result import ReplayResult
+    from assay.model.fleet import Fleet
+    from assay.model.node import Node
+
 
 replay_app = typer.Typer(add_completion=False)
 
@@ -29,9 +51,7 @@ def replay(
 
     Exit codes: 0 replayed; 2 the policy or the history cannot be read.
     """
-    from assay.cli.verbs.replay_inputs import load_replay_inputs
-    from assay.cli.verbs.replay_text import format_replay_text
-    from assay.decide.replay.replay_result import format_replay_result
+    from assay.decide.replay.result import format_replay_result
 
     inputs = load_replay_inputs(fleet, events)
     rules = inputs.load_rules(policy)
@@ -42,3 +62,187 @@ def replay(
         typer.echo(format_answer(document, indent=1, ensure_ascii=False))
     else:
         typer.echo("\n".join(format_replay_text(document)))
+
+
+@dataclass(frozen=True)
+class ReplayInputs:
+    """Everything but the policy."""
+
+    fleet: Fleet
+    nodes: dict[str, Node]
+    history: FaultHistory
+    costs: CostModel
+
+    def load_rules(self, policy: Path) -> ReplayRules:
+        """Return the rules of a policy file. Raises AssayError if it cannot be read."""
+        from assay.act.loop.policy_replay import list_replay_durations
+        from assay.decide.replay.replay_nodes import ReplayRules
+        from assay.declare.policy_file import read_policy
+
+        read = read_policy(policy, self.fleet.root)
+        catalog, profiles = self.fleet.fault_catalog, self.fleet.profiles
+        return ReplayRules(read.policy, catalog, profiles, list_replay_durations(), read.lines)
+
+    def run(self, rules: ReplayRules) -> ReplayResult:
+        """Replay the history under the policy of the rules."""
+        from assay.decide.replay.replay_nodes import collect_replay_nodes
+        from assay.decide.replay.simulator import run_replay
+
+        cast = collect_replay_nodes(self.nodes, self.history.events, rules)
+        return run_replay(rules, cast, self.history.events)
+
+
+def load_replay_inputs(fleet: Path | None, events: Path) -> ReplayInputs:
+    """Read the history and the fleet around it. Raises AssayError."""
+    from assay.decide.replay.costs import CostModel
+    from assay.declare.starter.shipped_specs import find_cost_assumptions
+
+    surrounding, nodes = load_surrounding_fleet(fleet)
+    history = _read_history_file(events)
+    assumptions, where = find_cost_assumptions(surrounding)
+    return ReplayInputs(surrounding, nodes, history, CostModel(assumptions, where, history.says_use))
+
+
+def _read_history_file(file: Path) -> FaultHistory:
+    from assay.decide.replay.history import read_history
+
+    try:
+        with file.open("rb") as lines:
+            return read_history(lines, str(file))
+    except OSError as error:
+        fix = "name a file of events"
+        raise AssayError(f"cannot be read: {error.strerror}", where=str(file), fix=fix) from None
+
+
+MAX_MOVES_SHOWN = 40
+COST_TITLES = {
+    "out_node_hours": "node-hours out of service",
+    "cordoned_idle_node_hours": "node-hours cordoned while idle",
+    "catastrophic_node_hours": "node-hours served with an open catastrophic fault",
+    "degraded_node_hours": "node-hours served with an open degraded fault",
+    "catastrophic_jobs": "jobs that met a catastrophic fault",
+    "degraded_jobs": "jobs that met a degraded fault",
+    "catastrophic_job_nodes": "nodes of the jobs that met a catastrophic fault",
+    "jobs_ended": "other jobs that automation ended",
+    "tickets": "tickets",
+    "person_hours": "hours of people",
+}
+WEIGHTED_TITLE = "weighted sum, in node-hours"
+
+
+def format_replay_text(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines for a document of `assay.decide.replay.result`."""
+    yield from _format_moves([decision for decision in document["decisions"] if decision["timing"] != "record"])
+    records = Counter(decision["remedy"] for decision in document["decisions"] if decision["timing"] == "record")
+    if records:
+        yield f"recorded: {_format_counts(records)}"
+    for trip in document["breaker_trips"]:
+        held = f"{len(trip['nodes'])} nodes held"
+        yield f"{_format_time(trip['time'])}  breaker of pool {trip['pool']}: {trip['because']}; {held}"
+    yield ""
+    period = f"{_format_time(document['from'])} to {_format_time(document['until'])}"
+    yield f"policy {document['policy']}, {document['events']:,} events, {period}"
+    yield from _format_totals(document)
+    if "against" in document:
+        yield from _format_difference(document, document["against"])
+    yield ""
+    yield from _format_cost_assumptions(document["cost_assumptions"])
+    if document["unknown_faults"]:
+        yield f"not in the fault catalogue: {', '.join(document['unknown_faults'])}"
+    if document["unread_fields"]:
+        yield f"unused fields of events: {', '.join(document['unread_fields'])}"
+
+
+def _format_moves(moves: list[Mapping[str, Any]]) -> Iterator[str]:
+    for move in moves[:MAX_MOVES_SHOWN]:
+        when = "when idle" if move["timing"] == "pending" else "at once"
+        states = f"{move['from']} → {move['to']}"
+        yield f"{_format_time(move['time'])}  {move['node']}: {states}, {when}  ({move['because']})"
+    if len(moves) > MAX_MOVES_SHOWN:
+        yield f"… and {len(moves) - MAX_MOVES_SHOWN:,} more moves; --format json has all of them"
+
+
+def _format_totals(document: Mapping[str, Any]) -> Iterator[str]:
+    totals = document["totals"]
+    longest = sorted(document["nodes"].items(), key=lambda item: (-item[1], item[0]))[:5]
+    nodes = ", ".join(f"{name} {_format_seconds(seconds)}" for name, seconds in longest if seconds)
+    most = f"; the most: {nodes}" if nodes else ""
+    yield f"out of service: {_format_seconds(totals['seconds_out'])} of node time{most}"
+    yield f"actions: {_format_counts(totals['actions'])}; tickets: {totals['tickets']}"
+    hours = document["node_hours"]
+    yield f"costs, of {_format_number(hours['all'])} node-hours in all:"
+    yield from _format_cost_table([document["policy"]], [document])
+    yield _format_closed(hours)
+
+
+def _format_closed(hours: dict[str, float]) -> str:
+    parts = hours["out"], hours["cordoned_idle"], hours["cordoned_in_use"]
+    out, idle, used = map(_format_number, parts)
+    said = f"{out} out of service, {idle} cordoned while idle, {used} cordoned while a job still ran"
+    return f"closed to new jobs for {_format_number(sum(parts))} node-hours: {said}"
+
+
+def _format_difference(document: Mapping[str, Any], against: Mapping[str, Any]) -> Iterator[str]:
+    names = [document["policy"], against["policy"]]
+    yield ""
+    yield f"compared with policy {against['policy']}:"
+    yield from _format_cost_table(names if names[0] != names[1] else ["--policy", "--against"], [document, against])
+    yield f"  actions: {_format_counts(against['totals']['actions'])}; tickets: {against['totals']['tickets']}"
+    yield f"  breaker trips: {len(against['breaker_trips'])}"
+    for title, key in (("only here", "only_here"), ("only there", "only_there")):
+        moves = [decision for decision in against["decisions"][key] if decision["timing"] != "record"]
+        yield f"  {title}: {len(moves)} {'move' if len(moves) == 1 else 'moves'}"
+        yield from (f"    {line}" for line in _format_moves(moves))
+
+
+def _format_number(value: float | None) -> str:
+    """Return a cost for people: whole from 100 on, else with one decimal."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
+
+
+def _format_cost_table(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line per cost, with one column per document; for two, also whose cost is lower."""
+    rows = [(title, [one["costs"][name] for one in documents]) for name, title in COST_TITLES.items()]
+    weighted = [one["weighted_node_hours"] for one in documents]
+    if None not in weighted:
+        rows.append((WEIGHTED_TITLE, weighted))
+    widths = [max(10, len(name)) for name in names]
+    left = max(len(title) for title, _ in rows)
+    if len(names) > 1:
+        yield f"  {'':{left}}  {'  '.join(f'{name:>{width}}' for name, width in zip(names, widths, strict=True))}"
+    for title, values in rows:
+        numbers = "  ".join(f"{_format_number(value):>{width}}" for value, width in zip(values, widths, strict=True))
+        yield f"  {title:{left}}  {numbers}{_name_lower(names, values)}".rstrip()
+
+
+def _name_lower(names: Sequence[str], values: Sequence[float]) -> str:
+    if len(values) != 2 or values[0] == values[1]:
+        return ""
+    return f"  lower: {names[0] if values[0] < values[1] else names[1]}"
+
+
+def _format_cost_assumptions(assumed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the costs assume: jobs, people's hours, and the weights with their owner."""
+    jobs, people, weights = assumed["jobs"], assumed["people"], assumed["weights"]
+    yield f"jobs: {jobs['note']}" + (f" ({jobs['source']})" if "source" in jobs else "")
+    yield "people: " + ", ".join(f"{one['hours']:g} h per {name}" for name, one in people.items())
+    if weights:
+        said = ", ".join(f"{COST_TITLES[name]} × {one['node_hours']:g}" for name, one in weights.items())
+        yield f"weights: {said}"
+        yield "  the weighted sum only ranks; look at the costs first"
+    yield f"assumed by {assumed['owner']}: cost assumptions {assumed['name']} ({assumed['where']})"
+
+
+def _format_time(at: float | str) -> str:
+    """Return a time as the history counts: seconds as days and a time of day."""
+    return at if isinstance(at, str) else format_elapsed(at)
+
+
+def _format_counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())) or "none"
+
+
+def _format_seconds(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds))

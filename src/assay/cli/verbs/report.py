@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -15,7 +15,7 @@ from assay.model.errors import AssayError
 if TYPE_CHECKING:
     from assay.cli.answers.run_answers import ReportPagesAnswer
     from assay.tell.report.overview_page import SyncNumbers
-    from assay.tell.report.rollout_waits import RolloutWaits
+    from assay.tell.report.status_changes import RolloutWaits
 
 report_app = typer.Typer(add_completion=False)
 
@@ -60,8 +60,8 @@ def report(
 
 def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
     """Return how far the pools are in sync, None where that cannot be read; stderr says why."""
-    from assay.cli.sync_inputs import load_sync_report
-    from assay.cli.verbs.sync_table import format_short_revision
+    from assay.cli.verbs.sync import format_short_revision
+    from assay.cli.workspace import load_sync_report
     from assay.model.timestamps import format_ago
     from assay.tell.report.overview_page import PoolInSync, SyncNumbers
 
@@ -89,8 +89,8 @@ def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
 
 def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:
     """Return what the active rollout explains, nothing where that cannot be read; stderr says why."""
-    from assay.tell.report.rollout_waits import NO_ROLLOUT
-    from assay.tell.views.node_rollout import find_rollout_waits
+    from assay.tell.report.status_changes import NO_ROLLOUT
+    from assay.tell.views.node_sync import find_rollout_waits
 
     try:
         return find_rollout_waits(workspace)

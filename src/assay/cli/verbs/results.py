@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.completion import complete_checks, complete_racks, complete_runs
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
-from assay.cli.options import WHICH, FleetDir, Nodes, Phases, Pools, RunName
+from assay.cli.options import (
+    WHICH,
+    FleetDir,
+    Nodes,
+    Phases,
+    Pools,
+    RunName,
+    complete_checks,
+    complete_racks,
+    complete_runs,
+)
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS
-from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
+from assay.model.specs.check_catalog import DEFAULT_PHASES
 
 if TYPE_CHECKING:
     from assay.model.outcome import SuiteRun
@@ -160,9 +169,8 @@ def _list_phases(workspace: Workspace) -> Sequence[str]:
 
 def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form, max_age: float) -> int:
     """Print the results of a run; return the exit code."""
-    from assay.ledger.runs.reader import StoredRun
-    from assay.ledger.runs.run_lookup import find_run
-    from assay.tell.report.format_registry import RESULT_FORMATS
+    from assay.ledger.runs.reader import StoredRun, find_run
+    from assay.tell.report.registry import RESULT_FORMATS
     from assay.validate.results.outcome_filter import refuse_unknown_names
     from assay.validate.results.run_summary import RunSummary
 
@@ -182,10 +190,10 @@ def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:
 
 def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filter: OutcomeFilter, form: Form) -> int:
     """Print what changed between two runs; return the exit code."""
-    from assay.ledger.runs.run_lookup import find_run, list_runs
-    from assay.tell.report.format_registry import RESULT_FORMATS
+    from assay.ledger.runs.reader import find_run, list_runs
+    from assay.tell.report.registry import RESULT_FORMATS
     from assay.validate.results.comparison_summary import collect_differences
-    from assay.validate.results.earlier_runs import find_comparable_run, list_earlier_runs
+    from assay.validate.results.paired_runs import find_comparable_run, list_earlier_runs
     from assay.validate.results.run_comparison import compare_runs
 
     format_comparison = RESULT_FORMATS[form].comparison
@@ -206,8 +214,8 @@ def _tell_skipped(error: AssayError) -> None:
 
 
 def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
-    from assay.ledger.runs.run_lookup import list_runs
-    from assay.tell.report.text_format import format_run_list_json, format_run_list_text
+    from assay.ledger.runs.reader import list_runs
+    from assay.tell.report.text_formats import format_run_list_json, format_run_list_text
 
     if form not in ("text", "json"):
         raise AssayError(f"--list has no format {form}", fix="use `--format text` or `--format json`")
@@ -220,11 +228,14 @@ def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
 def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
     """Print the distributions of a measurement. Raises AssayError where nothing of that name was measured."""
     from assay.declare.fleet_cache import load_cached_fleet
-    from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
     from assay.ledger.history.parquet_files import history_folder
-    from assay.validate.results.distribution_lines import format_distributions_text, make_distributions_json
-    from assay.validate.results.measured_values import query_distributions
-    from assay.validate.results.node_kinds import list_node_kinds
+    from assay.ledger.history.queries import OutcomeHistory
+    from assay.validate.results.distribution import (
+        format_distributions_text,
+        list_node_kinds,
+        make_distributions_json,
+        query_distributions,
+    )
 
     if form not in ("text", "json"):
         raise AssayError(f"--distribution has no format {form}", fix="use `--format text` or `--format json`")

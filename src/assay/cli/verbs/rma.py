@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from assay.cli.completion import complete_nodes
-from assay.cli.context_line import format_answer
-from assay.cli.operator_orders import find_operator_name
-from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import find_node_state
-from assay.cli.workspace import Workspace
+from assay.cli.context import format_answer
+from assay.cli.options import FleetDir, OutputFormat, complete_nodes
+from assay.cli.orders import find_operator_name
+from assay.cli.workspace import Workspace, find_node_state
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute
 
@@ -63,9 +61,8 @@ def _find_dossier_intent(workspace: Workspace, node: str) -> EffectIntent:
 
 
 def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> DossierAnswer:
-    from assay.act.remedies.dossier_build import read_dossier, write_dossier
-    from assay.act.remedies.dossier_photos import PHOTOS_KIND, list_photos, make_photo_entries, read_photos
-    from assay.act.remedies.dossier_zip import locate_dossier, locate_photo_folder
+    from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder, read_dossier, write_dossier
+    from assay.act.remedies.dossier_content import PHOTOS_KIND, list_photos, make_photo_entries, read_photos
 
     context = workspace.controller_context()
     node, effect = intent.node, intent.effect

@@ -1,8 +1,11 @@
-"""`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop."""
+"""`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop.
+
+Shows which loads the GPUs have seen, and what the visits to idle nodes cost customers, as text and as JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,13 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
-from assay.cli.progress import print_step
+from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
+from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
+from assay.decide.state.visit_plan import VisitCosts
 from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
+from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
 
 if TYPE_CHECKING:
@@ -24,15 +30,18 @@ if TYPE_CHECKING:
 
     from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
     from assay.cli.answers.operation_answers import (
+        CoverageAnswer,
         LastSlot,
+        LoadPartCoverage,
         RanSlot,
         ScheduledRunsAnswer,
         ScheduleInAnswer,
         SchedulesAnswer,
     )
-    from assay.model.entries.schedule_entries import ScheduleRanEntry
+    from assay.model.entries.schedules import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
+
 
 schedules_app = typer.Typer(add_completion=False)
 
@@ -111,7 +120,7 @@ def run(
 
     Exit codes: 0 done; 2 some job failed.
     """
-    from assay.act.loop.signed_commit_gate import accept_commit
+    from assay.act.loop.fleet_reload import accept_commit
     from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
     from assay.act.schedules.slot_runner import read_schedule_history, run_slot_task, select_tasks
 
@@ -147,9 +156,8 @@ def coverage(
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    from assay.cli.verbs.load_coverage import format_coverage, make_coverage_document
     from assay.decide.state.load_coverage import collect_coverage
-    from assay.decide.state.visit_costs import collect_visit_costs
+    from assay.decide.state.visit_plan import collect_visit_costs
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
@@ -256,7 +264,7 @@ def _make_table(rows: list[ScheduleRow]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from assay.cli.markup import escape
+    from assay.cli.output import escape
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for title in ("schedule", "of", "when", "last slot", "next"):
@@ -271,3 +279,82 @@ def _make_table(rows: list[ScheduleRow]) -> Table:
 
 def _format_short_minute(at: str) -> str:
     return at[:16].replace("T", " ")
+
+
+PERCENTILES = (50, 95, 99, 100)
+
+
+def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> CoverageAnswer:
+    """Return the coverage of each GPU and the costs as plain JSON data."""
+    return {
+        "gpus": [
+            {"serial": gpu.serial, "node": gpu.node, "parts": _parts_as_json(gpu, now)}
+            for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial))
+        ],
+        "visits": [
+            {
+                "schedule": cost.schedule,
+                "pool": cost.pool,
+                "visits": cost.visits,
+                "made_room": cost.made_room,
+                "gone_ms": {
+                    "p50": cost.find_percentile(50),
+                    "p95": cost.find_percentile(95),
+                    "p99": cost.find_percentile(99),
+                    "p100": cost.find_percentile(100),
+                },
+            }
+            for cost in costs
+        ],
+    }
+
+
+def _parts_as_json(gpu: GpuCoverage, now: datetime) -> dict[str, LoadPartCoverage]:
+    return {name: _part_as_json(part, now) for name, part in sorted(gpu.parts.items())}
+
+
+def _part_as_json(part: PartCoverage, now: datetime) -> LoadPartCoverage:
+    answer: LoadPartCoverage = {
+        "covered_at": part.covered_at or None,
+        "hours_since": measure_hours_since(part, now),
+        "visits": part.visits,
+        "cut": part.cut,
+        "lacking": part.lacking,
+    }
+    if part.units:
+        tests = dict(sorted(part.tests.items()))
+        return {**answer, "units": part.units, "tests": tests, "last_unit": part.last_unit}
+    return answer
+
+
+def measure_hours_since(part: PartCoverage, now: datetime) -> float | None:
+    """Return the hours since a part covered a GPU, None for never."""
+    return round((now - parse_time(part.covered_at)).total_seconds() / 3600, 1) if part.covered_at else None
+
+
+def format_coverage(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> Iterator[str]:
+    """Yield the lines for people: a line for each GPU, then one for each schedule and pool."""
+    for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial)):
+        parts = ", ".join(f"{name} {_format_part(part, now)}" for name, part in sorted(gpu.parts.items()))
+        yield f"{gpu.node}  {gpu.serial}  {parts}"
+    if not gpus:
+        yield "no idle node was visited yet"
+    for cost in costs:
+        yield format_costs(cost)
+
+
+def _format_part(part: PartCoverage, now: datetime) -> str:
+    hours = measure_hours_since(part, now)
+    if hours is None:
+        return "never: the node lacks something for it" if part.lacking else "never to its end"
+    done = format_count(part.units, "unit") if part.units else format_count(part.visits, "time")
+    return f"{hours:g} h ago ({done})"
+
+
+def format_costs(cost: VisitCosts) -> str:
+    """Return one line about what the visits of a schedule cost the customers of a pool."""
+    waits = [(percent, cost.find_percentile(percent)) for percent in PERCENTILES]
+    known = ", ".join(f"p{percent} {wait / 1000:.1f} s" for percent, wait in waits if wait is not None)
+    words = f"; customers waited at most: {known}" if known else ""
+    visits = f"{format_count(cost.visits, 'visit')}, {cost.made_room} made room"
+    return f"{cost.schedule} of {cost.pool or 'no pool'}: {visits}{words}"

@@ -1,14 +1,168 @@
-"""`assay schema`: the JSON Schemas of what commands print with `--format json`."""
+"""`assay schema`: the JSON Schemas of what commands print with `--format json`.
+
+Which shape the answer of each command has with `--format json`: data alone, so that nothing else is imported.
+
+Builds the JSON Schema of what a command prints with `--format json`, from the shapes that the code declares.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from assay.cli.name_check import suggest_names
-from assay.cli.verbs.registry import ANSWERS
+from assay.declare.schemas import build_list_schema
 from assay.model.errors import AssayError
+
+
+class AnswerForm(NamedTuple):
+    """One form of an answer: the place of its `shape`, `module:name`, and `when` it comes.
+
+    `module:name[]` is a list of this shape. `is_lines`: there is such a document on each line.
+    """
+
+    shape: str
+    when: str = ""
+    is_lines: bool = False
+
+
+Answer = tuple[AnswerForm, ...]
+"""What a command prints: one document in one of these forms."""
+
+
+def _one(shape: str) -> Answer:
+    return (AnswerForm(shape),)
+
+
+def _forms(*forms: tuple[str, str]) -> Answer:
+    """Return an answer of several forms, each with the words that say when it comes."""
+    return tuple(AnswerForm(shape, when) for when, shape in forms)
+
+
+HISTORY, LEDGER, OPERATION, ORDER = (
+    f"assay.cli.answers.{group}_answers" for group in ("history", "ledger", "operation", "order")
+)
+BROKEN = "if the ledger is broken (exit code 1)"
+NO_LEDGER = "if the ledger cannot be read (exit code 2)"
+
+ANSWERS: dict[str, Answer] = {
+    "status": _forms(
+        ("", "assay.cli.answers.status_answers:StatusAnswer"),
+        ("with --server", "assay.cli.answers.status_answers:ServerNodesAnswer"),
+        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodesAnswer"),
+    ),
+    "show": _forms(
+        ("", "assay.cli.answers.declaration_answers:ShowAnswer"),
+        ("with --cloud-init", "assay.cli.answers.declaration_answers:CloudInitAnswer"),
+    ),
+    "sync": _one("assay.cli.answers.sync_answers:SyncAnswer"),
+    "tickets": _forms(
+        ("", "assay.cli.answers.ticket_answers:TicketsAnswer"),
+        (NO_LEDGER, "assay.cli.answers.ticket_answers:UnknownTicketsAnswer"),
+    ),
+    "tickets deliver": _one("assay.cli.answers.ticket_answers:DeliveryAnswer"),
+    "tickets done": _one("assay.cli.answers.ticket_answers:WorkDoneAnswer"),
+    "results": _forms(
+        ("", "assay.tell.report.registry:RunAnswer"),
+        ("with --compare or --against", "assay.tell.report.registry:ComparisonAnswer"),
+        ("with --list", "assay.tell.report.registry:RunListAnswer"),
+        ("with --distribution", "assay.validate.results.distribution_answers:DistributionAnswer[]"),
+    ),
+    "check": _one("assay.declare.check:CheckAnswer"),
+    "doctor": _one("assay.cli.answers.declaration_answers:DoctorAnswer"),
+    "images": _one("assay.cli.answers.declaration_answers:ImageFile[]"),
+    "upgrade": _forms(
+        ("", "assay.cli.answers.declaration_answers:UpgradeAnswer"),
+        (
+            "if it finished an upgrade that was broken off",
+            "assay.cli.answers.declaration_answers:FinishedUpgradeAnswer",
+        ),
+    ),
+    "discover": _one("assay.tell.views.machine_list:MachineList"),
+    "observe": _forms(
+        ("", "assay.cli.answers.evidence_answers:ObserveAnswer"),
+        ("with --from", "assay.cli.answers.evidence_answers:RecordingAnswer"),
+        ("with --here", "assay.cli.answers.evidence_answers:LocalEvidenceAnswer"),
+    ),
+    "suites list": _one("assay.cli.answers.run_answers:SuitesListAnswer"),
+    "suites verify": _one("assay.cli.answers.run_answers:SuitesVerifyAnswer"),
+    "rejudge": _one("assay.cli.answers.run_answers:RejudgeAnswer"),
+    "report": _one("assay.cli.answers.run_answers:ReportPagesAnswer"),
+    "prune": _one("assay.cli.answers.run_answers:PruneAnswer"),
+    "lab status": _one("assay.cli.answers.evidence_answers:LabStatusAnswer"),
+    "trends": _one("assay.decide.trends.warning_answers:TrendsAnswer"),
+    "trends rules": _one("assay.decide.trends.warning_answers:TrendRulesAnswer"),
+    "collectives plan": _one("assay.validate.collectives.search_answers:CollectivesPlanAnswer"),
+    "collectives run": _one("assay.validate.collectives.search_answers:CollectivesAnswer"),
+    "collectives explain": _one("assay.validate.collectives.search_answers:CollectivesAnswer"),
+    "plan": _one("assay.decide.plan.plan_document:PlanAnswer"),
+    "replay": _one("assay.decide.replay.costs:ReplayAnswer"),
+    "fabric compare": _one("assay.cli.answers.fabric_answers:FabricComparisonAnswer"),
+    "fabric scan": _one("assay.cli.answers.fabric_answers:FabricComparisonAnswer"),
+    "fabric evaluate": _one("assay.cli.answers.fabric_answers:FabricWeekAnswer"),
+    "fabric impact": _one("assay.cli.answers.fabric_answers:ImpactAnswer"),
+    "faults": _one("assay.cli.answers.fault_answers:FaultsAnswer"),
+    "gate": _one("assay.validate.results.run_gates:GateAnswer"),
+    "validate": _one("assay.tell.report.registry:ValidationAnswer"),
+    "explain": _forms(
+        ("", "assay.tell.views.node_sync:ExplainAnswer"),
+        (
+            "with --for customer, or for a customer's token",
+            "assay.tell.customer.explanation:CustomerExplanationAnswer",
+        ),
+        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
+        (f"with --for customer, {NO_LEDGER}", "assay.tell.customer.explanation:UnknownForCustomerAnswer"),
+    ),
+    "history": _forms(
+        ("", f"{HISTORY}:NodeHistoryAnswer"),
+        ("with --serial", f"{HISTORY}:PartHistoryAnswer"),
+        ("with --outcomes, for a node", f"{HISTORY}:NodeOutcomesAnswer"),
+        ("with --measurements", f"{HISTORY}:NodeMeasurementsAnswer"),
+        ("with --outcomes, for the pools", f"{HISTORY}:PoolRatesAnswer"),
+        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
+    ),
+    "reconcile": (
+        AnswerForm(f"{OPERATION}:ReconcileAnswer", "with --once"),
+        AnswerForm(f"{OPERATION}:EntryInAnswer", "without --once, a document on each line", is_lines=True),
+    ),
+    "schedules": _one(f"{OPERATION}:SchedulesAnswer"),
+    "schedules run": _one(f"{OPERATION}:ScheduledRunsAnswer"),
+    "schedules coverage": _one(f"{OPERATION}:CoverageAnswer"),
+    "breaker": _one(f"{ORDER}:BreakersAnswer"),
+    "breaker clear": _one(f"{ORDER}:ClearedBreakerAnswer"),
+    "hold": _one(f"{ORDER}:OrdersAnswer"),
+    "release": _one(f"{ORDER}:OrdersAnswer"),
+    "move": _one(f"{ORDER}:OrdersAnswer"),
+    "zap": _one(f"{ORDER}:OrdersAnswer"),
+    "wipe": _one(f"{ORDER}:OrdersAnswer"),
+    "certify": _one(f"{ORDER}:OrdersAnswer"),
+    "approve": _one(f"{ORDER}:OrdersAnswer"),
+    "decline": _one(f"{ORDER}:OrdersAnswer"),
+    "rma": _one(f"{OPERATION}:DossierAnswer"),
+    "ledger verify": _one(f"{LEDGER}:LedgerVerifyAnswer"),
+    "ledger seal": _one(f"{LEDGER}:LedgerSealAnswer"),
+    "ledger backup": _forms(("", f"{LEDGER}:LedgerCopyAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
+    "ledger restore": _forms(("", f"{LEDGER}:LedgerCopyAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
+    "ledger archive": _forms(("", f"{LEDGER}:LedgerArchiveAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
+    "rollout": _one("assay.cli.answers.rollout_answers:RolloutsAnswer"),
+    "rollout list": _one("assay.cli.answers.rollout_answers:RolloutsAnswer"),
+    "rollout show": _one("assay.cli.answers.rollout_answers:RolloutShowAnswer"),
+    "rollout pause": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
+    "rollout resume": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
+    "rollout abort": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
+}
+"""The words of a command, after `assay` → its answer."""
+
+
+def find_file_name(command: str) -> str:
+    """Return the name of the file with the schema of a command."""
+    return f"{command.replace(' ', '-')}.json"
+
 
 schema_app = typer.Typer(add_completion=False)
 
@@ -40,8 +194,6 @@ def schema(
 
     Exit codes: 0 printed; 2 there is no schema of this command.
     """
-    from assay.cli.verbs.answer_schemas import format_answer_schema, list_answers
-
     command = " ".join(words or ()).removeprefix("assay ")
     if not command:
         typer.echo("\n".join(list_answers()))
@@ -50,3 +202,61 @@ def schema(
         hint = suggest_names(command, set(ANSWERS), "`assay schema` lists the commands that have one")
         raise AssayError(f"there is no schema of `assay {command}`", fix=hint)
     typer.echo(format_answer_schema(command), nl=False)
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+LIST_SIGN = "[]"
+CONTEXT = {
+    "type": "string",
+    "enum": ["fleet", "lab"],
+    "description": "What the command worked on: the real fleet, or its lab. Missing where it needs neither.",
+}
+"""The field that `format_answer` puts into each object that is an answer."""
+
+
+def build_answer_schema(command: str) -> dict[str, Any]:
+    """Return the schema of a command's answer. `command` are its words after `assay`."""
+    answer = ANSWERS[command]
+    forms, defs = zip(*map(_describe_form, answer), strict=True)
+    called = f"assay {command} --format json"
+    head = {"$schema": DIALECT, "title": called, "description": f"What `{called}` prints."}
+    parts = {name: part for one in defs for name, part in one.items()}
+    return {**head, **(forms[0] if len(forms) == 1 else {"anyOf": [*forms]}), "$defs": dict(sorted(parts.items()))}
+
+
+def format_answer_schema(command: str) -> str:
+    """Return the text of a command's schema."""
+    return json.dumps(build_answer_schema(command), indent=2, ensure_ascii=False) + "\n"
+
+
+def list_answers() -> Iterator[str]:
+    """Yield a line for each command that has a schema, with what its answer holds."""
+    width = max(map(len, ANSWERS))
+    yield from (f"{command:{width}}  {describe_form(answer[0])}" for command, answer in sorted(ANSWERS.items()))
+
+
+def describe_form(form: AnswerForm) -> str:
+    """Return what an answer holds: the first sentence of its shape's text."""
+    text = inspect.cleandoc(_load_shape(form).__doc__ or "").partition("\n\n")[0]
+    sentence = f"{' '.join(text.split()).partition('. ')[0].rstrip('.')}."
+    return f"A list of these: {sentence[:1].lower()}{sentence[1:]}" if _is_list(form) else sentence
+
+
+def _describe_form(form: AnswerForm) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a reference to the schema of a form, and the definitions that it refers to."""
+    built = build_list_schema(_load_shape(form), is_closed=True)
+    if not _is_list(form):
+        name = built["items"]["$ref"].rpartition("/")[2] if "$ref" in built["items"] else ""
+        (built["$defs"][name] if name else built["items"])["properties"]["context"] = CONTEXT
+    told = {"type": "array", "items": built["items"]} if _is_list(form) else built["items"]
+    when = {"description": f"{form.when[:1].upper()}{form.when[1:]}."} if form.when else {}
+    return {**told, **when}, built.get("$defs", {})
+
+
+def _load_shape(form: AnswerForm) -> Any:
+    module, _, name = form.shape.removesuffix(LIST_SIGN).partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _is_list(form: AnswerForm) -> bool:
+    return form.shape.endswith(LIST_SIGN)

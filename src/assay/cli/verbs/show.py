@@ -1,23 +1,131 @@
-"""`assay show NODE`: the effective spec of a node, with the file and line of each value, or its first data."""
+"""The effective values of a node: all layers of variables and specs merged, each value with its file and line.
+
+`assay show NODE`: the effective spec of a node, with the file and line of each value, or its first data.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import BaseModel
 
-from assay.cli.completion import complete_nodes
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace
+from assay.declare.declared_hosts import HostDeclaration
+from assay.declare.group_variables import VariableLayer, find_deciding_layer
+from assay.declare.problems import SECRET_NAME
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.secret_detection import find_secret_shape
+from assay.declare.spec_reader import DeclaredValue, walk_entries
 from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.specs.node_settings import NodeVariables
+from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
     from assay.cli.answers.declaration_answers import EffectiveSpecValue, ShowAnswer
-    from assay.cli.verbs.effective_values import EffectiveValue
+
+
+HIDDEN_VALUE = "(not shown)"
+DEFAULT_ORIGIN = "default"
+REFERENCE_KEYS = ("env", "file", "command")
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveValue:
+    """One entry of a document (`Node/n0007`, `NodeSpec/hgx-h100`): its path, its data and where it is written.
+
+    `where` is `file:line`, or `default` for a model's default.
+    """
+
+    document: str
+    path: tuple[Any, ...]
+    data: Any
+    where: str
+
+    @property
+    def dotted(self) -> str:
+        """The path with dots, such as `limits.pcie_width.value`."""
+        return ".".join(map(str, self.path))
+
+    @property
+    def has_children(self) -> bool:
+        """Whether it is a mapping or list with entries."""
+        return isinstance(self.data, dict | list) and bool(self.data)
+
+
+def list_effective_values(draft: RepositoryDraft, fleet: Fleet, name: str) -> list[EffectiveValue]:
+    """Return everything that is declared for a node, parents before children. Raises AssayError for an unknown node."""
+    host = next((host for host in draft.hosts if host.name == name), None)
+    if host is None:
+        raise AssayError(f"there is no node {name}", fix="`assay status` lists the nodes")
+    specs: list[SpecDocument] = [fleet.spec_of(name), fleet.bundle_of(name), fleet.profile_of(name)]
+    return [*_node_values(host), *(value for spec in specs for value in _spec_values(draft, spec))]
+
+
+def _node_values(host: HostDeclaration) -> Iterator[EffectiveValue]:
+    document = f"Node/{host.name}"
+    for name, content in host.variables.items():
+        layer = find_deciding_layer(host.layers, name)
+        if layer is None:
+            continue
+        if SECRET_NAME.search(name):
+            yield EffectiveValue(
+                document, (name,), _show_reference_only(content), layer.document.where((*layer.path, name))
+            )
+            continue
+        for path, data, where in walk_entries((name,), [_declared_value(layer, name)]):
+            yield EffectiveValue(document, path, _redact_data(str(path[-1]), data), where)
+    yield from _default_values(document, NodeVariables, host.variables)
+
+
+def _declared_value(layer: VariableLayer, name: str) -> DeclaredValue:
+    """Return a variable of a layer with its position."""
+    declared: DeclaredValue | None = DeclaredValue(layer.document.data, layer.document.marks, layer.document)
+    for step in (*layer.path, name):
+        declared = declared.child(step) if declared else None
+    return declared or DeclaredValue(layer.variables[name], 0, layer.document)
+
+
+def _redact_data(name: str, data: Any) -> Any:
+    """Return data with possible secrets hidden. A secret is recognised by its name or its shape."""
+    if isinstance(data, Mapping):
+        return {key: _redact_data(str(key), value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_redact_data(name, value) for value in data]
+    return HIDDEN_VALUE if isinstance(data, str) and (SECRET_NAME.search(name) or find_secret_shape(data)) else data
+
+
+def _show_reference_only(content: Any) -> Any:
+    """Return the reference in a credential, and nothing else of it."""
+    references = {key: content[key] for key in REFERENCE_KEYS if key in content} if isinstance(content, Mapping) else {}
+    return references or HIDDEN_VALUE
+
+
+def _spec_values(draft: RepositoryDraft, spec: SpecDocument) -> Iterator[EffectiveValue]:
+    document = f"{spec.kind}/{spec.name}"
+    for path, data, where in draft.spec_files[document].list_entries():
+        if path:
+            yield EffectiveValue(document, path, data, where)
+    yield from _default_values(document, type(spec), spec.model_fields_set)
+
+
+def _default_values(document: str, model: type[BaseModel], declared: Any) -> Iterator[EffectiveValue]:
+    """Yield the defaults of fields that are not `declared`, except empty ones."""
+    for name, field in model.model_fields.items():
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        if isinstance(default, BaseModel):
+            default = default.model_dump(mode="json", exclude_defaults=True)
+        if name not in declared and default:
+            yield EffectiveValue(document, (name,), default, DEFAULT_ORIGIN)
+
 
 show_app = typer.Typer(add_completion=False)
 
@@ -43,8 +151,7 @@ def show(
     if cloud_init:
         typer.echo(format_cloud_init(fleet, node, form))
         return
-    from assay.cli.verbs.effective_values import list_effective_values
-    from assay.declare.fleet_loader import build_fleet, read_draft
+    from assay.declare.loader import build_fleet, read_draft
 
     workspace = Workspace(fleet.resolve())
     draft = read_draft(workspace.root, workspace.overlays)
@@ -56,7 +163,7 @@ def show(
 
 def format_cloud_init(fleet: Path, node: str, form: str) -> str:
     """Return the documents of a node's next start. Raises AssayError for a node that assay does not boot."""
-    from assay.act.boot.node_data import make_node_boot, render_node_data
+    from assay.act.boot.cloud_init import make_node_boot, render_node_data
 
     loaded = Workspace(fleet.resolve()).fleet
     require_known([node], loaded.nodes, "node")

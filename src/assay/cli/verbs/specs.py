@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir
+from assay.cli.options import FleetDir, complete_nodes
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -64,9 +63,7 @@ def learn(
 def _draft_golden_digests(workspace: Workspace, nodes: list[str], part: str) -> str:
     from datetime import UTC, datetime
 
-    from assay.validate.active.golden import learn_golden
-    from assay.validate.active.golden_draft import format_golden_spec
-    from assay.validate.active.golden_runs import read_golden_run
+    from assay.validate.active.golden import format_golden_spec, learn_golden, read_golden_run
     from assay.validate.active.unit_results import UnreadableRun
 
     runs = {}
@@ -83,10 +80,10 @@ def _draft_golden_digests(workspace: Workspace, nodes: list[str], part: str) -> 
 
 
 def _draft_node_spec(workspace: Workspace, node: str) -> str:
-    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.declare.repository.tree import WorkingFolder
     from assay.declare.suite_source import parse_suites
-    from assay.observe.evidence_lookup import ObservedNode
     from assay.observe.spec_draft import draft_node_spec
+    from assay.observe.spec_values import ObservedNode
 
     declared, evidence = workspace.fleet.nodes[node], _read_evidence(workspace, node)
     observed = ObservedNode(evidence, declared, workspace.fleet.node_specs.get(declared.spec), workspace.fleet.bundles)
@@ -117,8 +114,8 @@ def codeowners(
     Exit codes: 0 written or current; 1 with --check, the file is missing or not current; 2 a spec cannot be read, or
     without --check no spec maps owners to teams.
     """
-    from assay.declare.repository.repository_tree import WorkingFolder
-    from assay.declare.rules.code_owners import FILE, format_code_owners, read_code_owners
+    from assay.declare.repository.tree import WorkingFolder
+    from assay.declare.rules.repository_files import FILE, format_code_owners, read_code_owners
     from assay.declare.spec_reader import read_specs
 
     tree = WorkingFolder(fleet.resolve())

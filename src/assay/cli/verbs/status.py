@@ -1,44 +1,165 @@
-"""`assay status`: the state of every node, since when, and why."""
+"""`assay status`: the state of every node, since when, and why.
+
+The nodes of a fleet as tables: how many of each pool are in which state, and one row for each node.
+
+Which nodes a verb shows: those that people name, of a pool, a rack or a state, or that changed lately.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from rich import box
+from rich.table import Table
 
-from assay.cli.context_line import format_answer
+from assay.act.orders.orders import format_hold_end
+from assay.cli.context import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
+from assay.cli.name_check import require_known
 from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat
-from assay.cli.recorded_node_states import load_fleet_records
-from assay.cli.verbs.node_filter import NodeFilter, require_no_racks
-from assay.cli.workspace import Workspace
+from assay.cli.output import escape
+from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state
+from assay.decide.state.node_state import NodeState
 from assay.ledger.errors import LedgerError
 from assay.model.clock import SystemClock
-from assay.model.durations import parse_duration
 from assay.model.errors import AssayError
 from assay.model.text.csv_rows import format_csv
-from assay.model.text.text_lists import fold_names, format_list
-from assay.model.timestamps import format_ago
-from assay.tell.views.node_status import node_status_as_json
+from assay.model.text.lists import fold_names, format_list
+from assay.model.timestamps import format_ago, parse_duration, parse_time
+from assay.tell.views.burn_in_status import describe_burn_in_of_stay
+from assay.tell.views.node_status import list_current_lost_cordons, node_status_as_json
 from assay.tell.views.open_breakers import breaker_as_json, format_breaker
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from assay.act.loop.unknown_jobs import UnknownJobs
+    from assay.act.loop.projections import UnknownJobs
     from assay.cli.answers.status_answers import RolloutStatusPart, StatusAnswer
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.rollouts.rollout_history import RolloutHistory
-    from assay.decide.state.node_state import NodeState
+
+
+PIPE_WIDTH = 160
+"""Columns of the table when stdout is not a terminal."""
+
+
+def needs_a_look(state: NodeState, in_service: Collection[str] | None) -> bool:
+    """Whether a node is out of service, waits to leave it, or is held. Without known states in service: always."""
+    return in_service is None or state.state not in in_service or bool(state.pending or state.hold)
+
+
+def make_counts_table(states: Iterable[NodeState]) -> Table:
+    """Return a row for each pool, with the number of its nodes in each state. The most common state comes first."""
+    by_pool: dict[str, Counter[str]] = defaultdict(Counter)
+    for state in states:
+        by_pool[state.pool][state.state] += 1
+    columns = [name for name, _ in sum(by_pool.values(), Counter[str]()).most_common()]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for title in ("pool", "nodes", *columns):
+        table.add_column(title, justify="left" if title == "pool" else "right", overflow="fold")
+    for pool, counts in sorted(by_pool.items()):
+        cells = [f"{counts[name]:,}" if counts[name] else "" for name in columns]
+        table.add_row(escape(pool), f"{counts.total():,}", *cells)
+    return table
+
+
+def make_table(
+    states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime, plain: Collection[str] | None
+) -> Table:
+    """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
+        table.add_column(title, no_wrap=not wraps, overflow="fold")
+    for state in states:
+        why = "\n".join(map(escape, [*_format_reasons(state, now), *returned.get(state.node, ())]))
+        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), why)
+    return table
+
+
+def _format_state(state: NodeState, plain: Collection[str] | None) -> str:
+    if state.pending and state.pending.to == state.state:
+        return f"[yellow]{state.state}, cordoned[/]"
+    if state.pending:
+        return f"[yellow]{state.state} → {state.pending.to}[/]"
+    return state.state if plain is None or state.state in plain else f"[cyan]{state.state}[/]"
+
+
+def _format_reasons(state: NodeState, now: datetime) -> list[str]:
+    lines = []
+    if hold := state.hold:
+        until = f" {format_hold_end(hold.until, now)}" if hold.until else ""
+        lines.append(f"held by {hold.who}, {format_ago(hold.at, now)}{until}: {hold.reason}")
+    if request := state.move_request:
+        lines.append(f"{request.who} asked for {request.to}, {format_ago(request.at, now)}: {request.reason}")
+    if pending := state.pending:
+        because = "; ".join(cause.text for cause in pending.because)
+        lines.append(f"waits for {', '.join(pending.blockers)}, {format_ago(pending.since, now)}: {because}")
+    if burning := describe_burn_in_of_stay(state):
+        lines.append(burning)
+    lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
+    return [*lines, state.note or state.reason]
+
+
+@dataclass(frozen=True)
+class NodeFilter:
+    """What a node must meet to be shown: one of each list that is not empty, and a state that is at most so old."""
+
+    nodes: frozenset[str] = frozenset()
+    pools: frozenset[str] = frozenset()
+    racks: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    since: timedelta | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every node is shown."""
+        return not (self.nodes or self.pools or self.racks or self.states or self.since)
+
+    def select(self, workspace: Workspace, recorded: Sequence[NodeState]) -> list[NodeState]:
+        """Return the recorded nodes to show. Raises AssayError for a name that nothing has."""
+        if self.is_empty:
+            return list(recorded)
+        self._require_known(workspace, recorded)
+        racks = {node.name: node.rack for node in workspace.fleet.nodes.values()} if self.racks else {}
+        now = workspace.clock.now()
+        return [
+            one
+            for one in recorded
+            if self.keeps(one.node, one.pool, racks.get(one.node, ""), one.state, one.since, now)
+        ]
+
+    def keeps(self, node: str, pool: str, rack: str, state: str, since: str, now: datetime) -> bool:
+        """Return whether a node is shown that has been in a state since a time (ISO 8601)."""
+        pairs = ((self.nodes, node), (self.pools, pool), (self.racks, rack), (self.states, state))
+        if any(wanted and name not in wanted for wanted, name in pairs):
+            return False
+        return self.since is None or now - parse_time(since) <= self.since
+
+    def _require_known(self, workspace: Workspace, recorded: Sequence[NodeState]) -> None:
+        for name in sorted(self.nodes - {one.node for one in recorded}):
+            pick_node_state(workspace, recorded, name)
+        require_known(sorted(self.pools), sorted({one.pool for one in recorded}), "pool")
+        if self.racks:
+            require_known(sorted(self.racks), sorted({node.rack for node in workspace.fleet.nodes.values()}), "rack")
+        unused = self.states - {one.state for one in recorded}
+        if unused:
+            require_known(sorted(unused), workspace.fleet.policy.states, "state")
+
+
+def require_no_racks(wanted: NodeFilter) -> None:
+    """Raise AssayError for a filter by rack, which a server's answer does not tell."""
+    if wanted.racks:
+        raise AssayError("a server does not tell the racks of its nodes", fix="name nodes, pools or states instead")
+
 
 status_app = typer.Typer(add_completion=False)
 
@@ -138,7 +259,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
 
         show_nodes_without_ledger(workspace, error, form)
     if not recorded:
-        from assay.declare.repository.repository_tree import require_inventory
+        from assay.declare.repository.tree import require_inventory
 
         require_inventory(workspace.root)
     shown = wanted.select(workspace, recorded)
@@ -188,8 +309,8 @@ def _rollouts_as_json(rollouts: RolloutHistory) -> RolloutStatusPart:
     active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
     if not active and not uncompared:  # most fleets, most of the time: nothing more is imported
         return {"rollout": None, "uncompared": None}
-    from assay.cli.verbs.rollout_progress import uncompared_as_json
-    from assay.tell.views.rollouts import summarize_rollout
+    from assay.cli.verbs.rollout import uncompared_as_json
+    from assay.tell.views.listings import summarize_rollout
 
     return {
         "rollout": summarize_rollout(active) if active else None,
@@ -202,7 +323,7 @@ def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
     active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
     if not active and not uncompared:
         return
-    from assay.cli.verbs.rollout_progress import format_rollout, format_uncompared
+    from assay.cli.verbs.rollout import format_rollout, format_uncompared
 
     if active:
         yield f"rollout {format_rollout(active, now)}\n  → assay rollout show {active.id[:8]}"
@@ -212,8 +333,6 @@ def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
 
 def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool) -> None:
     from rich.console import Console
-
-    from assay.cli.verbs.status_table import PIPE_WIDTH, make_counts_table, make_table, needs_a_look
 
     console, now = Console(highlight=False), workspace.clock.now()
     if not console.is_terminal:
@@ -262,7 +381,7 @@ def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:
 
 
 def _read_unknown_jobs(workspace: Workspace) -> Mapping[str, UnknownJobs]:
-    from assay.act.loop.unknown_jobs import read_unknown_jobs
+    from assay.act.loop.projections import read_unknown_jobs
 
     return read_unknown_jobs(workspace.data_dir)
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.completion import complete_checks
-from assay.cli.context_line import format_answer
-from assay.cli.options import FleetDir, Jobs, OutputFormat
-from assay.cli.progress import show_progress
+from assay.cli.context import format_answer
+from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
+from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer
-    from assay.validate.verification import SuiteProof
+    from assay.validate.must_fail_verification import SuiteProof
 
 suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -70,7 +69,7 @@ def verify(check: Patterns = None, jobs: Jobs = 1, fleet: FleetDir = Path(), for
 
     Exit codes: 0 all do; 1 some do not, or lack a case on which they must fail; 2 the checks cannot be run.
     """
-    from assay.validate.verification import verify_checks
+    from assay.validate.must_fail_verification import verify_checks
 
     declared = Workspace(fleet.resolve()).fleet
     with show_progress("verified") as show:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from assay.cli.context_line import format_answer
-from assay.cli.operator_orders import Who
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, TableFormat
+from assay.cli.orders import Who
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.text.csv_rows import format_csv
-from assay.model.text.printable_text import escape_line
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
+from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         WorkDoneAnswer,
     )
     from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
-    from assay.tell.messages.route_attempts import UndeliveredTicket
+    from assay.tell.messages.routes import UndeliveredTicket
 
 CSV_COLUMNS = (
     "id",
@@ -59,7 +59,7 @@ def tickets(
 ) -> None:
     """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
 
-    stderr lists the sinks that lack a ticket. If the ledger cannot be read, show the files in `.assay/tell/messages/`.
+    stderr lists the sinks that lack a ticket. If the ledger cannot be read, show the files in `.assay/tickets/`.
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
@@ -68,7 +68,7 @@ def tickets(
         return
     from assay.act.tickets.ticket_diff import list_tickets
     from assay.ledger.location import read_all_entries
-    from assay.tell.messages.delivery_backoff import PostponedDeliveries
+    from assay.tell.messages.routes import PostponedDeliveries
 
     workspace = Workspace(fleet.resolve())
     try:
@@ -78,7 +78,7 @@ def tickets(
 
         show_tickets_without_ledger(workspace, error, form)
     if not entries:
-        from assay.declare.repository.repository_tree import require_inventory
+        from assay.declare.repository.tree import require_inventory
 
         require_inventory(workspace.root)
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
@@ -111,9 +111,9 @@ def done(
 
     Exit codes: 0 recorded; 2 there is no such open ticket, or the ledger cannot be written.
     """
-    from assay.act.orders.ticket_orders import find_ticket, report_done
+    from assay.act.orders.orders import find_ticket, report_done
     from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
-    from assay.cli.operator_orders import identify_operator
+    from assay.cli.orders import identify_operator
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
@@ -129,8 +129,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
     Exit codes: 0 every sink has all its tickets; 2 some deliveries failed.
     """
-    from assay.model.entries.ticket_entries import DigestSentEntry
-    from assay.tell.messages.ticket_delivery import TICKET_DELIVERED, deliver_tickets
+    from assay.model.entries.tickets import DigestSentEntry
+    from assay.tell.messages.delivery import TICKET_DELIVERED, deliver_tickets
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     controller = workspace.controller_context()
@@ -147,8 +147,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 @contextmanager
 def _hold_delivery(workspace: Workspace) -> Iterator[None]:
     """Be the only delivering process during the block. Raises AssayError that names the other one, if there is one."""
-    from assay.act.loop.telling_people import DELIVERY_LEASE, hold_delivery_lease
-    from assay.ledger.leases_and_locks import hold_controller_lock
+    from assay.act.loop.reconcile_pass import DELIVERY_LEASE, hold_delivery_lease
+    from assay.ledger.leases import hold_controller_lock
 
     fix = "it delivers by itself within a minute, sooner after a change of a ticket; or stop it and try again"
     with hold_delivery_lease(workspace.ledger) as is_ours:

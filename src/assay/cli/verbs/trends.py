@@ -1,27 +1,89 @@
-"""`assay trends`: what is getting worse, compared with its peers, and when it reaches its limit."""
+"""`assay trends`: what is getting worse, compared with its peers, and when it reaches its limit.
+
+`assay trends rules`: how good each rule of TrendRules has been.
+
+The answer of `assay trends` in lines for people.
+
+The records of trend rules in lines for people.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
-from assay.cli.left_out_files import tell_left_out
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.trend_rules import AsOf, parse_moment, read_history, read_rule_records, rules
-from assay.cli.workspace import Workspace
+from assay.cli.workspace import Workspace, tell_left_out
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from datetime import datetime
+    from collections.abc import Collection
 
     from duckdb import DuckDBPyConnection
 
-    from assay.decide.trends.trend_report import TrendReport
+    from assay.decide.trends.rule_record import RuleRecord
+    from assay.decide.trends.trend_answer import TrendAnswer, TrendReport
+    from assay.decide.trends.warning_answers import TrendRulesAnswer
+    from assay.decide.trends.warning_record import WarningHistory
+    from assay.decide.trends.warnings import AdvisedWarning
+    from assay.model.specs.trend_rules import TrendRules
+
+
+AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
+
+
+def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:
+    """Return the moment that an option names, by default now by the fleet's clock. Raises AssayError for others."""
+    if not text:
+        return workspace.clock.now() if workspace else datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise AssayError(f"{text!r} is no time", fix="write it as 2026-11-24T06:00:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", form: OutputFormat = "text") -> None:
+    """Show how good each rule has been: right and wrong warnings, the failures that it foresaw, its lead, its cost.
+
+    A rule that does not earn its keep only observes from then on. A reviewed change of the rule begins its record
+    anew. Exit codes: 0 shown; 2 there is no ledger.
+    """
+    workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
+    moment = parse_moment(as_of, workspace)
+    _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
+    plain: TrendRulesAnswer = {"rules": [one.as_json() for one in records]}
+    typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
+
+
+def read_rule_records(
+    workspace: Workspace | None, as_of: datetime, history: WarningHistory
+) -> tuple[TrendRules, list[RuleRecord]]:
+    """Return the rules of a fleet and their records at a moment; without a fleet those that assay ships, unproven."""
+    from assay.decide.trends.fleet_tables import list_failures
+    from assay.decide.trends.rule_record import make_rule_records
+    from assay.declare.starter.shipped_specs import find_trend_rules
+
+    known = find_trend_rules(workspace.fleet if workspace else None)
+    failures = list_failures(workspace.ledger_for_reading, as_of) if workspace else []
+    return known, make_rule_records(known, history, failures)
+
+
+def read_history(workspace: Workspace | None, as_of: datetime) -> WarningHistory:
+    """Return the warnings of a fleet at a moment; without a fleet there are none."""
+    from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, read_warning_history
+    from assay.model.timestamps import parse_time
+
+    entries = workspace.ledger_for_reading.entries(kinds=TREND_ENTRY_KINDS) if workspace else ()
+    return read_warning_history(entry for entry in entries if parse_time(entry.at) <= as_of)
+
 
 trends_app = typer.Typer(add_completion=False)
 
@@ -60,12 +122,10 @@ def trends(
     """
     from assay.decide.trends.day_cache import KEPT_FILE
     from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_tables
-    from assay.decide.trends.trend_answer import find_trends
-    from assay.decide.trends.trend_report import TrendReport
-    from assay.decide.trends.warning_advice import advise
-    from assay.decide.trends.warning_courses import read_courses
-    from assay.ledger.history.damaged_files import read_without_damaged
-    from assay.model.worsening import render_worsening
+    from assay.decide.trends.trend_answer import TrendReport, find_trends, read_courses
+    from assay.decide.trends.warnings import advise
+    from assay.ledger.history.parquet_files import read_without_damaged
+    from assay.model.page import render_worsening
 
     context.obj = fleet
     if context.invoked_subcommand is not None:
@@ -98,8 +158,6 @@ def trends(
 
 
 def _format(report: TrendReport) -> Iterator[str]:
-    from assay.cli.verbs.rule_record_lines import format_records
-    from assay.cli.verbs.trend_lines import format_trends
 
     yield from format_trends(report.answer, report.advised)
     yield from format_records(report.judged_records)
@@ -115,9 +173,9 @@ def _write_page(path: Path, page: str) -> None:
 @contextmanager
 def _open(fleet: Path, as_of: datetime, left_out: Collection[str]) -> Iterator[DuckDBPyConnection]:
     """Have the tables of the fleet itself."""
-    from assay.decide.trends.feeds_and_switches import name_feeds_and_switches
     from assay.decide.trends.fleet_tables import open_fleet_tables
-    from assay.fabric.design.node_leaves import find_node_leaves
+    from assay.decide.trends.shared_groups import name_feeds_and_switches
+    from assay.fabric.design.node_cables import find_node_leaves
     from assay.ledger.history.parquet_files import history_folder
 
     workspace = Workspace(fleet.resolve())
@@ -125,3 +183,59 @@ def _open(fleet: Path, as_of: datetime, left_out: Collection[str]) -> Iterator[D
     with open_fleet_tables(home, ledger, as_of, left_out) as database:
         name_feeds_and_switches(database, workspace.fleet.nodes.values(), find_node_leaves(workspace.fleet))
         yield database
+
+
+def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Iterator[str]:
+    """Yield the lines for people: one for each group, then one for each part; what follows stands below."""
+    found = answer.findings
+    known = f"{found.series.judged} series compared; cannot tell: {found.series.cannot_tell} with fewer than 20 peers"
+    if not advised:
+        yield f"Nothing gets worse: {known}"
+        return
+    yield f"Getting worse: {len(advised)} parts; {known}"
+    groups: dict[str, list[AdvisedWarning]] = defaultdict(list)
+    for one in advised:
+        groups[one.warning.group].append(one)
+    for group, some in sorted(groups.items(), reverse=True):
+        if group:
+            yield f"{group}: {some[0].warning.score.name}. Look there first"
+        for one in some:
+            yield _format_part(one, "  " if group else "")
+            if not group:
+                yield f"  {_format_advice(one)}"
+        if group:
+            yield f"  {_format_advice(some[0])}"
+    told = "of the fleet's own history" if found.is_learned else "by default, as the history is short"
+    yield f"A part is named above z {found.threshold:.1f}, {told}"
+
+
+def _format_part(one: AdvisedWarning, indent: str) -> str:
+    score = one.warning.score
+    part = f"{score.node} {score.subject}".rstrip()
+    return f"{indent}{part}  {one.warning.because} (z {score.worse:.1f})"
+
+
+def _format_advice(one: AdvisedWarning) -> str:
+    test, drain = one.payoff.acts
+    costs = f"in vain a test costs {test.node_hours:g} node-hours and a drain {drain.node_hours:g}"
+    return f"{one.rule}: {one.payoff.answer}; {costs}, a failure {one.payoff.failure_hours:g}"
+
+
+def format_records(records: Iterable[RuleRecord]) -> Iterator[str]:
+    """Yield two lines for each rule: its warnings by what came of them, then how good that makes it."""
+    for one in records:
+        counts = [f"{one.counts[outcome]} {outcome}" for outcome in one.counts]
+        yield f"{one.rule:<9}{one.stage:<9}{', '.join(counts) or 'no warning yet'}"
+        if one.lost_because:
+            yield f"{'':9}only observes: {one.lost_because}"
+        if one.judged:
+            yield f"{'':9}{'; '.join(_describe(one))}"
+
+
+def _describe(one: RuleRecord) -> Iterator[str]:
+    if (share := one.precision) is not None and (interval := one.precision_interval):
+        yield f"right {share:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+    yield f"foresaw {one.counts.get('right', 0)} of {one.failures} failures"
+    if lead := one.lead_days:
+        yield f"{lead[0]:.0f} d before (nine in ten: {lead[1]:.0f} d)"
+    yield f"in vain {one.cost_node_hours:.1f} node-hours, if each was tested once"

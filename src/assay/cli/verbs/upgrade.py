@@ -1,24 +1,29 @@
-"""`assay upgrade`: brings the files that `assay init` copied to the installed version of assay."""
+"""`assay upgrade`: brings the files that `assay init` copied to the installed version of assay.
+
+Shows an upgrade for people: one line for each file, and one for several of a folder that fare alike.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
+from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
 from assay.model.errors import AssayError
-from assay.model.text.text_lists import format_list
+from assay.model.text.lists import format_count, format_list
 
 if TYPE_CHECKING:
-    from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradedFile
-    from assay.declare.starter.site_files import SiteFiles
-    from assay.declare.starter.upgrade_plan import UpgradePlan
+    from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradeAnswer, UpgradedFile
+    from assay.declare.starter.starter_record import SiteFiles
+
 
 upgrade_app = typer.Typer(add_completion=False)
 
@@ -68,7 +73,7 @@ def upgrade(
 
 def _open_site(fleet: Path) -> SiteFiles:
     """Return the files of a fleet repository. Raises AssayError if it is none, or not in git."""
-    from assay.declare.starter.site_files import SiteFiles
+    from assay.declare.starter.starter_record import SiteFiles
 
     site = SiteFiles(fleet.resolve())
     if not (site.root / "inventory").is_dir():
@@ -107,9 +112,8 @@ def lock_upgrades(root: Path) -> AbstractContextManager[None]:
 
 def _make_plan(site: SiteFiles, base: str) -> UpgradePlan:
     """Return what an upgrade does. Raises AssayError if its base is not known, or is newer than this version."""
-    from assay.declare.starter.base_commit import describe_missing_record, find_ci, read_base_commit
     from assay.declare.starter.new_repository import render_starter
-    from assay.declare.starter.starter_record import read_record
+    from assay.declare.starter.starter_record import describe_missing_record, find_ci, read_base_commit, read_record
     from assay.declare.starter.upgrade_journal import find_broken_off
     from assay.declare.starter.upgrade_plan import make_upgrade_plan
 
@@ -153,7 +157,6 @@ def _describe_next_steps(plan: UpgradePlan, undo: str) -> list[str]:
 def _print(
     plan: UpgradePlan, form: OutputFormat, notes: list[str], uncommitted: list[str], *, is_applied: bool = False
 ) -> None:
-    from assay.cli.verbs.upgrade_lines import format_upgrade, format_upgrade_json
 
     if form == "json":
         typer.echo(format_answer(format_upgrade_json(plan, is_applied, uncommitted), indent=2))
@@ -173,3 +176,51 @@ def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
         marked = [CONFLICTS] if conflicts else []
         typer.echo("\n".join(["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO_BY_FILE]))
     return 1 if conflicts else 0
+
+
+ORDER: tuple[Status, ...] = ("updated", "new", "removed", "merged", "kept", "conflict")
+"""What needs a person comes last, next to the prompt."""
+FOLDED: tuple[Status, ...] = ("updated", "new", "removed")
+MOST_OF_A_FOLDER = 3
+
+
+def format_upgrade(plan: UpgradePlan) -> list[str]:
+    """Return what an upgrade does, and a summary."""
+    lines = [line for status in ORDER for line in _format_status(status, plan.select(status))]
+    counts = [(len(plan.select(status)), status) for status in (*ORDER, "unchanged")]
+    told = ", ".join(f"{number} {_plural(number, status)}" for number, status in counts if number)
+    return [*lines, f"assay {plan.before.version} → {plan.version}: {told or 'no files'}"]
+
+
+def format_upgrade_json(plan: UpgradePlan, is_applied: bool, uncommitted: Sequence[str]) -> UpgradeAnswer:
+    """Return the same for machines, with every file."""
+    files: list[UpgradedFile] = [
+        {"path": change.path, "status": change.status, "reason": change.reason, "moved_from": change.old_path}
+        for change in plan.changes
+    ]
+    return {
+        "from": plan.before.version,
+        "to": plan.version,
+        "applied": is_applied,
+        "finished": False,
+        "uncommitted": [*uncommitted],
+        "files": files,
+    }
+
+
+def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[str]:
+    folders: dict[tuple[str, str], list[FileChange]] = {}
+    for change in changes:
+        folds = not change.old_path and (status in FOLDED or change.reason == DELETED)
+        key = str(PurePosixPath(change.path).parent) if folds else change.path
+        folders.setdefault((key, change.reason), []).append(change)
+    for (folder, reason), some in folders.items():
+        end = f": {reason}" if reason else ""
+        if len(some) > MOST_OF_A_FOLDER:
+            yield f"{status:<9} {folder}/ ({format_count(len(some), 'file')}){end}"
+        else:
+            yield from (f"{status:<9} {change.path}{end}" for change in some)
+
+
+def _plural(number: int, status: Status) -> str:
+    return "conflicts" if status == "conflict" and number > 1 else status

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.completion import complete_runs
-from assay.cli.context_line import format_answer
+from assay.cli.context import format_answer
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import HOW, WHICH, FleetDir, Jobs, Nodes, OutputFormat, Phases, Pools
-from assay.cli.progress import print_step, show_progress
+from assay.cli.options import HOW, WHICH, FleetDir, Jobs, Nodes, OutputFormat, Phases, Pools, complete_runs
+from assay.cli.output import print_step, show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
-    from assay.tell.report.outcome_answers import ValidationHead
+    from assay.tell.report.registry import ValidationHead
     from assay.validate.runs.run_validation import RunOptions, RunResult
     from assay.validate.runs.sharding import ShardRunner
 
@@ -131,7 +130,7 @@ def _make_shard_runner(on: str, jobs: int, sbatch: str) -> ShardRunner:
         )
     if sbatch:
         raise AssayError("--sbatch is for Slurm", fix="add --on slurm")
-    from assay.validate.runs.local_processes import LocalProcesses
+    from assay.validate.runs.shard_processes import LocalProcesses
 
     return LocalProcesses(jobs)
 
@@ -211,7 +210,7 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
     from dataclasses import asdict
 
     from assay.model.outcome import VERDICTS
-    from assay.validate.results.stale_known_issues import find_stale_issues
+    from assay.validate.results.stale import find_stale_issues
 
     stale = find_stale_issues(result.stored, workspace.fleet)
     head: ValidationHead = {
@@ -234,7 +233,7 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
 def _print_text(result: RunResult, workspace: Workspace) -> None:
     from assay.validate.results.outcome_lines import describe_influences, format_problems
     from assay.validate.results.run_summary import RunSummary
-    from assay.validate.results.stale_known_issues import find_stale_issues
+    from assay.validate.results.stale import find_stale_issues
 
     summary = RunSummary(result.stored)
     if result.remark:

@@ -1,4 +1,4 @@
-"""Takes the fleet, node states and the newest outcomes of the checks of drift. Compares each node with its specs.
+"""Takes newest outcomes and what is declared. Compares each node with git. Pure.
 
-Gives a sync report: nodes in sync, rolling out, drifted, held or unknown, and what differs on them.
+Gives what is in sync, rolling out, drifted or unknown, and what differs.
 """

@@ -1,4 +1,4 @@
-"""Takes evidence, log lines, alerts and outcomes; detects, counts and correlates the faults in them.
+"""Takes sightings and the catalogue. Classifies, counts and correlates them. Pure.
 
-Gives fault observations, and the clearances of faults that are over.
+Gives faults that began, went on or ended.
 """

@@ -1,23 +1,31 @@
-"""Detects faults from sightings: one for each class and part. A fault gets its full severity at its threshold."""
+"""Detects faults from sightings: one for each class and part. A fault gets its full severity at its threshold.
+
+Keeps the number of different open faults of one node bounded. What is above it becomes one fault of the node.
+
+So a node's token cannot fill the ledger with invented parts, and what is not kept one by one is counted and told.
+
+Finds what a sighting follows from among the sightings after it: the lines of one event come in any order.
+
+The recovery action that the driver names for a GPU (XID 154) overrides what earlier XIDs of that GPU ask for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from assay.decide.faults.flooding import group_sightings
-from assay.decide.faults.later_primaries import LaterPrimaries
-from assay.decide.faults.recovery_actions import discount_overridden
 from assay.decide.moves.evidence_validity import counts_in_stay
 from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.bmc_event_faults import drop_told_by_host, find_sel_sightings
-from assay.model.faults.bmc_part_names import map_bmc_gpus, name_own_parts
-from assay.model.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.model.faults.bmc_events import drop_told_by_host, find_sel_sightings, map_bmc_gpus, name_own_parts
+from assay.model.faults.counting import EVENT_SECONDS, FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import NUMBERED_SOURCES, FaultRecord, list_boots
 from assay.model.faults.sightings import (
+    UNKNOWN_PART,
     FaultSighting,
     find_alert_sightings,
     find_boot_time,
@@ -28,10 +36,130 @@ from assay.model.faults.sightings import (
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
+from assay.model.specs.fault_catalog import XID_NAMES, FaultBlame, FaultCatalog, FaultSeverity, Remedy
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time
+
+TELEMETRY_FLOODED = "telemetry.flooded"
+FaultKey = tuple[str, str]
+"""The class and the subject of a fault."""
+
+
+def group_sightings(
+    catalog: FaultCatalog,
+    node: Node,
+    known: Iterable[FaultRecord],
+    sightings: Iterable[FaultSighting],
+    most: int,
+) -> dict[FaultKey, list[FaultSighting]]:
+    """Return the sightings by class and subject, with at most `most` open faults of each severity.
+
+    An open fault always gets its sightings, and the other places go to the first ones seen. Sightings that find no
+    place are of the fault `telemetry.flooded`. Each severity has places of its own: a flood of harmless faults does not
+    hide a catastrophic one.
+    """
+    groups: dict[FaultKey, list[FaultSighting]] = {}
+    for sighting in sightings:
+        subject = f"{node.subject}/{sighting.part}".rstrip("/")
+        groups.setdefault((sighting.fault_class, subject), []).append(sighting)
+    open_faults = {(fault.fault_class, fault.subject) for fault in known if fault.is_open}
+    if len(open_faults) + len(groups) > most:
+        _fold_excess(catalog, node, open_faults, groups, most)
+    return groups
+
+
+def make_flood_sighting(detail: str, at: str) -> FaultSighting:
+    """Return the sighting that a node delivers more than it may; `at` is ISO 8601 UTC."""
+    return FaultSighting(TELEMETRY_FLOODED, "", format_time(at), detail, "intake", format_time(at))
+
+
+def _fold_excess(
+    catalog: FaultCatalog,
+    node: Node,
+    open_faults: set[FaultKey],
+    groups: dict[FaultKey, list[FaultSighting]],
+    most: int,
+) -> None:
+    room = _count_room(catalog, open_faults, most)
+    excess: list[FaultSighting] = []
+    new = [key for key in groups if key not in open_faults and key[0] != TELEMETRY_FLOODED]
+    for key in new:
+        severity = catalog.find_treatment(key[0]).severity
+        left = room.get(severity, most)
+        room[severity] = left - 1
+        if left < 1:
+            excess += _describe_excess(groups.pop(key), severity, most)
+    if excess:
+        groups.setdefault((TELEMETRY_FLOODED, node.subject), []).extend(excess)
+
+
+def _count_room(catalog: FaultCatalog, open_faults: set[FaultKey], most: int) -> dict[FaultSeverity, int]:
+    room: dict[FaultSeverity, int] = {}
+    for name, _ in open_faults:
+        severity = catalog.find_treatment(name).severity
+        room[severity] = room.get(severity, most) - 1
+    return room
+
+
+def _describe_excess(group: Sequence[FaultSighting], severity: FaultSeverity, most: int) -> list[FaultSighting]:
+    text = f"more than {most} {severity} faults are open, and the rest is only counted here"
+    return [
+        one._replace(fault_class=TELEMETRY_FLOODED, part="", detail=f"{text}; the first was {one.detail}", counts=True)
+        for one in group
+    ]
+
+
+class LaterPrimaries:
+    """When each primary fault was seen, by class and part."""
+
+    def __init__(self, catalog: FaultCatalog, ordered: Iterable[FaultSighting]) -> None:
+        self._catalog = catalog
+        self._causes: dict[tuple[str, str], list[list[float]]] = {}
+        self._times: defaultdict[PrimaryFault, list[float]] = defaultdict(list)
+        for one in ordered:
+            if one.fault_class in catalog.primary_faults:
+                self._times[PrimaryFault(one.fault_class, one.part)].append(parse_time(one.at).timestamp())
+
+    def has_one(self, sighting: FaultSighting, at: float) -> bool:
+        """Whether a fault from which this sighting follows is seen just after it."""
+        key = sighting.fault_class, sighting.part
+        if key not in self._causes:
+            self._causes[key] = self._list_causes(*key)
+        return any(_is_soon_after(times, at) for times in self._causes[key])
+
+    def _list_causes(self, name: str, part: str) -> list[list[float]]:
+        """Return the times of each fault from which this one may follow."""
+        others = (primary for primary in self._times if primary.name != name)
+        return [self._times[primary] for primary in others if may_follow(self._catalog, name, part, primary)]
+
+
+def _is_soon_after(times: list[float], at: float) -> bool:
+    place = bisect_right(times, at)
+    return place < len(times) and times[place] - at <= EVENT_SECONDS
+
+
+def discount_overridden(catalog: FaultCatalog, sightings: Iterable[FaultSighting]) -> list[FaultSighting]:
+    """Return the sightings, in their order; XIDs that a later recovery action of their GPU overrides do not count."""
+    ordered, next_action = list(sightings), dict[str, FaultSighting]()
+    for place in range(len(ordered) - 1, -1, -1):
+        one = ordered[place]
+        later = next_action.get(one.part)
+        if later and one.fault_class.startswith(XID_NAMES) and _overrides(catalog, later, one):
+            ordered[place] = one._replace(counts=False)
+        if one.part != UNKNOWN_PART and catalog.find_recovery_action(one.fault_class):
+            next_action[one.part] = one
+    return ordered
+
+
+def _overrides(catalog: FaultCatalog, later: FaultSighting, earlier: FaultSighting) -> bool:
+    rule = catalog.find_recovery_action(later.fault_class)
+    return rule is not None and 0 <= seconds_between(earlier.at, later.at) <= rule.overrides_seconds
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    """Return the seconds from one ISO 8601 time to another."""
+    return (parse_time(later) - parse_time(earlier)).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from assay.decide.faults.detection import FaultObservation
-from assay.decide.faults.recovery_actions import seconds_between
+from assay.decide.faults.detection import FaultObservation, seconds_between
 from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.bmc_part_names import find_part
-from assay.model.faults.counting_and_correlation import EVENT_SECONDS, PrimaryFault, may_follow
+from assay.model.faults.bmc_events import find_part
+from assay.model.faults.counting import EVENT_SECONDS, PrimaryFault, may_follow
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
 from assay.model.outcome import RecordedOutcome, read_part

@@ -18,7 +18,7 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.intake_limits import SilenceLimits
+from assay.model.specs.serving import SilenceLimits
 from assay.model.timestamps import format_duration, format_time, parse_time
 
 TELEMETRY_LOST = "telemetry.lost"

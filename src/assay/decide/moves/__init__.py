@@ -1,4 +1,4 @@
-"""Takes a fleet snapshot, and collects proposals for each node: faults, state transitions, people, racks, cordons.
+"""Takes the snapshot of a fleet and its policy. Proposes moves of nodes, and holds them to the limits. Pure.
 
-Checks the proposals against requirements, limits and the circuit breaker. Gives decisions.
+Gives decisions, and what holds proposals back.
 """

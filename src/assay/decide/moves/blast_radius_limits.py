@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from assay.decide.moves.open_corrections import find_open_correction
+from assay.decide.moves.corrections import find_open_correction
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import HELD_RULE, PERSON_RULE, RESTART_ACTIONS, find_rule_name

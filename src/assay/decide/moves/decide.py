@@ -1,30 +1,81 @@
-"""Decides what happens next to every node: a pure function of the fleet snapshot."""
+"""Decides what happens next to every node: a pure function of the fleet snapshot.
+
+What a hold forbids, as cordons of others and the profile do; its end, a warning before it, and reminders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import cached_property
 
-from assay.decide.moves import circuit_breaker, fault_remedies, held_answers, rack_cordons
+from assay.decide.moves import circuit_breaker, cordons, fault_remedies, held_answers
 from assay.decide.moves.blast_radius_limits import LimitCapacity, holds_out_of_service
-from assay.decide.moves.explained_drift import drop_explained_drift
-from assay.decide.moves.flapping import propose_flapping_escalation
-from assay.decide.moves.holds import find_prohibition, propose_hold_actions
-from assay.decide.moves.known_issues import drop_excused_faults, propose_known_issue_records
-from assay.decide.moves.lost_cordons import propose_recordon
-from assay.decide.moves.manual_moves import propose_manual_move
-from assay.decide.moves.pending_decisions import SCHEDULER_SILENT, find_withdrawal_reason, propose_pending_changes
+from assay.decide.moves.cordons import propose_recordon
+from assay.decide.moves.corrections import hold_back_correction, is_correction
+from assay.decide.moves.excused_failures import drop_excused_faults, drop_explained_drift, propose_known_issue_records
+from assay.decide.moves.foreign_cordons import find_foreign_hold
+from assay.decide.moves.manual_moves import (
+    SCHEDULER_SILENT,
+    find_withdrawal_reason,
+    propose_manual_move,
+    propose_pending_changes,
+)
 from assay.decide.moves.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.decide.moves.proposed_exits import propose_transitions
-from assay.decide.moves.setting_corrections import hold_back_correction, is_correction
+from assay.decide.moves.remedy_ladder import propose_flapping_escalation
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.decide.trust.trust_gate import ask_trust
+from assay.decide.state.node_state import OperatorNote
+from assay.decide.trust.gate import ask_trust
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
-from assay.model.timestamps import format_time, hours
+from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
+
+
+def find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
+    """Return what forbids this to automation: a hold, others who closed the node, or the profile."""
+    hold, profile = view.node_state.hold, view.profile
+    if hold:
+        return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
+    if proposal.takes_out and not profile.acts_on_faults:
+        return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
+    if why := find_foreign_hold(snapshot, view, proposal):
+        return why
+    needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
+    if proposal.timing == "pending":
+        needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))
+    if missing := sorted(needed - set(profile.actions)):
+        return DecisionCause("profile", profile.name, f"profile {profile.name} does not allow: {', '.join(missing)}")
+    return None
+
+
+def propose_hold_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield the release of a hold that has ended; otherwise a warning before its end, and reminders."""
+    hold, state = view.node_state.hold, view.node_state.state
+    if hold is None:
+        return
+    if hold.until and parse_time(hold.until) <= snapshot.now:
+        over = DecisionCause("person", hold.id, f"{hold.who} held it until {format_minute(hold.until)}: {hold.reason}")
+        yield Proposal(state, "record", "holds", "hold-ends", (over,), (hold.id,), "release")
+        return
+    if hold.until and _find_warning_time(hold) <= snapshot.now:
+        text = f"{hold.who}'s hold ends at {format_minute(hold.until)}: {hold.reason}"
+        causes = (DecisionCause("person", hold.id, text),)
+        yield Proposal(state, "record", "holds", "hold-ends-soon", causes, (hold.id, hold.until), "none")
+    age = snapshot.now - parse_time(hold.at)
+    times = int(age / hours(snapshot.policy.holds.remind_hours))
+    if times >= 1:
+        causes = (DecisionCause("person", hold.id, f"held by {hold.who} for {format_duration(age)}: {hold.reason}"),)
+        yield Proposal(state, "record", "holds", "hold-reminder", causes, (hold.id, str(times)), "none")
+
+
+def _find_warning_time(hold: OperatorNote) -> datetime:
+    """Return when to warn that a hold will end: a day before, or for its last quarter if that is shorter."""
+    start, end = parse_time(hold.at), parse_time(hold.until)
+    return end - min(timedelta(days=1), (end - start) / 4)
 
 
 def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
@@ -88,9 +139,9 @@ class _PassBounds:
         return circuit_breaker.find_deadline_waves(self._snapshot)
 
     @cached_property
-    def short_racks(self) -> Mapping[rack_cordons.RackPlace, rack_cordons.ShortRack]:
+    def short_racks(self) -> Mapping[cordons.RackPlace, cordons.ShortRack]:
         """The racks that lack nodes."""
-        return rack_cordons.find_short_racks(self._snapshot, self._is_in_class_wave)
+        return cordons.find_short_racks(self._snapshot, self._is_in_class_wave)
 
     def _is_in_class_wave(self, view: NodeSnapshot, fault: FaultRecord) -> bool:
         """Whether a wave of its class holds a fault back from this pass on, so that no rack is cordoned for it."""
@@ -134,7 +185,7 @@ def _blocks_others(snapshot: FleetSnapshot, view: NodeSnapshot, move: Proposal) 
 
 
 def _collect_proposals(
-    snapshot: FleetSnapshot, view: NodeSnapshot, short: rack_cordons.ShortRack | None
+    snapshot: FleetSnapshot, view: NodeSnapshot, short: cordons.ShortRack | None
 ) -> Iterator[Proposal]:
     """Yield every proposal for a node, in order of precedence.
 
@@ -149,7 +200,7 @@ def _collect_proposals(
     yield from propose_manual_move(snapshot, view)
     yield from fault_remedies.propose_fault_remedies(snapshot, view)
     yield from propose_transitions(snapshot, view)
-    yield from rack_cordons.propose_rack_cordon(snapshot.policy, view, short)
+    yield from cordons.propose_rack_cordon(snapshot.policy, view, short)
     yield from propose_recordon(snapshot, view)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from assay.decide.moves.flapping import is_left_to_people
+from assay.decide.moves.corrections import MatchedFault, propose_corrections
 from assay.decide.moves.proposals import Proposal
-from assay.decide.moves.remedy_ladder import find_rung, is_at_or_above
+from assay.decide.moves.remedy_ladder import find_rung, is_at_or_above, is_left_to_people
 from assay.decide.moves.required_checks import list_entry_actions
-from assay.decide.moves.setting_corrections import MatchedFault, propose_corrections
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import find_lemon
 from assay.model.decision import CONFIGURE, REPAIR_ACTIONS, DecisionCause

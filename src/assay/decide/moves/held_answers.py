@@ -15,7 +15,7 @@ from assay.decide.moves.fault_remedies import make_fault_cause, make_fault_keys,
 from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.decide.trust.trust_record import TRUST_CAUSE
+from assay.decide.trust.record import TRUST_CAUSE
 from assay.model.decision import HELD_RULE, Decision, DecisionCause
 
 BREAKER_CAUSE = "breaker"

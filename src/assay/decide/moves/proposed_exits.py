@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from assay.decide.moves.burn_in_proof import (
-    describe_missing_burn_in,
-    find_failed_burn_in,
-    list_good_burn_in,
-    make_burn_in_cause,
-)
 from assay.decide.moves.circuit_breaker import has_missed_deadline
+from assay.decide.moves.excused_failures import make_failure_cause
 from assay.decide.moves.fault_remedies import make_fault_cause, make_lemon_causes, shorten_fault_causes
-from assay.decide.moves.flapping import list_present_causes
-from assay.decide.moves.known_issues import make_failure_cause
-from assay.decide.moves.pending_decisions import pending_policy_path
+from assay.decide.moves.manual_moves import pending_policy_path
 from assay.decide.moves.proposals import Proposal
-from assay.decide.moves.remedy_ladder import has_recurred
+from assay.decide.moves.remedy_ladder import has_recurred, list_present_causes
 from assay.decide.moves.required_checks import (
     RequirementResult,
     are_entry_actions_verified,
+    describe_missing_burn_in,
+    find_failed_burn_in,
     judge_state_requirements,
     list_entry_actions,
+    list_good_burn_in,
+    make_burn_in_cause,
 )
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import FLAPPING_RULE, DecisionCause

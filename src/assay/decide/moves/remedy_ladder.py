@@ -1,13 +1,23 @@
-"""Climbs the ladder of remedies, by what has been tried for a fault's part in each of the policy's windows of time."""
+"""Climbs the ladder of remedies, by what has been tried for a fault's part in each of the policy's windows of time.
+
+Faults that come and go while a node waits, cordoned, for its job to end (flapping).
+
+After each time, the fault must stay away for longer before the node opens. After the policy's number of times, the node
+is left to people: it stays cordoned, a ticket asks for it, and it leaves service when it is idle.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from assay.decide.state.node_state import NodeState, is_before
+from assay.decide.moves.proposals import Proposal
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import FlapRecord, NodeState, PendingDecision, is_before
+from assay.model.decision import FLAPPING_RULE, HELD_RULE, DecisionCause
 from assay.model.faults.fault_record import FaultRecord
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.repeated_faults import LadderRung, LadderWindow, RemedyLadder
 from assay.model.timestamps import hours, parse_time
 
@@ -93,3 +103,100 @@ def _count_tries(window: LadderWindow, remedy: str, tries: list[_Try], now: date
 
 def _bounds(window: LadderWindow, fault: FaultRecord) -> bool:
     return window.matches(fault.fault_class, fault.severity, fault.blame)
+
+
+FLAPPING_CAUSE = "flapping"
+"""The kind of the cause that says how often a fault came and went."""
+
+
+def is_left_to_people(node_state: NodeState) -> bool:
+    """Whether the node waits to leave service because it flaps. Only a person opens it again."""
+    return node_state.pending is not None and node_state.pending.rule_name == FLAPPING_RULE
+
+
+def is_flapping(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> bool:
+    """Whether the node waits, and its faults came and went so often that only a person opens it again."""
+    pending = node_state.pending
+    if pending is None or pending.rule_name not in (FLAPPING_RULE, HELD_RULE, *policy.faults):
+        return False
+    return is_left_to_people(node_state) or len(list_recent_flaps(policy, node_state, now)) >= policy.flapping.times
+
+
+def list_recent_flaps(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> list[FlapRecord]:
+    """Return the times that count: within the window, and since the ladder last started again."""
+    if not node_state.flaps:
+        return []
+    since = max(now - hours(policy.flapping.window_hours), find_last_reset(node_state))
+    return [flap for flap in node_state.flaps if parse_time(flap.at) > since]
+
+
+def list_present_causes(node_state: NodeState, pending: PendingDecision) -> list[FaultRecord]:
+    """Return the open faults for which a decision waits: those it names, and the same again on the same part."""
+    return [one for one in _list_causes(node_state, pending) if one.is_open]
+
+
+def is_wait_over(policy: LifecyclePolicy, node_state: NodeState, pending: PendingDecision, now: datetime) -> bool:
+    """Whether the faults for which a decision waits were repaired or excused, or have stayed away for long enough."""
+    if not any(cause.fault_ids for cause in pending.because):
+        return False
+    causes = _list_causes(node_state, pending)
+    if not causes or any(one.is_open for one in causes):
+        return not causes
+    until = _find_end(policy, node_state, pending, causes, now)
+    return until is not None and until <= now
+
+
+def find_end_of_wait(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> datetime | None:
+    """Return when a wait ends if its faults stay away. None if they are here, nothing waits, or only people end it."""
+    causes = _list_causes(node_state, node_state.pending) if node_state.pending else []
+    if not causes or node_state.pending is None or any(one.is_open for one in causes):
+        return None
+    return _find_end(policy, node_state, node_state.pending, causes, now)
+
+
+def propose_flapping_escalation(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield the ticket for a node whose faults came and went too often, and its way out of service when it is idle."""
+    policy, pending = snapshot.policy, view.node_state.pending
+    if pending is None or pending.rule_name not in (HELD_RULE, *policy.faults):
+        return
+    flaps = list_recent_flaps(policy, view.node_state, snapshot.now)
+    faults = _list_causes(view.node_state, pending) if len(flaps) >= policy.flapping.times else []
+    if not faults:
+        return
+    state, because, keys = view.node_state.state, _describe(policy, flaps, pending, faults), (pending.decision,)
+    start = policy.flapping.then
+    found = find_rung(policy.ladder, view.node_state, faults[-1], start, snapshot.now) if start else None
+    leaves = found is not None and policy.has_edge(state, found[1].to)
+    if view.jobs != () or not leaves:  # else it goes to a state with a ticket of its own
+        yield Proposal(state, "record", FLAPPING_RULE, FLAPPING_RULE, because, keys, "ticket")
+    if found and leaves:
+        yield Proposal(found[1].to, "pending", FLAPPING_RULE, FLAPPING_RULE, because, keys, found[0], takes_out=True)
+
+
+def _describe(
+    policy: LifecyclePolicy, flaps: list[FlapRecord], pending: PendingDecision, faults: list[FaultRecord]
+) -> tuple[DecisionCause, ...]:
+    names = ", ".join(dict.fromkeys(f"{fault.fault_class} on {fault.subject}" for fault in faults))
+    text = f"{names} came and went {len(flaps)} times in {policy.flapping.window_hours:g} h while the node waited"
+    causes = (cause for cause in pending.because if cause.fault_ids)
+    return (DecisionCause(FLAPPING_CAUSE, pending.decision, text), *causes)
+
+
+def _list_causes(node_state: NodeState, pending: PendingDecision) -> list[FaultRecord]:
+    """Return the faults of a decision and the same again, open or not, but those that a repair has answered."""
+    named = {ident for cause in pending.because for ident in cause.fault_ids}
+    keys = {(one.fault_class, one.subject) for one in node_state.faults if one.id in named}
+    same = [one for one in node_state.faults if (one.fault_class, one.subject) in keys] if keys else []
+    return [one for one in same if not node_state.is_repaired(one)]
+
+
+def _find_end(
+    policy: LifecyclePolicy, node_state: NodeState, pending: PendingDecision, away: list[FaultRecord], now: datetime
+) -> datetime | None:
+    """Return when faults that are away have been so for long enough, None if only a person may open the node."""
+    if pending.rule_name == FLAPPING_RULE:
+        return None
+    times, gone_at = len(list_recent_flaps(policy, node_state, now)), max(parse_time(one.cleared_at) for one in away)
+    if times >= policy.flapping.times:
+        return None
+    return gone_at + timedelta(minutes=policy.flapping.find_clean_minutes(times) if times else 0)

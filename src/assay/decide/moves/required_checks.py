@@ -1,4 +1,7 @@
-"""Compares a node's newest outcomes with its state's requirements: passed, fresh, and newer than what they prove."""
+"""Compares a node's newest outcomes with its state's requirements: passed, fresh, and newer than what they prove.
+
+Whether the burn-in that a state asks for proves the node, and why not.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from assay.decide.moves.evidence_validity import (
     find_required_boot,
     find_shortcoming,
 )
+from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.decide.state.repair_proof import list_requirements
+from assay.decide.state.load_coverage import list_requirements
+from assay.model.decision import DecisionCause
 from assay.model.outcome import Outcome, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.check_catalog import Phase
 from assay.model.specs.known_issues import KnownIssue, find_known_issue
 from assay.model.specs.policy_sections import PhaseRequirement
 
@@ -130,3 +135,38 @@ def _find_excuse(snapshot: FleetSnapshot, view: NodeSnapshot, outcome: Outcome) 
     if to and policy.states[to].in_service and not policy.excuses.may_excuse_admission(outcome.check):
         return None
     return find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now)
+
+
+def find_burn_in_of_stay(view: NodeSnapshot) -> BurnInRecord | None:
+    """Return the burn-in of the node's present stay, None if none has begun."""
+    record = view.node_state.burn_in
+    return record if record and record.stay_id == view.node_state.stay_id else None
+
+
+def describe_missing_burn_in(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
+    """Return what the node's state still waits for, "" if its policy names no burn-in, or if it ended well."""
+    if not snapshot.policy_state_of(view).burn_in:
+        return ""
+    record = find_burn_in_of_stay(view)
+    if record is None:
+        return "no burn-in has begun in this stay"
+    return "" if record.outcome in ("done", "none") else record.describe()
+
+
+def find_failed_burn_in(snapshot: FleetSnapshot, view: NodeSnapshot) -> BurnInRecord | None:
+    """Return the burn-in of this stay if a verdict ended it, else None."""
+    record = find_burn_in_of_stay(view)
+    if record is None or record.outcome != "failed" or not snapshot.policy_state_of(view).burn_in:
+        return None
+    return record
+
+
+def make_burn_in_cause(record: BurnInRecord) -> DecisionCause:
+    """Return a burn-in that ended as a cause."""
+    return DecisionCause("burn-in", record.id, record.describe())
+
+
+def list_good_burn_in(view: NodeSnapshot) -> tuple[DecisionCause, ...]:
+    """Return the burn-in of this stay as a cause, if it ended well."""
+    record = find_burn_in_of_stay(view)
+    return (make_burn_in_cause(record),) if record and record.outcome == "done" else ()

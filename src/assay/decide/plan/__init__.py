@@ -1,5 +1,4 @@
-"""Takes two revisions of the fleet; compares what assay acts by, beside nodes and their specs.
+"""Takes two revisions of the fleet and what is known of the nodes; compares them, without I/O.
 
-Gives a plain line with its place for each change of schedules, gates, routes, signers, playbooks and other files, and
-the risks of the merge.
+Gives what merging would change, what the policy then does, and the work in waves, as text, Markdown or JSON.
 """

@@ -1,6 +1,13 @@
 """Compares two revisions of the fleet: what merging one into the other would do.
 
 It also adds notes. No note refuses the plan, but each tells something that would surprise a person.
+
+The nodes that become lemons, or stop being lemons, with the new weights and threshold of the lemon score.
+
+Puts together the content of a plan from what the two revisions say, without what the ledger knows.
+
+The waves are those of a fleet in which every node serves and none is out. So the order of the canaries, and the limits
+of the policy, are part of the content; where the nodes are at present is not.
 """
 
 from __future__ import annotations
@@ -11,15 +18,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assay.decide.moves.circuit_breaker import can_be_wave
-from assay.decide.plan.all_other_changes import list_other_changes
-from assay.decide.plan.assumptions import CountingChange
-from assay.decide.plan.cable_moves_and_adapter_replacements import CablingJob
-from assay.decide.plan.cabling_work_order import find_recabled_nodes
+from assay.decide.plan.cable_moves import CablingJob
+from assay.decide.plan.cabling_work_order import find_recabled_nodes, plan_cables
 from assay.decide.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
-from assay.decide.plan.current_fleet_state import FleetFacts, NodeStanding, find_node_standing
 from assay.decide.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
-from assay.decide.plan.file_plan import FilePlan, make_plan_content
-from assay.decide.plan.fleet_revision import FleetRevision, check_references
 from assay.decide.plan.grouped_spec_changes import (
     ConfigurationChange,
     FirmwareChange,
@@ -28,12 +30,17 @@ from assay.decide.plan.grouped_spec_changes import (
     list_firmware_changes,
     list_limit_changes,
 )
+from assay.decide.plan.inputs import (
+    CountingChange,
+    FleetFacts,
+    FleetRevision,
+    NodeStanding,
+    check_references,
+    find_node_standing,
+)
 from assay.decide.plan.inventory_changes import InventoryChanges, compare_inventories
-from assay.decide.plan.lemon_changes import note_lemons
-from assay.decide.plan.merge_risks import PlanRisk, rank_risks
-from assay.decide.plan.other_change import OtherChange
-from assay.decide.plan.other_spec_changes import find_shown_specs
-from assay.decide.plan.plan_content import NO_CONTENT, PlanContent
+from assay.decide.plan.other_changes import list_other_changes
+from assay.decide.plan.other_spec_changes import OtherChange, find_shown_specs
 from assay.decide.plan.policy_changes import (
     ResponseChange,
     SettingDifference,
@@ -44,20 +51,132 @@ from assay.decide.plan.policy_changes import (
     compare_profiles,
     compare_responses,
 )
-from assay.decide.plan.refusals import PlanRefusal, RefusalCase, find_refusals
-from assay.decide.plan.rollout_nodes_and_limits import (
+from assay.decide.plan.refusals import PlanRefusal, PlanRisk, RefusalCase, find_refusals, rank_risks
+from assay.decide.plan.repair_routes import find_repair_route
+from assay.decide.plan.review import NO_CONTENT, PlanContent
+from assay.decide.plan.rollout_nodes import (
     NodeRollout,
     RolloutPlan,
     compute_rollout_capacity,
     note_mixed_racks,
     plan_rollout,
 )
-from assay.decide.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, group_nodes
-from assay.decide.plan.uncompiled_designs import plan_cables
+from assay.decide.plan.spec_pair_comparison import NodeGroup, SpecPair, compare_spec_pairs, group_nodes
+from assay.decide.rollouts.rollout_waves import RolloutCandidate, measure_capacity, rack_key, schedule_waves
+from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.node import Node
-from assay.model.text.text_lists import format_count, format_nodes
+from assay.model.text.lists import format_count, format_list, format_nodes
+
+
+def note_lemons(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> tuple[str, ...]:
+    """Return a note on the nodes that a changed lemon score makes lemons, and one on those that it makes none."""
+    return tuple(_list_notes(before, after, facts))
+
+
+def _list_notes(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> Iterator[str]:
+    if before.policy.lemon == after.policy.lemon:
+        return
+    states = [state for name, state in sorted(facts.node_states.items()) if name in after.fleet.nodes]
+    lemons = [(one.node, find_lemon(before.policy, one), find_lemon(after.policy, one)) for one in states]
+    line = after.policy_line("lemon")
+    if new := [_format(node, score) for node, old, score in lemons if score and not old]:
+        yield f"by the new score, a lemon: {format_list(new, 6)} ({line})"
+    if gone := [_format(node, old) for node, old, score in lemons if old and not score]:
+        yield f"by the new score, no lemon any more: {format_list(gone, 6)} ({line})"
+
+
+def _format(node: str, score: LemonScore) -> str:
+    return f"{node} with {score.points:g} of {score.threshold:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What the files of two revisions say, compared. `alike` are the nodes of both, in groups that change alike."""
+
+    before: FleetRevision
+    after: FleetRevision
+    nodes: InventoryChanges
+    alike: tuple[NodeGroup, ...]
+    cables: tuple[CablingJob, ...]
+    settings: tuple[SettingDifference, ...]
+    other: tuple[OtherChange, ...]
+
+
+def make_plan_content(files: FilePlan) -> PlanContent:
+    """Return the content of a plan."""
+    nodes: dict[str, list[str]] = defaultdict(list)
+    for name, what in (*_list_inventory_changes(files.nodes), *_list_spec_changes(files)):
+        nodes[name].append(what)
+    serving = NodeStanding(files.after.policy.service_state, True, False)
+    standings = {name: serving for one in (files.before, files.after) for name in one.fleet.nodes}
+    return PlanContent(
+        {name: tuple(what) for name, what in nodes.items()},
+        tuple(_list_waves(files)),
+        tuple(_list_other_changes(files)),
+        tuple(
+            f"{one.risk}: {one.why}"
+            for one in rank_risks(files.before, files.after, files.nodes, standings, files.other)
+        ),
+    )
+
+
+def _list_inventory_changes(changes: InventoryChanges) -> Iterator[tuple[str, str]]:
+    for node in changes.added:
+        yield node.name, f"added: {_describe_node(node)}"
+    for node in changes.removed:
+        yield node.name, f"removed: {_describe_node(node)}"
+    for old, new in changes.renamed:
+        yield new.name, f"renamed from {old.name}"
+    for one in changes.changed:
+        yield from ((name, f"{one.what} {one.old} → {one.new}") for name in one.nodes)
+
+
+def _describe_node(node: Node) -> str:
+    place = f"{node.site}/{node.rack}/{node.u}"
+    start = node.settings.lifecycle_start
+    return f"pool {node.pool}, spec {node.spec}, profile {node.profile}, at {place}{f', {start}' if start else ''}"
+
+
+def _list_spec_changes(files: FilePlan) -> Iterator[tuple[str, str]]:
+    for group in files.alike:
+        changes = [*_describe_pair(group.pair)]
+        if _takes_out(files.after, group):
+            repair = find_repair_route(files.after.policy, files.after.policy.service_state, group.pair).repair
+            changes.append(f"leaves service through {repair or 'no state of the policy'}")
+        yield from ((name, what) for name in group.names for what in changes)
+
+
+def _describe_pair(pair: SpecPair) -> Iterator[str]:
+    for move in pair.moves:
+        yield f"{move.component} {move.old or 'none'} → {move.new}"
+    for setting in pair.settings:
+        yield f"{setting.field} {setting.old} → {setting.new}"
+    for bound in pair.thresholds:
+        yield f"limit {bound.limit} {bound.old or 'none'} → {bound.new or 'none'}"
+
+
+def _takes_out(after: FleetRevision, group: NodeGroup) -> bool:
+    return group.pair.needs_service_exit and after.fleet.profiles[group.key[3]].acts_on_faults
+
+
+def _list_waves(files: FilePlan) -> Iterable[tuple[str, ...]]:
+    policy, every = files.after.policy, files.after.fleet.nodes.values()
+    leaving = {name for group in files.alike if _takes_out(files.after, group) for name in group.names}
+    candidates = [
+        RolloutCandidate(node.name, node.pool, rack_key(node), node.spec, 0.0) for node in every if node.name in leaving
+    ]
+    room = measure_capacity(policy.limits, every, every, ())
+    return (wave.nodes for wave in schedule_waves(candidates, room, policy.rollouts.canaries).waves)
+
+
+def _list_other_changes(files: FilePlan) -> Iterator[str]:
+    yield from (f"{one.path}: {one.old or 'none'} → {one.new or 'none'}" for one in files.settings)
+    yield from (f"{job.fabric}: {'; '.join(job.steps)}" for job in files.cables)
+    yield from (f"no longer judged: {check}" for check in files.before.checks if check not in files.after.checks)
+    yield from (f"{one.topic}: {one.what}" for one in files.other)
+
 
 BRINGING_ACTIONS = ("cordon", "drain", "drain-now", "reboot", "zap", "uncordon")
 """What a node of a rollout goes through."""

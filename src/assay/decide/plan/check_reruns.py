@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.repair_routes import ServiceRoute
 from assay.decide.plan.setting_routes import reads_field
 from assay.decide.plan.spec_pair_comparison import IMAGE, NodeGroup, SpecPair, SpecPairKey
 from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.load_parts import GOLDEN_FIXTURES
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.decide.plan.check_reruns import StaleCheck
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.setting_routes import find_check_route
 from assay.model.decision import CONFIGURE
 from assay.model.specs.management_profile import ManagementProfile

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.decide.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.decide.plan.setting_routes import reads_field
 from assay.decide.plan.spec_pair_comparison import LimitDifference, NodeGroup, SettingChange, VersionChange
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from assay.declare.problems import SECRET_NAME
 from assay.declare.secret_detection import find_secret_shape
-from assay.declare.validation_problems import SECRET_NAME
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from assay.decide.plan.assumptions import CountingChange
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inputs import CountingChange, FleetRevision
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.known_issues import KnownIssue, find_known_issue
 

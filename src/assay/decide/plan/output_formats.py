@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from assay.decide.plan.change_plan import ChangePlan
-from assay.decide.plan.plan_content import PLAN_TRAILER
-from assay.decide.plan.plan_sections import PlanSection, format_headline, format_hours, format_sections
-from assay.model.text.text_lists import fold_names, format_list
+from assay.decide.plan.review import PLAN_TRAILER
+from assay.decide.plan.sections import PlanSection, format_headline, format_hours, format_sections
+from assay.model.text.lists import fold_names, format_list
 
 if TYPE_CHECKING:
     pass

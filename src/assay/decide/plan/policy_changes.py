@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.decide.plan.fleet_revision import FleetRevision, find_spec_line
-from assay.declare.rules.possible_faults import list_fault_names
+from assay.decide.plan.inputs import FleetRevision, find_spec_line
+from assay.declare.rules.fault_rules import list_fault_names
 from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

@@ -1,4 +1,9 @@
-"""Finds the limits that the change itself would break. Then the merge is refused, and the change must be smaller."""
+"""Finds the limits that the change itself would break. Then the merge is refused, and the change must be smaller.
+
+Finds nodes that leave the middle of a fabric design without a gap, so that others would take their leaf ports.
+
+Ranks the risks of a merge. No risk refuses the plan, but each is read before everything else.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,57 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.decide.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
-from assay.decide.plan.current_fleet_state import FleetFacts, NodeStanding
-from assay.decide.plan.design_gaps import find_missing_gaps
+from assay.decide.plan.cable_moves import CablingJob, nodes_losing_links
 from assay.decide.plan.drift_response import DriftResponse
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inputs import FleetFacts, FleetRevision, NodeStanding, find_spec_line
 from assay.decide.plan.inventory_changes import InventoryChanges
+from assay.decide.plan.other_spec_changes import OtherChange
+from assay.decide.plan.switched_on import list_switched_on
 from assay.decide.rollouts.rollout_waves import rack_key
 from assay.model.node import Node
+from assay.model.specs.fabric.design_parts import expand_node_names, format_node_list
+from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.policy_sections import count_allowed_out
-from assay.model.text.text_lists import format_count, format_nodes
+from assay.model.text.lists import format_count, format_nodes
+
+
+def find_missing_gaps(
+    before: FleetRevision, after: FleetRevision, new_names: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield design, `file:line` and reason of each design whose nodes move up into places of removed nodes.
+
+    `new_names` are those of renamed machines, by their old names. A design whose nodes are in another order is meant
+    to be cabled otherwise, and is left alone.
+    """
+    was, will = before.fleet.designs, after.fleet.designs
+    for name in sorted(was.keys() & will.keys()):
+        old, new = was[name], will[name]
+        if old is new or (old.nodes, old.gaps) == (new.nodes, new.gaps) or not old.fat_tree:
+            continue
+        if found := _compare_places(old, new, new_names):
+            yield name, find_spec_line(after.fleet, f"FabricDesign/{name}", "nodes"), found
+
+
+def _compare_places(old: FabricDesign, new: FabricDesign, new_names: Mapping[str, str]) -> str:
+    """Return what shifts, and the lines that keep it in place; "" if nothing does."""
+    was = [new_names.get(name, name) for name in old.node_places]
+    places = {name: number for number, name in enumerate(new.node_places) if name}
+    removed = [name for name in was if name and name not in places]
+    kept = [name for name in was if name in places]
+    moved = [name for number, name in enumerate(was) if name in places and places[name] != number]
+    if not removed or not moved or kept != sorted(kept, key=places.__getitem__):
+        return ""
+    every = [new_names.get(name, name) for name in _list_entries(old)]
+    nodes = format_node_list([*every, *(name for name in new.node_places if name and name not in set(every))])
+    gaps = format_node_list([name for name in every if name in {*removed, *old.gap_names}])
+    shift = f"removing {format_nodes(removed)} would move the cables of {format_nodes(moved)} to other leaf ports"
+    return f"{shift}; to keep their cables, write:\n  nodes: {nodes}\n  gaps: {gaps}"
+
+
+def _list_entries(design: FabricDesign) -> list[str]:
+    """Return the name at each place, also where it is a gap."""
+    return [name for entry in design.nodes for name in expand_node_names(entry)]
+
 
 K = TypeVar("K", str, tuple[str, str])
 
@@ -188,3 +234,124 @@ REFUSAL_FINDERS: tuple[Callable[[RefusalCase], Iterator[PlanRefusal]], ...] = (
     find_unplugged_nodes,
     find_missing_states,
 )
+
+
+SCHEDULER_SETTINGS = ("workloads", "slurm_conf", "kubernetes")
+TITLES = {
+    "known issue": "failures are excused",
+    "check": "a check decides less",
+    "gate": "a looser gate",
+    "signer": "a new signer",
+    "playbook": "a playbook does something else",
+}
+"""Topics of changes that are risks where they weaken something, the worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRisk:
+    """A risk in a few words, its `file:line`, and why it is one."""
+
+    risk: str
+    """The risk in a few words."""
+    where: str
+    """Its file and line."""
+    why: str
+    """Why it is one."""
+
+
+def rank_risks(
+    before: FleetRevision,
+    after: FleetRevision,
+    nodes: InventoryChanges,
+    standings: Mapping[str, NodeStanding],
+    other: Iterable[OtherChange],
+) -> tuple[PlanRisk, ...]:
+    """Return the risks, the worst first."""
+    weaker = [one for one in other if one.weakens]
+    return (
+        *(PlanRisk("the base cannot be read", where, why) for where, why in before.unread),
+        *_find_replaced_switches(before, after),
+        *_find_moves_between_schedulers(after, nodes, standings),
+        *_find_unsigned_commits(before, after),
+        *_find_excused_admission(before, after),
+        *(PlanRisk("switched on", line, what) for what, line in list_switched_on(before, after)),
+        *(
+            PlanRisk(title, one.line, one.what)
+            for topic, title in TITLES.items()
+            for one in weaker
+            if one.topic == topic
+        ),
+    )
+
+
+def _find_replaced_switches(before: FleetRevision, after: FleetRevision) -> Iterator[PlanRisk]:
+    """Yield each tier of a fabric that gets more than one other switch at once."""
+    was, will = before.fleet.designs, after.fleet.designs
+    for name in sorted(was.keys() & will.keys()):
+        if was[name] is will[name]:
+            continue
+        there, here = _group_switches(was[name]), _group_switches(will[name])
+        left = set().union(*here.values())
+        for tier, guids in there.items():
+            gone = len(guids - left)
+            if gone > 1:
+                many = f"all {gone}" if gone == len(guids) else f"{gone} of {len(guids)}"
+                rest = (
+                    "none of them carries traffic meanwhile"
+                    if gone == len(guids)
+                    else "the rest carries its traffic meanwhile"
+                )
+                line = find_spec_line(after.fleet, f"FabricDesign/{name}", f"{tier}.at")
+                yield PlanRisk("many switches at once", line, f"{many} {tier} of {name} are replaced: {rest}")
+
+
+def _group_switches(design: FabricDesign) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for tier, _, switch in design.list_switch_places():
+        found.setdefault(tier, set()).add(switch.guid)
+    if listed := {device.guid for device in design.devices if device.kind == "switch"}:
+        found["devices"] = listed
+    return found
+
+
+def _find_moves_between_schedulers(
+    after: FleetRevision, nodes: InventoryChanges, standings: Mapping[str, NodeStanding]
+) -> Iterator[PlanRisk]:
+    """Yield the serving nodes that another scheduler gets, with the jobs of the present one on them."""
+    moved: dict[tuple[str, str, str], list[Node]] = {}
+    for old, new in nodes.kept:
+        if old.settings is new.settings or not standings[new.name].is_in_service:
+            continue
+        field = next((name for name in SCHEDULER_SETTINGS if _differs(old, new, name)), "")
+        if field:
+            moved.setdefault((field, _scheduler(old), _scheduler(new)), []).append(new)
+    for (field, was, will), some in moved.items():
+        names = format_nodes([node.name for node in some])
+        host = after.hosts.get(some[0].name)
+        where = ":".join(map(str, host.find_position(field)[:2])) if host else "inventory"
+        end = f"from {was} to {will}" if was != will else f"to another {will} ({field})"
+        why = f"{names} in service would move {end}: the jobs there are no longer seen; drain them first"
+        yield PlanRisk("a serving node changes its scheduler", where, why)
+
+
+def _differs(old: Node, new: Node, name: str) -> bool:
+    return getattr(old.settings, name) != getattr(new.settings, name) and old.settings.workloads != "none"
+
+
+def _scheduler(node: Node) -> str:
+    return node.settings.workloads
+
+
+def _find_unsigned_commits(before: FleetRevision, after: FleetRevision) -> Iterator[PlanRisk]:
+    was, will = before.policy.commits, after.policy.commits
+    if was and was.signed and not (will and will.signed):
+        why = "from the merge on, assay acts on commits that nobody signed"
+        yield PlanRisk("commits need no signature", after.policy_line("commits.signed"), why)
+
+
+def _find_excused_admission(before: FleetRevision, after: FleetRevision) -> Iterator[PlanRisk]:
+    """Yield the checks that known issues may excuse from the merge on where a node enters service."""
+    known = before.policy.excuses.admission
+    if new := [pattern for pattern in after.policy.excuses.admission if pattern not in known]:
+        why = f"a known issue may excuse {', '.join(new)} on a node that enters service"
+        yield PlanRisk("failures are excused", after.policy_line("excuses.admission"), why)

@@ -2,18 +2,20 @@
 
 It also estimates how long the node is out: as recorded, else as the policy says, else by an assumption that is marked
 as such.
+
+Finds the nodes that must leave service for a change, with the state that brings it to them, and what changes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.decide.plan.assumptions import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
-from assay.decide.plan.current_fleet_state import FleetFacts
-from assay.decide.plan.spec_pair_comparison import IMAGE, SpecPair
+from assay.decide.plan.inputs import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours, FleetFacts, FleetRevision
+from assay.decide.plan.inventory_changes import compare_inventories
+from assay.decide.plan.spec_pair_comparison import IMAGE, SpecPair, compare_spec_pairs, spec_pair_key
 from assay.model.decision import RESTART_ACTIONS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node.declared_settings import SETTING_ROLES
@@ -126,3 +128,43 @@ def _sum_parts(facts: FleetFacts, name: str, state: LifecycleState) -> StayEstim
 
 def _format_assumption(what: str, one: AssumedHours) -> str:
     return f"{what} {one.hours:g} h: {one.source}"
+
+
+MAX_ITEMS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceExit:
+    """The state that brings the change to a node, "" if the policy has none, and the changed items in one line."""
+
+    to: str
+    reason: str
+
+
+def find_service_exits(before: FleetRevision, after: FleetRevision) -> dict[str, ServiceExit]:
+    """Return the nodes of both revisions that must leave service, by name. Those that nobody acts on are left out."""
+    kept = compare_inventories(before.fleet, after.fleet).kept
+    pairs = compare_spec_pairs(before, after, kept)
+    exits = {
+        key: ServiceExit(find_repair_route(after.policy, after.policy.service_state, pair).repair, _describe(pair))
+        for key, pair in pairs.items()
+        if pair.needs_service_exit
+    }
+    keys = ((new, spec_pair_key(old, new)) for old, new in kept)
+    return {
+        new.name: exits[key] for new, key in keys if key in exits and after.fleet.profiles[new.profile].acts_on_faults
+    }
+
+
+def _describe(pair: SpecPair) -> str:
+    items = [*_list_items(pair)]
+    more = f" and {len(items) - MAX_ITEMS_SHOWN} more" if len(items) > MAX_ITEMS_SHOWN else ""
+    return f"{', '.join(items[:MAX_ITEMS_SHOWN])}{more}"
+
+
+def _list_items(pair: SpecPair) -> Iterator[str]:
+    if pair.is_other_spec:
+        yield f"spec {pair.old.name} → {pair.new.name}"
+    for move in pair.moves:
+        yield f"{move.component} {move.old or 'none'} → {move.new}"
+    yield from (setting.field for setting in pair.settings)

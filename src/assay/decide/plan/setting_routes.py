@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from assay.decide.moves.allowed_corrections import find_allowed_correction
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.moves.corrections import find_allowed_correction
+from assay.decide.plan.inputs import FleetRevision
 from assay.declare.spec_values_read_by_checks import PART_SPEC_FIELDS, CheckInputs, list_spec_paths
 from assay.model.decision import CONFIGURE
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.node.correction_rules import find_setting
-from assay.model.specs.node.declared_settings import SETTING_ROLES
+from assay.model.specs.node.declared_settings import SETTING_ROLES, find_setting
 from assay.model.specs.policy_response import PolicyResponse, respond_to_class
 
 SettingWay = Literal["at_once", "idle", "rollout", "ticket", "noted", "moves", "tracked", "unseen", "next_wipe", ""]

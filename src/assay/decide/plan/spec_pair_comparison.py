@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from assay.decide.plan.fleet_revision import FleetRevision
+from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.inventory_changes import COMPARED_FIELDS, PLACE_FIELDS, InventoryChanges
 from assay.decide.plan.setting_routes import (
     IN_SERVICE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from assay.decide.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.model.fleet import Fleet
-from assay.model.text.text_lists import format_nodes
+from assay.model.text.lists import format_nodes
 
 EFFECTS: Mapping[str, str] = {
     "ac-cycles": "cuts all power of {nodes} where firmware needs that",

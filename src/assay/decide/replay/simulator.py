@@ -2,41 +2,150 @@
 
 Effects take their declared time and succeed. Suites pass as soon as the node has no fault. A person certifies a
 repaired node. Deadlines that move no node are left out.
+
+The queue of events by time. It is the only clock of a replay.
+
+The circuit breakers of a replay: which are open, whom they hold, and when the checks look again.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from assay.decide.faults.recovery import find_alert_clearances
-from assay.decide.moves import fault_remedies
+from assay.decide.moves import circuit_breaker, fault_remedies
 from assay.decide.moves.decide import decide
-from assay.decide.moves.flapping import find_end_of_wait
-from assay.decide.moves.pending_decisions import STILL_WAITING_RULE
+from assay.decide.moves.manual_moves import STILL_WAITING_RULE
 from assay.decide.moves.proposed_exits import propose_transitions
+from assay.decide.moves.remedy_ladder import find_end_of_wait
 from assay.decide.moves.required_checks import are_entry_actions_verified, list_due_phases
-from assay.decide.replay.breaker_watch import ONE_SECOND, BreakerWatch
-from assay.decide.replay.event_queue import EventQueue, ScheduledEvent
+from assay.decide.replay.costs import ReplayTally
 from assay.decide.replay.exposure import ExposureMeter
-from assay.decide.replay.fault_history import HistoryEvent
-from assay.decide.replay.history_lines import HISTORY_EPOCH
-from assay.decide.replay.policy_costs import ReplayTally
+from assay.decide.replay.history import HISTORY_EPOCH, HistoryEvent
 from assay.decide.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
-from assay.decide.replay.replay_result import ReplayDecision, ReplayResult
+from assay.decide.replay.result import BreakerTrip, ReplayDecision, ReplayResult
 from assay.decide.replay.simulated_fleet import DRAIN_ACTIONS, ONE_HOUR, SimulatedFleet
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_decision_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.outstanding_effects import OutstandingEffect, list_outstanding_effects
 from assay.model.decision import RESTART_ACTIONS, Decision, DecisionCause
-from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
-from assay.model.entries.operator_entries import CertifiedEntry
+from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.entries.node import CertifiedEntry
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import derive_id
-from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.check_catalog import Phase
 from assay.model.timestamps import format_time, hours, parse_time
+
+EventType = Literal["effect", "suites", "person", "look", "reset", "reminder"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ScheduledEvent:
+    """One due event: `what`, for which node (for a `reset`: which pool), and what it concerns."""
+
+    at: datetime
+    order: int
+    kind: EventType = field(compare=False)
+    name: str = field(compare=False)
+    payload: Any = field(compare=False, default=None)
+
+
+class EventQueue:
+    """Due events, the earliest first; events of one moment in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._heap: list[ScheduledEvent] = []
+        self._count = self._reminders = 0
+
+    def add(self, at: datetime, what: EventType, name: str, about: Any = None) -> None:
+        """Add one event."""
+        self._count += 1
+        self._reminders += what == "reminder"
+        heapq.heappush(self._heap, ScheduledEvent(at, self._count, what, name, about))
+
+    @property
+    def next_at(self) -> datetime | None:
+        """The time of the next event."""
+        return self._heap[0].at if self._heap else None
+
+    @property
+    def only_reminders_left(self) -> bool:
+        """Whether only reminders are left, which could go on for ever."""
+        return len(self._heap) == self._reminders
+
+    def take(self, now: datetime) -> list[ScheduledEvent]:
+        """Remove and return the events that are due at that moment."""
+        taken = []
+        while self._heap and self._heap[0].at <= now:
+            taken.append(heapq.heappop(self._heap))
+            self._reminders -= taken[-1].kind == "reminder"
+        return taken
+
+
+ONE_SECOND = timedelta(seconds=1)
+
+
+class BreakerWatch:
+    """The open breakers by pool, with the nodes that each holds."""
+
+    def __init__(self, rules: ReplayRules, stage: SimulatedFleet, agenda: EventQueue) -> None:
+        self._rules, self._stage, self._agenda = rules, stage, agenda
+        self._window = timedelta(minutes=rules.policy.breaker.window_minutes) + ONE_SECOND
+        self._trips: list[tuple[datetime, str, str, list[str]]] = []
+        self._open: dict[str, list[str]] = {}
+        self._pools_to_check: set[str] = set()
+
+    @property
+    def trips(self) -> tuple[BreakerTrip, ...]:
+        """Every breaker that opened so far, in order."""
+        return tuple(BreakerTrip(at, pool, said, tuple(names)) for at, pool, said, names in self._trips)
+
+    def hold(self, node: str, pool: str, because: str, now: datetime) -> None:
+        """Remember a node that the breaker of a pool holds back."""
+        if pool not in self._open:
+            self._open[pool] = []
+            self._trips.append((now, pool, because.removeprefix("breaker: "), self._open[pool]))
+        self._open[pool].append(node)
+        self.look_again_at(pool, now + self._window)
+
+    def look_again_at(self, pool: str, at: datetime) -> None:
+        """Let the checks look again at a pool whose breaker is open, unless they will before."""
+        if pool in self._open and pool not in self._pools_to_check:
+            self._pools_to_check.add(pool)
+            self._agenda.add(at, "reset", pool)
+
+    def close(self, pool: str, now: datetime) -> set[str]:
+        """Let the checks look again at what the breaker holds, which closes once that is no wave any more.
+
+        Return the nodes on which they find something then. What only a log told is not replayed.
+        """
+        self._pools_to_check.discard(pool)
+        actors = self._stage.simulated_nodes
+        found = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name, now)}
+        snapshot = self._stage.fleet_snapshot(now, found)
+        finders = (circuit_breaker.find_new_waves, circuit_breaker.find_ongoing_waves, circuit_breaker.find_class_waves)
+        if not any(pool in find(snapshot) for find in finders):
+            del self._open[pool]
+            return found
+        disturbed = (actors[name].last_disturbed_at for name in self._open[pool])
+        if any(now - at < self._window for at in disturbed):
+            self.look_again_at(pool, now + self._window)
+        return set()
+
+    def _run_checks(self, name: str, now: datetime) -> bool:
+        """Let the checks look at a node; return whether they find something."""
+        actor, known = self._stage.simulated_nodes[name], self._rules.catalog.find_class
+        here = [(fault, part) for fault, part in actor.present_faults if (rule := known(fault)) and rule.check]
+        news = [actor.still_fails(*one, now, now - self._window) for one in here]
+        if any(news):
+            self._stage.invalidate(name)
+        return bool(here)
+
 
 MAX_PASSES = 12
 REPLAY_HORIZON = timedelta(days=90)

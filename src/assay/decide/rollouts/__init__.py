@@ -1,4 +1,4 @@
-"""Takes the ledger's entries about rollouts, and the states of the nodes. Decides which nodes leave service, and when.
+"""Takes a merge that is on its way, and what proves each node. Pure.
 
-Pure. Gives the progress of each node, and the orders, pauses and ends that the controller records.
+Gives waves, orders, proofs, pauses and the end.
 """

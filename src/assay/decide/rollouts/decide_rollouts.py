@@ -1,14 +1,23 @@
-"""Decides what happens next in a rollout: which nodes get their order, what pauses it, when it is finished. Pure."""
+"""Decides what happens next in a rollout: which nodes get their order, what pauses it, when it is finished. Pure.
+
+What pauses a rollout without a person, and when such a pause ends by itself.
+
+Failures pause it until a person resumes it. A held node, or a breaker that the rollout did not open, pauses it for as
+long as it lasts. A person who resumes it accepts the nodes because of which it was paused.
+
+Makes the ledger entries of a rollout's next step. Their ids follow from the rollout, so none is written twice.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from assay.decide.moves.blast_radius_limits import is_in_service, is_ordered_out, is_out_of_service
+from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.rollouts.node_progress import SETTLED, NodeProgress, judge_progress
-from assay.decide.rollouts.pause_rules import RolloutStop, find_pause, find_resumption
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.rollouts.rollout_waves import (
     RolloutCandidate,
@@ -18,8 +27,82 @@ from assay.decide.rollouts.rollout_waves import (
     schedule_waves,
 )
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.text.text_lists import format_count, format_nodes
-from assay.model.timestamps import hours, parse_time
+from assay.model.entries import rollouts as content
+from assay.model.entries.node import MoveEntry
+from assay.model.entries.rollouts import PauseRule
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.text.lists import format_count, format_nodes
+from assay.model.timestamps import format_time, hours, parse_time
+
+RESUMING_RULES: frozenset[PauseRule] = frozenset({"hold", "breaker"})
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStop:
+    """Why a rollout stops: the rule, one line for people, and the nodes because of which."""
+
+    rule: PauseRule
+    reason: str
+    nodes: tuple[str, ...]
+
+
+def find_pause(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]) -> RolloutStop | None:
+    """Return why a running rollout must stop, None if it need not."""
+    return (
+        _find_failures(snapshot, rollout, progress)
+        or _find_hold(rollout, progress)
+        or _find_open_breaker(snapshot, rollout, progress)
+    )
+
+
+def find_resumption(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]) -> str:
+    """Return why a paused rollout may go on by itself, "" if it may not."""
+    rule = rollout.pause.rule if rollout.pause else ""
+    if rule not in RESUMING_RULES or find_pause(snapshot, rollout, progress):
+        return ""
+    return "no node of it is held any more" if rule == "hold" else "the breaker holds nothing back any more"
+
+
+def _find_failures(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]) -> RolloutStop | None:
+    """Return the failures that stop it: any of a canary, and too many of the nodes that were ordered out."""
+    failed = [one for one in progress if one.kind == "failed" and one.node not in rollout.accepted]
+    if not failed:
+        return None
+    rules, names = snapshot.policy.rollouts, tuple(one.node for one in failed)
+    kinds = {view.name: (view.node.spec, view.node.pool) for view in snapshot.nodes}
+    proven = Counter(kinds.get(one.node) for one in progress if one.kind == "proven")
+    if canaries := [one for one in failed if proven[kinds.get(one.node)] < rules.canaries]:
+        return RolloutStop("failures", f"canary {canaries[0].node} failed: {canaries[0].why}", names)
+    ordered = sum(bool(one.member.order) for one in progress)
+    if len(failed) * 100 < rules.failed_percent * ordered:
+        return None
+    rate = f"{len(failed)} of {ordered} nodes failed ({format_nodes(names)})"
+    return RolloutStop("failures", f"{rate}, {rules.failed_percent:g} % stop it: {failed[0].why}", names)
+
+
+def _find_hold(rollout: Rollout, progress: Sequence[NodeProgress]) -> RolloutStop | None:
+    """Return the hold of a node that was ordered out. A held node that waits for its wave is left out of the waves."""
+    held = [one for one in progress if one.kind == "held" and one.member.order and one.node not in rollout.accepted]
+    return RolloutStop("hold", f"{held[0].node} is {held[0].why}", tuple(one.node for one in held)) if held else None
+
+
+def _find_open_breaker(
+    snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]
+) -> RolloutStop | None:
+    """Return the open breaker of a pool with nodes to do. If only nodes of this rollout opened it, they failed."""
+    breakers = list_open_breakers(view.node_state for view in snapshot.nodes)
+    pools = _list_pools_to_do(snapshot, progress) if breakers else ()
+    ours = {one.node for one in progress if one.member.order} if breakers else set[str]()
+    for breaker in breakers:
+        if breaker.pool in pools and not set(breaker.nodes) <= rollout.accepted:
+            is_ours = set(breaker.nodes) <= ours
+            return RolloutStop("failures" if is_ours else "breaker", breaker.reason, breaker.nodes)
+    return None
+
+
+def _list_pools_to_do(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> Collection[str]:
+    pools = {view.name: view.node.pool for view in snapshot.nodes}
+    return {pools[one.node] for one in progress if one.kind in ("waiting", "leaving", "out") and one.node in pools}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +228,47 @@ def _is_leaving(view: NodeSnapshot) -> bool:
     """Whether a rollout has ordered the node out, and it has not left yet."""
     request = view.node_state.move_request
     return request is not None and bool(request.rollout)
+
+
+RULE_NAMES = {
+    "failures": "the rule for failures",
+    "hold": "the rule for holds",
+    "breaker": "the breaker",
+    "plan": "the rule for reviewed plans",
+    "age": "the rule for orders' age",
+}
+SHOWN_ID = 8
+"""So many characters of a rollout's id are shown, and are enough to name it."""
+
+
+def shorten_id(rollout: str) -> str:
+    """Return the id of a rollout as people see it."""
+    return rollout[:SHOWN_ID]
+
+
+def make_rollout_entries(rollout: Rollout, step: RolloutStep, at: datetime) -> Iterator[LedgerEntry]:
+    """Yield the entries of a step, in their order."""
+    stamp = format_time(at)
+    for one in step.proven:
+        ident = derive_id(content.NodeProvenEntry.kind, rollout.id, one.node)
+        yield content.NodeProvenEntry(rollout.id, one.why).make_entry(ident, stamp, one.node)
+    if step.finish:
+        ident = derive_id(content.RolloutFinishedEntry.kind, rollout.id)
+        yield content.RolloutFinishedEntry(rollout.id, step.finish).make_entry(ident, stamp)
+    elif stop := step.pause:
+        who, ident = RULE_NAMES[stop.rule], derive_id(content.RolloutPausedEntry.kind, rollout.id, str(rollout.pauses))
+        paused = content.RolloutPausedEntry(rollout.id, who, stop.reason, stop.rule, stop.nodes)
+        yield paused.make_entry(ident, stamp)
+    elif step.resume and rollout.pause:
+        ident = derive_id(content.RolloutResumedEntry.kind, rollout.id, str(rollout.pauses))
+        who = RULE_NAMES[rollout.pause.rule]
+        yield content.RolloutResumedEntry(rollout.id, who, step.resume).make_entry(ident, stamp)
+    for one in step.orders:
+        yield make_order_entry(rollout, one, stamp)
+
+
+def make_order_entry(rollout: Rollout, one: NodeProgress, stamp: str) -> LedgerEntry:
+    """Return the order for one node. A rollout orders a node once."""
+    ident = derive_id("rollout order", rollout.id, one.node)
+    who = f"rollout {shorten_id(rollout.id)}"
+    return MoveEntry(one.member.to, who, one.member.reason, rollout=rollout.id).make_entry(ident, stamp, one.node)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.decide.moves.evidence_validity import is_newer_than_repair
-from assay.decide.moves.known_issues import drop_excused_outcomes
+from assay.decide.moves.excused_failures import drop_excused_outcomes
 from assay.decide.moves.manual_moves import find_next_step
 from assay.decide.rollouts.rollout_history import Rollout, RolloutMember
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.outcome import Outcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.text.text_lists import format_list
+from assay.model.text.lists import format_list
 
 ProgressKind = Literal["waiting", "leaving", "out", "proven", "failed", "held", "left alone"]
 PROGRESS_KINDS: tuple[ProgressKind, ...] = ("proven", "out", "leaving", "waiting", "held", "failed", "left alone")

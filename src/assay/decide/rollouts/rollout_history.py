@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from assay.model.entries import rollout_entries as content
-from assay.model.entries.node_entries import NodeRenamedEntry
-from assay.model.entries.operator_entries import MoveEntry, ZapRequestedEntry
-from assay.model.entries.rollout_entries import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
+from assay.model.entries import rollouts as content
+from assay.model.entries.node import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]

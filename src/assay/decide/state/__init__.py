@@ -1,1 +1,4 @@
-"""Takes entries about serial numbers and setups. Gives which part is where, since when, with which versions. Pure."""
+"""Takes ledger entries. Projects what each node is, what it owes, and which part is where. Pure.
+
+Gives NodeState, the snapshot of the fleet, and sentences about entries.
+"""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from assay.model.entries.asset_entries import GonePart, PartReplacedEntry, PartReturnedEntry, PartsSeenEntry, SeenPart
-from assay.model.entries.effect_entries import EffectIntentEntry
+from assay.model.entries.assets import GonePart, PartReplacedEntry, PartReturnedEntry, PartsSeenEntry, SeenPart
+from assay.model.entries.effects import EffectIntentEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.timestamps import format_time
 

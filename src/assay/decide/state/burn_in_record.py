@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from assay.model.entries.burn_in_entries import (
+from assay.model.entries.effects import (
     BurnInEndedEntry,
     BurnInHeldEntry,
     BurnInOutcome,
@@ -15,7 +15,7 @@ from assay.model.entries.burn_in_entries import (
 )
 from assay.model.entries.registry import decode_entry
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs.burn_in_window import BurnInWindow, PartWork
+from assay.model.specs.burn_in import BurnInWindow, PartWork
 from assay.model.timestamps import format_time, parse_time
 
 

@@ -18,15 +18,21 @@ from assay.decide.faults.recovery import (
     find_quiet_recoveries,
 )
 from assay.decide.moves.evidence_validity import find_proof_number, is_unproved
-from assay.decide.moves.known_issues import drop_excused_outcomes, select_proving_outcomes
+from assay.decide.moves.excused_failures import drop_excused_outcomes, select_proving_outcomes
 from assay.decide.state.fleet_snapshot import NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.decision import Decision
-from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
-from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
-from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
-from assay.model.entries.operator_entries import ReleaseEntry
+from assay.model.entries.faults import FaultClearedEntry, FaultEntry
+from assay.model.entries.node import (
+    DecisionEntry,
+    DecisionWithdrawnEntry,
+    NodeEnrolledEntry,
+    NodeLeftEntry,
+    NodeRenamedEntry,
+    ReleaseEntry,
+    TransitionEntry,
+)
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import find_check_sightings
 from assay.model.fleet import Fleet

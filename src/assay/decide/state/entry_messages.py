@@ -1,4 +1,13 @@
-"""Formats ledger entries for people, one line each: what changed, who changed it, and why. Shows no internal ids."""
+"""Formats ledger entries for people, one line each: what changed, who changed it, and why. Shows no internal ids.
+
+Formats the ledger entries about trends for people: warnings, what came of them, and rules that lost their stage.
+
+Formats the ledger entries of a wipe for people: one line for each drive and method.
+
+Formats the ledger entries of Day 0 for people: machines that were seen, how they boot, and what they may join.
+
+The texts of entries about serial numbers, setups and photos, one line each.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +16,223 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.decide.state.asset_history import describe_returned_part
-from assay.decide.state.asset_messages import ASSET_FORMATTERS
-from assay.decide.state.node_state_builder import describe_causes
-from assay.decide.state.provisioning_messages import PROVISIONING_FORMATTERS
-from assay.decide.state.trend_messages import TREND_FORMATTERS
-from assay.decide.state.wipe_messages import WIPE_FORMATTERS
-from assay.model.entries import asset_entries as asset
-from assay.model.entries import burn_in_entries as burn
-from assay.model.entries import effect_entries as effect
-from assay.model.entries import fault_entries as fault
-from assay.model.entries import notice_entries as notice
-from assay.model.entries import operator_entries as operator
-from assay.model.entries import rollout_entries as rollout
-from assay.model.entries import schedule_entries as schedule
-from assay.model.entries import ticket_entries as ticket
-from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
+from assay.decide.state.node_projection import describe_causes
+from assay.model.entries import assets as asset
+from assay.model.entries import effects as burn
+from assay.model.entries import effects as effect
+from assay.model.entries import faults as fault
+from assay.model.entries import node as operator
+from assay.model.entries import rollouts as rollout
+from assay.model.entries import schedules as schedule
+from assay.model.entries import tickets as notice
+from assay.model.entries import tickets as ticket
+from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, PhotosTakenEntry, SetupSeenEntry
+from assay.model.entries.boot import (
+    BmcTakeoverEntry,
+    BootFailedEntry,
+    BootStageEntry,
+    BootStartedEntry,
+    JoinIssuedEntry,
+    JoinRefusedEntry,
+    JoinRevokedEntry,
+    JoinUsedEntry,
+    MachineSeenEntry,
+)
+from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.entries.node import (
+    DecisionEntry,
+    DecisionWithdrawnEntry,
+    NodeEnrolledEntry,
+    NodeLeftEntry,
+    NodeRenamedEntry,
+    TransitionEntry,
+)
 from assay.model.entries.registry import UnknownEntry, decode_entry
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.text.printable_text import escape_line
-from assay.model.text.text_lists import format_count, format_list
+from assay.model.text.lists import format_count, format_list
+from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import parse_time
+
+
+def describe_limit(warning: TrendWarnedEntry) -> str:
+    """Return when the limit is reached, in words; "" where no limit is near."""
+    if warning.limit is None or warning.rate_days is None:
+        return ""
+    limit = f"{warning.limit:.4g}"
+    if not warning.days:
+        return f"at this rate it reaches {limit} in {warning.rate_days:.0f} d"
+    low, middle, high = warning.days
+    return f"it reaches {limit} in {low:.0f} to {high:.0f} d ({middle:.0f})"
+
+
+def _format_warning(entry: TrendWarnedEntry, _: str) -> str:
+    part = f"{entry.place} " if entry.place else ""
+    why = [entry.reason, entry.group]
+    return f"{part}gets worse ({entry.rule}): {'; '.join(filter(None, why))}"
+
+
+def _format_closed(entry: TrendClosedEntry, _: str) -> str:
+    lead = f", {entry.lead_days:.0f} d before" if entry.lead_days is not None else ""
+    return f"a warning of {entry.rule} was {entry.outcome}{lead}: {entry.reason}"
+
+
+def _format_demoted(entry: TrendDemotedEntry, _: str) -> str:
+    return f"the trend rule {entry.rule} only observes from now on: {entry.reason}"
+
+
+TREND_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
+    TrendWarnedEntry: _format_warning,
+    TrendClosedEntry: _format_closed,
+    TrendDemotedEntry: _format_demoted,
+}
+
+
+METHOD_WORDS = {
+    "sanitize-crypto": "sanitize, crypto erase",
+    "sanitize-block": "sanitize, block erase",
+    "format-crypto": "format, crypto erase",
+    "format-erase": "format, user data erase",
+}
+
+
+def _format_order(entry: WipeOrderedEntry, _: str) -> str:
+    marked = f"{entry.samples} of its blocks are marked"
+    return f"wipes {_name(entry)} by {_method(entry.method)}; {marked}"
+
+
+def _format_proof(entry: WipeProvedEntry, _: str) -> str:
+    return f"{_name(entry)} is proven wiped by {_method(entry.method)}: {entry.proof}"
+
+
+def _format_miss(entry: WipeMissedEntry, _: str) -> str:
+    return f"{_name(entry)} was not wiped by {_method(entry.method)}: {entry.reason}"
+
+
+def _name(entry: WipeOrderedEntry | WipeProvedEntry | WipeMissedEntry) -> str:
+    return f"{entry.drive} ({entry.model}, serial {entry.serial})"
+
+
+def _method(name: str) -> str:
+    return METHOD_WORDS.get(name, name)
+
+
+WIPE_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
+    WipeOrderedEntry: _format_order,
+    WipeProvedEntry: _format_proof,
+    WipeMissedEntry: _format_miss,
+}
+
+
+SOURCES = {"scan": "a scan", "lease": "a DHCP lease", "report": "a report"}
+
+
+def _format_seen_machine(entry: MachineSeenEntry, _: str) -> str:
+    machine = entry.machine
+    kind = " ".join(part for part in (machine.vendor, machine.model) if part)
+    named = f"serial {machine.serial}" if machine.serial else f"BMC {machine.bmc_mac or machine.address}"
+    where = f", at {machine.address}" if machine.address and machine.serial else ""
+    return f"seen by {SOURCES.get(entry.source, entry.source)}: {named}{f', {kind}' if kind else ''}{where}"
+
+
+def _format_issued_token(entry: JoinIssuedEntry, _: str) -> str:
+    until = f"{parse_time(entry.expires_at):%Y-%m-%d %H:%M:%S} UTC"
+    return f"got a one-time token for {entry.purpose}, good until {until} (proven by {entry.proven_by})"
+
+
+def _format_used_token(entry: JoinUsedEntry, _: str) -> str:
+    return f"used its one-time token for {entry.purpose}"
+
+
+def _format_refused_token(entry: JoinRefusedEntry, _: str) -> str:
+    return f"was refused to join {entry.purpose}: {entry.why}"
+
+
+def _format_revoked_token(entry: JoinRevokedEntry, _: str) -> str:
+    return f"its one-time token for {entry.purpose} is revoked: {entry.why}"
+
+
+def _format_boot_start(entry: BootStartedEntry, _: str) -> str:
+    why = "" if entry.effect else ", by itself"
+    return f"starts with image {entry.image} ({entry.image_version}){why}"
+
+
+def _format_boot_stage(entry: BootStageEntry, _: str) -> str:
+    proof = f", proven by {entry.proven_by}" if entry.proven_by else ""
+    return f"its start reached {entry.stage}{proof}{f': {entry.words}' if entry.words else ''}"
+
+
+def _format_boot_failure(entry: BootFailedEntry, _: str) -> str:
+    return f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}"
+
+
+def _format_takeover(entry: BmcTakeoverEntry, _: str) -> str:
+    if entry.step == "started":
+        return f"its BMC's factory login {entry.factory_account} is being changed to {entry.account}"
+    if entry.step == "failed":
+        return f"its BMC's factory login {entry.factory_account} was not changed for certain: {entry.reason}"
+    return f"its BMC accepts {entry.account}, and refuses the factory login {entry.factory_account}"
+
+
+PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
+    MachineSeenEntry: _format_seen_machine,
+    BmcTakeoverEntry: _format_takeover,
+    JoinIssuedEntry: _format_issued_token,
+    JoinUsedEntry: _format_used_token,
+    JoinRefusedEntry: _format_refused_token,
+    JoinRevokedEntry: _format_revoked_token,
+    BootStartedEntry: _format_boot_start,
+    BootStageEntry: _format_boot_stage,
+    BootFailedEntry: _format_boot_failure,
+}
+
+
+SOURCE_NAMES = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
+
+
+def _format_photos(taken: PhotosTakenEntry, _: str) -> str:
+    files = format_list([photo.file for photo in taken.photos], 6)
+    return f"{format_count(len(taken.photos), 'photo')} for the dossier, added by {taken.who}: {files}"
+
+
+def _format_seen_parts(seen: PartsSeenEntry, _: str) -> str:
+    """Return each changed part, the node's serial number, and the number of new parts."""
+    parts = seen.parts.items()
+    changed = [f"{place} is {part.serial}, was {part.was}" for place, part in parts if part.was is not None]
+    gone = [f"{part.serial} of {place} is in {part.to_node} {part.to_place} now" for place, part in seen.gone.items()]
+    sources: dict[str, list[str]] = {}
+    for source, serial in seen.node_serials.items():
+        sources.setdefault(serial, []).append(SOURCE_NAMES.get(source, source))
+    numbers = [f"serial number {serial}, by {' and '.join(names)}" for serial, names in sources.items()]
+    new = [f"{place} {part.serial}" for place, part in parts if part.was is None]
+    owner = "its" if len(new) == 1 else "their"
+    first = [f"{format_count(len(new), 'part')} with {owner} serial numbers ({format_list(new, 3)})"] if new else []
+    return "; ".join([*changed, *gone, *numbers, *first])
+
+
+def _format_setup(seen: SetupSeenEntry, _: str) -> str:
+    """Return where the node stands, and the versions that changed; models only as a number."""
+    versions = [f"{name} {version}" for name, version in seen.versions.items()]
+    models = [f"{format_count(len(seen.models), 'part')} by model"] if seen.models else []
+    return "; ".join(
+        [f"{seen.spec} in {seen.rack} u{seen.u}", *([format_list(versions, 4)] if versions else []), *models]
+    )
+
+
+def _format_replaced_node(replaced: PartReplacedEntry, _: str) -> str:
+    serials = f"{replaced.new_serial}, was {replaced.old_serial}"
+    source = SOURCE_NAMES.get(replaced.who, replaced.who)
+    return f"another node stands in this place: {serials}, by {source}; repairs are counted anew"
+
+
+ASSET_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
+    PhotosTakenEntry: _format_photos,
+    PartsSeenEntry: _format_seen_parts,
+    SetupSeenEntry: _format_setup,
+    PartReplacedEntry: _format_replaced_node,
+}
+
 
 MAX_REMEMBERED_NAMES = 50_000
 """The newest names are kept, so that a long history fits into memory."""

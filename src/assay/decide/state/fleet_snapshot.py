@@ -9,7 +9,7 @@ from datetime import datetime
 from assay.decide.state.node_state import NodeState
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.load_parts import LoadPart

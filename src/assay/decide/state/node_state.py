@@ -10,7 +10,7 @@ from typing import Literal
 
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.corrections import CorrectionRecord
-from assay.decide.trust.trust_record import NOTHING_SAID, MoveRequest, TrustRecord
+from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 from assay.model.faults.fault_record import FaultRecord
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.decide.moves.lost_cordons import list_recordon_effects
-from assay.decide.moves.open_corrections import find_open_correction
+from assay.decide.moves.cordons import list_recordon_effects
+from assay.decide.moves.corrections import find_open_correction
 from assay.decide.state.corrections import CorrectionRecord
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import CONFIGURE, WIPE

@@ -1,10 +1,18 @@
-"""The states of a policy and the edges between them, with what leads along each."""
+"""The states of a policy and the edges between them, with what leads along each.
+
+A policy's graph as SVG: one row per step, direct lines between neighbours, lanes at the sides for other edges.
+
+`draw_policy_svg` draws a whole policy, `draw_path_svg` the way of one node through it.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import networkx as nx
 
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule, LifecycleState
@@ -46,8 +54,8 @@ def find_states_out(policy: LifecyclePolicy) -> frozenset[str]:
 
 def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
     """Yield the target of each exit of a state, with a label."""
-    for field, target in state.list_exits():
-        kind, _, number = field.partition(".")
+    for exit_name, target in state.list_exits():
+        kind, _, number = exit_name.partition(".")
         if kind == "deadline" and state.deadline:
             yield target, f"after {state.deadline.hours:g} h"
         elif kind == "escalate":
@@ -85,3 +93,196 @@ def _list_targets(policy: LifecyclePolicy, rule: FaultRule) -> Iterator[tuple[st
     for remedy, rung in policy.ladder.rungs.items():
         if rule.remedy in ("class", remedy):
             yield rung.to, remedy
+
+
+BOX, HIGH, ROW, GAP = 210, 40, 118, 70
+LANE, LINE, MARGIN, CORNER = 30, 15, 24, 10
+ARROW = """<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+<path d="M0 0 8 4 0 8z"/></marker></defs>"""
+
+
+@dataclass(frozen=True, slots=True)
+class _BoxPosition:
+    """The position of a state: its row, and the middle of its box in SVG units."""
+
+    row: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class StatePath:
+    """The way of a node: the state where it is, a note on each where it has been, and the edges that it took."""
+
+    here: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    taken: frozenset[tuple[str, str]] = frozenset()
+
+
+NO_PATH = StatePath()
+
+
+def draw_path_svg(policy: LifecyclePolicy, path: StatePath) -> str:
+    """Return the states where a node has been, and those where it may go next, as a SVG element without a style.
+
+    Its classes are those of `draw_policy_svg`, and `here`, `been` and `taken`. "" if the policy has none of the states.
+    """
+    names = [name for name in policy.states if name in path.notes or name in policy.edges.get(path.here, ())]
+    states = {name: policy.states[name] for name in names}
+    edges = {name: [to for to in policy.edges.get(name, ()) if to in states] for name in names}
+    shown = policy.model_copy(update={"states": states, "edges": edges, "anywhere": []})
+    return _draw(shown, path, "") if states else ""
+
+
+def draw_policy_svg(policy: LifecyclePolicy, style: str) -> str:
+    """Return the graph as a complete SVG document with this style sheet."""
+    return _draw(policy, NO_PATH, f"<style>{style}</style>")
+
+
+def _draw(policy: LifecyclePolicy, path: StatePath, style: str) -> str:
+    ways = list_policy_edges(policy)
+    rows = _rows(policy, ways)
+    width = max(len(row) for row in rows) * (BOX + GAP) - GAP
+    left, right = _lanes(rows, ways)
+    start = MARGIN + LANE * len(left)
+    out, spots = find_states_out(policy), dict(_place_boxes(rows, start + width / 2))
+    whole = start + width + LANE * len(right) + MARGIN
+    tall = len(rows) * ROW - (ROW - HIGH) + 2 * MARGIN + 2 * LINE
+    size = f'width="{whole:g}" height="{tall:g}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {whole:g} {tall:g}">',
+        f"<title>The states of policy {escape(policy.name)}</title>",
+        style,
+        ARROW,
+        f'<rect class="paper" width="{whole:g}" height="{tall:g}"/>',
+        *_draw_direct_edges([way for way in ways if _adjacent(rows, way)], spots, path),
+        *_draw_side_lanes(left, spots, start, -1, path),
+        *_draw_side_lanes(right, spots, start + width, 1, path),
+        *(line for name, spot in spots.items() for line in _box(name, policy.states[name], spot, name in out, path)),
+        *_footnote(policy, start + width / 2, tall - MARGIN / 2),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _rows(policy: LifecyclePolicy, ways: Sequence[PolicyEdge]) -> list[list[str]]:
+    """Return the states in rows: each below all states that lead to it, in the policy's order."""
+    order = {name: number for number, name in enumerate(policy.states)}
+    graph: nx.DiGraph[str] = nx.DiGraph(
+        (way.origin, way.target) for way in ways if order[way.origin] < order[way.target]
+    )
+    rows = [sorted(row, key=order.__getitem__) for row in nx.topological_generations(graph)]
+    alone = [name for name in order if name not in graph]
+    return [*rows, alone] if alone else rows
+
+
+def _row_of(rows: Sequence[Sequence[str]], name: str) -> int:
+    return next(number for number, row in enumerate(rows) if name in row)
+
+
+def _adjacent(rows: Sequence[Sequence[str]], way: PolicyEdge) -> bool:
+    return _row_of(rows, way.target) - _row_of(rows, way.origin) == 1
+
+
+def _lanes(
+    rows: Sequence[Sequence[str]], ways: Iterable[PolicyEdge]
+) -> tuple[list[list[PolicyEdge]], list[list[PolicyEdge]]]:
+    """Return the edges that go round, in lanes from the inside out: on the left, and on the right."""
+    sides: tuple[list[PolicyEdge], list[PolicyEdge]] = ([], [])
+    for way in ways:
+        if not _adjacent(rows, way):
+            sides[_side(rows, way)].append(way)
+    left, right = (_packed(rows, side) for side in sides)
+    return left, right
+
+
+def _side(rows: Sequence[Sequence[str]], way: PolicyEdge) -> int:
+    """Return the side on which an edge leaves its row: 0 for left. Edges down past other rows use the right."""
+    row = rows[_row_of(rows, way.origin)]
+    if len(row) > 1:
+        return int(row.index(way.origin) * 2 >= len(row))
+    return int(_row_of(rows, way.target) > _row_of(rows, way.origin))
+
+
+def _packed(rows: Sequence[Sequence[str]], ways: Iterable[PolicyEdge]) -> list[list[PolicyEdge]]:
+    """Return edges in as few lanes as keep them apart, the shortest innermost."""
+
+    def reach(way: PolicyEdge) -> tuple[int, int]:
+        low, high = sorted((_row_of(rows, way.origin), _row_of(rows, way.target)))
+        return low, high
+
+    lanes: list[list[PolicyEdge]] = []
+    for way in sorted(ways, key=lambda way: reach(way)[1] - reach(way)[0]):
+        low, high = reach(way)
+        free = (lane for lane in lanes if all(high < reach(other)[0] or reach(other)[1] < low for other in lane))
+        lane = next(free, None)
+        if lane is None:
+            lanes.append(lane := [])
+        lane.append(way)
+    return lanes
+
+
+def _place_boxes(rows: Sequence[Sequence[str]], middle: float) -> Iterator[tuple[str, _BoxPosition]]:
+    for number, row in enumerate(rows):
+        first = middle - (len(row) - 1) * (BOX + GAP) / 2
+        for place, name in enumerate(row):
+            yield name, _BoxPosition(number, first + place * (BOX + GAP), MARGIN + HIGH / 2 + number * ROW)
+
+
+def _draw_direct_edges(ways: Iterable[PolicyEdge], spots: dict[str, _BoxPosition], path: StatePath) -> Iterator[str]:
+    """Yield the edges between neighbouring rows, each with its label in the middle."""
+    for way in ways:
+        begin, end = spots[way.origin], spots[way.target]
+        top, bottom = begin.y + HIGH / 2, end.y - HIGH / 2
+        x = begin.x + max(-BOX / 3, min(BOX / 3, end.x - begin.x))
+        land = end.x + max(-BOX / 3, min(BOX / 3, begin.x - end.x))
+        bend = (top + bottom) / 2
+        looks = _way_class(way, path)
+        yield f'<path class="{looks}" d="M{x:g} {top:g}C{x:g} {bend:g} {land:g} {bend:g} {land:g} {bottom:g}"/>'
+        first = bend - (len(way.labels) - 1) * LINE / 2 + 4
+        for number, label in enumerate(way.labels):
+            yield f'<text class="says" x="{(x + land) / 2:g}" y="{first + number * LINE:g}">{escape(label)}</text>'
+
+
+def _draw_side_lanes(
+    lanes: Sequence[Sequence[PolicyEdge]], spots: dict[str, _BoxPosition], edge: float, side: int, path: StatePath
+) -> Iterator[str]:
+    """Yield the edges in the lanes of one side, each with its label beside it."""
+    for number, lane in enumerate(lanes):
+        x = edge + side * LANE * (number + 0.75)
+        for way in lane:
+            begin, end = spots[way.origin], spots[way.target]
+            down = 1 if end.row > begin.row else -1
+            leave, land = begin.y - 12 * down, end.y - 4 * down
+            looks = _way_class(way, path)
+            yield (
+                f'<path class="{looks}" d="M{begin.x + side * BOX / 2:g} {leave:g}H{x - side * CORNER:g}'
+                f"Q{x:g} {leave:g} {x:g} {leave + down * CORNER:g}V{land - down * CORNER:g}"
+                f'Q{x:g} {land:g} {x - side * CORNER:g} {land:g}H{end.x + side * BOX / 2:g}"/>'
+            )
+            middle = (leave + land) / 2
+            said = escape(", ".join(way.labels))
+            yield f'<text class="says" transform="translate({x + 12:g} {middle:g}) rotate(-90)">{said}</text>'
+
+
+def _way_class(way: PolicyEdge, path: StatePath) -> str:
+    return "way taken" if (way.origin, way.target) in path.taken else "way"
+
+
+def _box(name: str, state: LifecycleState, spot: _BoxPosition, is_out: bool, path: StatePath) -> Iterator[str]:
+    kind = "service" if state.in_service else "out" if is_out else "final" if state.final else ""
+    x, y = spot.x - BOX / 2, spot.y - HIGH / 2
+    yield f"<g><title>{escape(state.summary)}</title>"
+    way = " here" if name == path.here else " been" if name in path.notes else ""
+    yield f'<rect class="box {kind}{way}" x="{x:g}" y="{y:g}" width="{BOX}" height="{HIGH}" rx="6"/>'
+    if note := path.notes.get(name):
+        yield f'<text x="{spot.x:g}" y="{spot.y - 3:g}">{escape(name)}</text>'
+        yield f'<text class="note" x="{spot.x:g}" y="{spot.y + 13:g}">{escape(note)}</text></g>'
+    else:
+        yield f'<text x="{spot.x:g}" y="{spot.y + 4.5:g}">{escape(name)}</text></g>'
+
+
+def _footnote(policy: LifecyclePolicy, x: float, y: float) -> Iterator[str]:
+    if policy.anywhere:
+        said = f"{MANUAL_LABEL} from any state: {', '.join(policy.anywhere)}"
+        yield f'<text class="says" x="{x:g}" y="{y:g}">{escape(said)}</text>'

@@ -3,14 +3,25 @@
 Each part has its turn: the visit in which it was started last. The oldest turn goes first, and always starts, so no
 part starves, even on a node whose visits are all cut short. Of the parts of one visit, those that were cut short go
 before those that were done.
+
+What visits to idle nodes cost customers: how long they waited at most until a load was gone. Pure.
+
+The coverage of a node's GPUs as readings, so that checks can judge it: the channel `coverage` of its evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from assay.decide.state.load_coverage import GpuCoverage
+from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
+from assay.model.entries.schedules import NodeLoadedEntry
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.reading import ReadingTree, value
+from assay.model.timestamps import parse_time
 
 UNIT_PART = "battery"
 """The part that counts in units and goes on where it stood."""
@@ -55,3 +66,62 @@ def _find_last_unit(gpus: Sequence[GpuCoverage], seeds: int) -> str:
     unit = least.find(UNIT_PART).last_unit
     seed = unit.partition(":")[0]
     return unit if seed.isdecimal() and int(seed) < seeds else ""
+
+
+@dataclass(frozen=True, slots=True)
+class VisitCosts:
+    """The visits of one schedule in one pool: how many, how many made room for a customer, and how fast.
+
+    `gone_ms` are the waits that are known, in milliseconds, in ascending order.
+    """
+
+    schedule: str
+    pool: str
+    visits: int
+    made_room: int
+    gone_ms: tuple[int, ...]
+
+    def find_percentile(self, percent: float) -> int | None:
+        """Return the wait that this share of the visits did not exceed (nearest rank); None if none is known."""
+        if not self.gone_ms:
+            return None
+        return self.gone_ms[max(0, math.ceil(percent / 100 * len(self.gone_ms)) - 1)]
+
+
+def collect_visit_costs(entries: Iterable[LedgerEntry], pools: Mapping[str, str]) -> list[VisitCosts]:
+    """Return the costs by schedule and pool. `pools` is the pool of each node; visits of other nodes have pool ""."""
+    groups: dict[tuple[str, str], list[NodeLoadedEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == NodeLoadedEntry.kind:
+            visit = NodeLoadedEntry.read(entry)
+            groups[visit.schedule, pools.get(entry.node, "")].append(visit)
+    return [_sum_up(schedule, pool, visits) for (schedule, pool), visits in sorted(groups.items())]
+
+
+def _sum_up(schedule: str, pool: str, visits: Sequence[NodeLoadedEntry]) -> VisitCosts:
+    known = sorted(visit.gone_ms for visit in visits if visit.gone_ms is not None)
+    return VisitCosts(schedule, pool, len(visits), sum(bool(visit.reason) for visit in visits), tuple(known))
+
+
+def describe_coverage(
+    gpus: Mapping[str, GpuCoverage], parts: Sequence[str], since: datetime, now: datetime
+) -> ReadingTree:
+    """Return the readings of GPUs by slot: `serial`, and for each of `parts` what `_describe_part` says.
+
+    `since`: when the node came into service. A part that never covered a GPU is as old as that.
+    """
+    return {
+        slot: {
+            "serial": value(gpu.serial),
+            "parts": {part: _describe_part(part, gpu.find(part), since, now) for part in parts},
+        }
+        for slot, gpu in gpus.items()
+    }
+
+
+def _describe_part(name: str, part: PartCoverage, since: datetime, now: datetime) -> ReadingTree:
+    """Return `age_hours`, `seen` (whether it ever covered the GPU), `visits`, and `units` over all visits."""
+    at = parse_time(part.covered_at) if part.covered_at else since
+    units = {"units": value(part.units)} if name == UNIT_PART else {}
+    age = round(max(0.0, (now - at).total_seconds()) / 3600, 2)
+    return {"age_hours": value(age), "seen": value(bool(part.covered_at)), "visits": value(part.visits), **units}

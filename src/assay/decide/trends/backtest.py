@@ -1,6 +1,8 @@
 """The backtest: compares what the new and the present limits and policy would have done in the last days.
 
 It reads only what it needs from the ledger.
+
+The interval of a share, such as of the warnings that were right.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 
+from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.node_state_projection import project_node_states
 from assay.decide.trends.rejudged_measurements import (
     CheckBounds,
     MeasurementRejudger,
@@ -157,3 +161,13 @@ def read_recent_outcomes(where: Path | str, checks: Collection[str], now: dateti
         return ledger.outcomes(checks=checks, since=format_time(now - timedelta(days=BACKTEST_DAYS)))
     finally:
         ledger.close()
+
+
+def find_share_interval(hits: int, of: int, quantile: float) -> tuple[float, float] | None:
+    """Return the interval of a share by Wilson's formula; None of nothing. `quantile`: 0.95 for 90 % confidence."""
+    if not of:
+        return None
+    z = NormalDist().inv_cdf(quantile)
+    share, spread = hits / of, z * z / of
+    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / of + spread / (4 * of))
+    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))

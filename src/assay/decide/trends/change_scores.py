@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.decide.trends.series_values import ChangeScore, list_scores, read_values
+from assay.decide.trends.series import ChangeScore, list_scores, read_values
 from assay.model.specs.trend_rules import ChangeDetector
 
 if TYPE_CHECKING:

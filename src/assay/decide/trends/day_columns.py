@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.decide.trends.day_queries import make_dates, run
+from assay.decide.trends.days import make_dates, run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -1,28 +1,145 @@
-"""The fleet's own measurements, holders and failures: its history and ledger as the tables of `measurement_tables`."""
+"""The fleet's own measurements, holders and failures: its history and ledger as the tables of `measurement_tables`.
+
+Who held which place of the fleet's nodes, as the table `holders`: by the ledger, and a file that keeps it.
+
+The file is a cache. With it, only nodes with new entries are followed, from their first entry on. It counts while the
+ledger has the entry up to which it was made, for moments after all entries of then.
+
+The intervals of holders in whole days, and the nodes by which series are drawn.
+
+The day on which a holder begins or ends belongs to nobody: its values may be of the part before, or of a repair.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.decide.trends.day_queries import DAY_0
-from assay.decide.trends.fleet_holders import fill_holders, insert_rows
-from assay.ledger.history.damaged_files import name_damaged_files
-from assay.ledger.history.duckdb_memory import connect_duckdb
-from assay.ledger.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
+from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
+from assay.decide.trends.days import DAY_0
+from assay.ledger.history.parquet_files import (
+    DAY_PREFIX,
+    MEASUREMENTS_TABLE,
+    connect_duckdb,
+    list_day_folders,
+    list_parquet_files,
+    name_damaged_files,
+)
+from assay.ledger.newest.interned_texts import split_batches
 from assay.ledger.store import Ledger
-from assay.model.entries.fault_entries import FaultEntry
+from assay.model.entries.assets import SetupSeenEntry
+from assay.model.entries.faults import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.faults.fault_record import FaultRecord
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import read_part
-from assay.model.timestamps import parse_time
+from assay.model.timestamps import format_time, parse_epoch_seconds_cached, parse_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+
+HOLDERS_FILE = Path("trends") / "holders.parquet"
+"""Where it is in the reports folder."""
+FORM = "1"
+"""Counts up when the meaning of a column changes."""
+NODES_AT_ONCE, ROWS_AT_ONCE = 200, 10_000
+_HOLDERS = """
+CREATE TABLE holders (node VARCHAR, subject VARCHAR, serial VARCHAR, sku VARCHAR, firmware VARCHAR, rack VARCHAR,
+  position VARCHAR, since_s DOUBLE, until_s DOUBLE, pdu VARCHAR, switch VARCHAR, batch VARCHAR, driver VARCHAR,
+  kind VARCHAR)
+"""
+_KNOWN = "SELECT decode(key), decode(value) FROM parquet_kv_metadata($file)"
+_TAKE = "INSERT INTO holders FROM read_parquet($file)"
+_DROP = "DELETE FROM holders WHERE list_contains($nodes, node)"
+_WRITE = """
+COPY holders TO '{file}' (FORMAT parquet, KV_METADATA {{form: '{form}', head: '{head}', hash: '{hash}', 'at': '{at}'}})
+"""
+
+
+class LedgerPosition(NamedTuple):
+    """The last entry that a file counts: its number and hash. `at`: when the newest of them was made (ISO 8601 UTC)."""
+
+    head: int
+    hash: str
+    at: str
+
+
+def fill_holders(database: DuckDBPyConnection, ledger: Ledger, as_of: datetime, kept: Path | None) -> None:
+    """Make the table `holders` by the entries up to a moment. `kept`: the file to use, and to write anew if need be."""
+    database.execute(_HOLDERS)
+    head = ledger.head()
+    known = _take_kept(database, ledger, kept, as_of) if kept else None
+    nodes = _list_nodes(ledger, known.head if known else 0)
+    if known:
+        database.execute(_DROP, {"nodes": nodes})
+    latest = known.at if known else ""
+    for names in split_batches(nodes, NODES_AT_ONCE):
+        rows: list[tuple[object, ...]] = []
+        for node, entries in ledger.entries_by_node(names, HOLDER_ENTRY_KINDS).items():
+            latest = max([latest, *(format_time(entry.at) for entry in entries)])
+            rows += map(_make_row, list_part_holders(node, _leave_out_later(entries, as_of)))
+        insert_rows(database, "holders", rows)
+    if kept and nodes and latest <= format_time(as_of):
+        _write(database, kept, LedgerPosition(head, ledger.hash_of(head) or "", latest))
+
+
+def _list_nodes(ledger: Ledger, after: int) -> list[str]:
+    """Return the nodes whose holders may be others after an entry; after none: all that have a place."""
+    kinds = HOLDER_ENTRY_KINDS if after else ("node.enrolled", SetupSeenEntry.kind)
+    return sorted({entry.node for entry in ledger.entries(kinds=kinds, after=after) if entry.node})
+
+
+def _leave_out_later(entries: Iterable[LedgerEntry], as_of: datetime) -> list[LedgerEntry]:
+    return [entry for entry in entries if parse_time(entry.at) <= as_of]
+
+
+def _take_kept(database: DuckDBPyConnection, ledger: Ledger, kept: Path, as_of: datetime) -> LedgerPosition | None:
+    """Fill the table from the file. Returns None, and takes nothing, if it is damaged, newer, or of another ledger."""
+    import duckdb
+
+    try:
+        told = dict(database.execute(_KNOWN, {"file": str(kept)}).fetchall())
+        up_to = LedgerPosition(int(told["head"]), told["hash"], told["at"])
+        is_of_ledger = ledger.hash_of(up_to.head) == up_to.hash
+        if told["form"] != FORM or not is_of_ledger or up_to.at > format_time(as_of):
+            return None
+        database.execute(_TAKE, {"file": str(kept)})
+    except (duckdb.Error, KeyError, ValueError):
+        return None
+    return up_to
+
+
+def _write(database: DuckDBPyConnection, kept: Path, up_to: LedgerPosition) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    scratch = kept.with_name(f".{kept.name}.{os.getpid()}")
+    try:
+        quoted = str(scratch).replace("'", "''")
+        database.execute(_WRITE.format(file=quoted, form=FORM, **up_to._asdict()))
+        scratch.replace(kept)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def insert_rows(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+    """Insert rows into a table, many at a time."""
+    appender = database.appender(table)
+    for some in split_batches(list(rows), ROWS_AT_ONCE):
+        appender.append_rows(some)
+    appender.flush()
+
+
+def _make_row(one: PartHolder) -> tuple[object, ...]:
+    until = parse_epoch_seconds_cached(one.until) if one.until else None
+    since = parse_epoch_seconds_cached(one.since)
+    traits = (one.serial, one.sku, one.firmware, one.rack, one.position)
+    return (one.node, one.place, *traits, since, until, "", "", one.batch, one.driver, one.kind)
+
 
 HISTORY_DAYS = 126
 """What the oldest of the past weeks needs, that set the threshold."""
@@ -150,3 +267,35 @@ def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRe
     numbers = ", ".join(f"{column}::DOUBLE AS {column}" for column in ("value", "at_least", "at_most"))
     columns = f"run_at, node, subject, check_, name, unit, {numbers}, day"
     return database.read_parquet(list(files), hive_partitioning=True).project(columns)
+
+
+DRAWS = 1 << 20
+"""A node is drawn by the first 20 of the 64 bits of its name's hash."""
+SHARED_TRAITS = ("rack", "position", "pdu", "switch", "batch", "sku", "firmware", "driver")
+"""What parts may share."""
+FIRST_DAY, LAST_DAY = -1_000_000_000, 1_000_000_000
+_INTERVALS = """
+CREATE OR REPLACE TEMP TABLE intervals AS
+WITH hashed AS (
+  SELECT *, hash(node, subject) AS place, hash(sku, firmware) AS alike, hash(serial, rack, position) AS held
+  FROM holders
+), ordered AS (
+  SELECT *, lag(held) OVER w AS held_before, lag(alike) OVER w AS alike_before
+  FROM hashed WINDOW w AS (PARTITION BY place ORDER BY since_s)
+), marked AS (
+  SELECT * EXCLUDE (held, held_before, alike_before),
+    held_before IS NULL OR held <> held_before OR alike = alike_before AS begins
+  FROM ordered
+)
+SELECT * EXCLUDE (begins), sum(begins::INT) OVER (PARTITION BY place ORDER BY since_s)::INT AS segment,
+  coalesce(ceil(since_s / 86400)::INT, $first) AS first_day,
+  coalesce(floor(until_s / 86400)::INT - 1, $last) AS last_day
+FROM marked
+"""
+"""`segment`: a series goes on through new firmware. It begins anew with another part, at another place, and after a
+repair. `alike`: parts of the same kind and firmware."""
+
+
+def make_intervals(database: DuckDBPyConnection) -> None:
+    """Make the table `intervals` from `holders`."""
+    database.execute(_INTERVALS, {"first": FIRST_DAY, "last": LAST_DAY})

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.ledger.history.duckdb_memory import connect_duckdb
+from assay.ledger.history.parquet_files import connect_duckdb
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.decide.trends.compared_days import HORIZON_DAYS
-from assay.decide.trends.past_weeks import find_crossing
-from assay.decide.trends.series_values import SCORE_COLUMNS, ChangeScore, make_score
+from assay.decide.trends.day_comparison import find_crossing
+from assay.decide.trends.days import HORIZON_DAYS
+from assay.decide.trends.series import SCORE_COLUMNS, ChangeScore, make_score
 from assay.decide.trends.warning_record import ClosedWarning, FailuresSeen, ForecastFactors, Outcome, learn_factors
 
 if TYPE_CHECKING:

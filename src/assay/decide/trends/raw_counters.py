@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from assay.decide.trends.day_queries import quote_text, run
+from assay.decide.trends.days import quote_text, run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

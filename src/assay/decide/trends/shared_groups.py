@@ -1,4 +1,7 @@
-"""Whether warnings share a rack, a batch, a firmware or the like more often than by chance: look there first."""
+"""Whether warnings share a rack, a batch, a firmware or the like more often than by chance: look there first.
+
+What feeds and connects the parts of the fleet itself: the PDU by the inventory, the leaf switch by the design.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from assay.decide.trends.change_scores import GroupSize
-from assay.decide.trends.change_warnings import ChangeWarning
-from assay.decide.trends.part_intervals import SHARED_TRAITS
+from assay.decide.trends.fleet_tables import SHARED_TRAITS
+from assay.decide.trends.warning_threshold import ChangeWarning
+from assay.model.node import Node
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
     from assay.decide.trends.warning_answers import SharedGroupAnswer
+
 
 LEAST_SHARED, MOST_P = 3, 0.01
 
@@ -91,3 +98,32 @@ def _find_tail(shared: int, members: int, drawn: int, everybody: int) -> float:
         comb(members, hit) * comb(everybody - members, drawn - hit) for hit in range(shared, min(members, drawn) + 1)
     )
     return ways / comb(everybody, drawn)
+
+
+_FEEDS = "UPDATE holders SET pdu = fed.pdu FROM fed WHERE holders.node = fed.node"
+_SWITCHES = """
+UPDATE holders SET switch = connected.switch FROM connected
+WHERE holders.node = connected.node AND holders.subject = connected.subject
+"""
+
+
+def name_feeds_and_switches(
+    database: DuckDBPyConnection, nodes: Iterable[Node], switches: Mapping[tuple[str, str], str]
+) -> None:
+    """Name the PDU and the switch of each holder in the tables of `open_fleet_tables`.
+
+    They are those of today: who changed a cable, or a design, has moved the past too. `switches`: by node and place.
+    """
+    feeds = [(one.name, f"{one.site}/{one.settings.pdu}") for one in nodes if one.settings.pdu]
+    _fill(database, "fed (node VARCHAR, pdu VARCHAR)", feeds)
+    database.execute(_FEEDS)
+    connected = [(*at, switch) for at, switch in switches.items()]
+    _fill(database, "connected (node VARCHAR, subject VARCHAR, switch VARCHAR)", connected)
+    database.execute(_SWITCHES)
+
+
+def _fill(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[str, ...]]) -> None:
+    database.execute(f"CREATE OR REPLACE TABLE {table}")
+    appender = database.appender(table.partition(" ")[0])
+    appender.append_rows(list(rows))
+    appender.flush()

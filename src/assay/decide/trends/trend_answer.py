@@ -1,32 +1,40 @@
-"""The answer to one question: what gets worse in these files, as of a moment."""
+"""The answer to one question: what gets worse in these files, as of a moment.
+
+What `assay trends` tells: findings with what follows, pictures, records of rules.
+
+The days of the parts that get worse, and of their peers, for pictures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.decide.trends import past_warnings
 from assay.decide.trends.change_scores import ChangeScores
-from assay.decide.trends.change_warnings import ChangeFindings, ChangeWarning, find_change_warnings
-from assay.decide.trends.compared_days import list_weeks
 from assay.decide.trends.day_comparison import DayQuestion, compare_days
-from assay.decide.trends.day_queries import define_macros
+from assay.decide.trends.days import DAY_0, define_macros, list_weeks
+from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_tables
-from assay.decide.trends.part_intervals import make_intervals
 from assay.decide.trends.raw_counters import judge_counters
+from assay.decide.trends.rule_record import RuleRecord
 from assay.decide.trends.shared_groups import SharedGroup, name_shared_groups
 from assay.decide.trends.warning_record import ClosedWarning, ForecastFactors, PastRecord, judge_record, learn_factors
-from assay.ledger.history.damaged_files import DamagedFilesError
+from assay.decide.trends.warning_threshold import ChangeFindings, ChangeWarning, find_change_warnings
+from assay.decide.trends.warnings import AdvisedWarning
+from assay.ledger.history.parquet_files import DamagedFilesError
 from assay.model.errors import AssayError
 from assay.model.specs.trend_rules import ChangeDetector
+from assay.model.timestamps import format_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from assay.decide.trends.warning_answers import FoundTrends, PastRuleAnswer
+    from assay.decide.trends.warning_answers import FoundTrends, PastRuleAnswer, TrendsAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +135,107 @@ def _look_back(
     closed = past_warnings.close_warnings(said, failed, asked.today)
     failures = past_warnings.count_failures(said, failed, beyond, min(asked.weeks, default=asked.today))
     return judge_record(closed, failures), past_warnings.learn_past_factors(said, failed)
+
+
+SHOWN, DAYS = 40, 90
+PEER_NODES = 300
+"""The band of the peers is that of about so many nodes."""
+_VALUES = """
+SELECT w.id, day, readable(median(value), any_value(scale))
+FROM measurements m JOIN (SELECT unnest($asked) AS w)
+  ON m.node = w.node AND m.subject = w.subject AND m.name = w.name AND m.unit = w.unit
+WHERE isfinite(value) AND date >= $first GROUP BY ALL ORDER BY ALL
+"""
+_BANDS = """
+WITH asked AS (SELECT DISTINCT w.name, w.unit, w.sku FROM (SELECT unnest($asked) AS w))
+SELECT a.name, a.unit, a.sku, day, quantile_cont(readable(value, scale), [0.1, 0.9])
+FROM measurements m JOIN asked a ON m.name = a.name AND m.unit = a.unit
+LEFT JOIN intervals i ON i.node = m.node AND i.subject = m.subject AND m.day >= i.first_day AND m.day <= i.last_day
+WHERE coalesce(i.sku, '') = a.sku AND isfinite(value) AND date >= $first
+  AND (hash(m.node) % $nodes)::BIGINT < $wanted
+GROUP BY ALL ORDER BY ALL
+"""
+
+
+class WarningCourse(NamedTuple):
+    """A part's value on each day (days since 1970), and eight in ten of its peers between `low` and `high`."""
+
+    days: list[int]
+    values: list[float]
+    peer_days: list[int]
+    low: list[float]
+    high: list[float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return self._asdict()
+
+
+def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning], today: int) -> list[WarningCourse]:
+    """Return the courses of the first warnings, in their order. The database has what `find_trends` left in it."""
+    scores = [one.score for one in warnings[:SHOWN]]
+    if not scores:
+        return []
+    named = [
+        {"id": number, "node": one.node, "subject": one.subject, "name": one.name, "unit": one.unit, "sku": one.sku}
+        for number, one in enumerate(scores)
+    ]
+    asked = {"asked": named, "first": DAY_0 + timedelta(days=today - DAYS)}
+    own: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for number, day, value in database.execute(_VALUES, asked).fetchall():
+        own[number].append((day, value))
+    count = database.execute("SELECT nodes FROM fleet_size").fetchall()[0][0]
+    bands: dict[tuple[str, str, str], list[tuple[int, float, float]]] = defaultdict(list)
+    for name, unit, sku, day, (low, high) in database.execute(
+        _BANDS, {**asked, "nodes": max(1, count), "wanted": PEER_NODES}
+    ).fetchall():
+        bands[name, unit, sku].append((day, low, high))
+    return [_make_course(own[number], bands[one.name, one.unit, one.sku]) for number, one in enumerate(scores)]
+
+
+def _make_course(own: Sequence[tuple[int, float]], band: Sequence[tuple[int, float, float]]) -> WarningCourse:
+    return WarningCourse(
+        [day for day, _ in own],
+        [value for _, value in own],
+        [day for day, _, _ in band],
+        [low for _, low, _ in band],
+        [high for _, _, high in band],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrendReport:
+    """The answer at a moment. `courses` are those of the first warnings. `unread`: damaged files that were left out."""
+
+    at: datetime
+    answer: TrendAnswer
+    advised: Sequence[AdvisedWarning]
+    records: Sequence[RuleRecord]
+    courses: Sequence[WarningCourse] = ()
+    unread: Sequence[str] = ()
+
+    @property
+    def judged_records(self) -> list[RuleRecord]:
+        """Return the records of the rules that have warned."""
+        return [one for one in self.records if one.counts]
+
+    def as_json(self) -> TrendsAnswer:
+        """Return plain JSON data, as the edge has it."""
+        found = self.answer.as_json()
+        plain: TrendsAnswer = {
+            "warnings": [one.as_json() for one in self.advised],
+            "groups": found["groups"],
+            "cannot_tell": found["cannot_tell"],
+            "rules": found["rules"],
+            "records": [one.as_json() for one in self.judged_records],
+        }
+        if self.unread:
+            plain["unread"] = [*self.unread]
+        return plain
+
+    def as_page_json(self) -> dict[str, Any]:
+        """Return the same with its moment and the courses, for pages."""
+        plain = self.as_json()
+        courses, warnings = [one.as_json() for one in self.courses], plain["warnings"]
+        drawn = [{**one, "course": course} for one, course in zip(warnings, courses, strict=False)]
+        return {"at": format_time(self.at), **plain, "warnings": [*drawn, *warnings[len(courses) :]]}

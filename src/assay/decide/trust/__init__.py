@@ -1,4 +1,4 @@
-"""Takes policy, decisions and people's words. Gives what automation may do, what waits, and what it would have done.
+"""Takes the trust section of the policy and people's words. Pure.
 
-Pure: no I/O, no clock.
+Gives what automation may do, what waits, and what it would have done.
 """

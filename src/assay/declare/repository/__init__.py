@@ -1,1 +1,4 @@
-"""Takes … Gives …"""
+"""Takes a folder or a commit of git. Reads its files, its playbooks and its signatures.
+
+Gives trees of files, a draft of the repository for the rules, and who signed what.
+"""

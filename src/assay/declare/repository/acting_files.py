@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import yaml
 
 from assay.declare.repository.git import TOOL_PATHS
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
+from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
 
 FOLDERS = ("playbooks", "suites", "specs")
 UNUSED_FOLDERS = {"__pycache__", ".pytest_cache", ".ansible"}

@@ -1,1 +1,4 @@
-"""Takes a draft of the repository. Gives the mistakes in burn-ins and in the times of loads, for `assay check`."""
+"""Takes the draft of a repository. Finds one kind of mistake per function with `@rule`; a module holds one theme.
+
+Gives findings with a place, a message and a fix.
+"""

@@ -6,19 +6,19 @@ from collections.abc import Collection, Iterator
 
 from pydantic import BaseModel, ValidationError
 
+from assay.declare.check import RuleFinding, rule
 from assay.declare.declared_hosts import HostDeclaration
-from assay.declare.repository.repository_draft import RepositoryDraft
-from assay.declare.repository_check import RuleFinding, rule
-from assay.declare.validation_problems import explain_violations
+from assay.declare.problems import explain_violations
+from assay.declare.repository.draft import RepositoryDraft
 from assay.model.errors import AssayError
 from assay.model.plugins import SCHEDULERS
-from assay.model.specs.fabric.design_cables_and_partitions import format_node_list
+from assay.model.specs.fabric.design_parts import format_node_list
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.spec_document import SpecDocument
-from assay.model.text.text_lists import suggest_nearest
+from assay.model.text.lists import suggest_nearest
 
 
 @rule(

@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from assay.declare.repository.firmware_tasks import find_yaml_error, list_playbooks, read_firmware_tasks
-from assay.declare.repository.firmware_users import ZAP_PLAYBOOK, BundleUsers, list_bundle_users
-from assay.declare.repository.repository_draft import RepositoryDraft
-from assay.declare.repository_check import RuleFinding, rule
+from assay.declare.check import RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.repository.playbooks import (
+    ZAP_PLAYBOOK,
+    BundleUsers,
+    find_yaml_error,
+    list_bundle_users,
+    list_playbooks,
+    read_firmware_tasks,
+)
 from assay.declare.rules.dangling_names import suggest_name
-from assay.declare.yaml_document import YAML_FIX
+from assay.declare.yaml import YAML_FIX
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.node_spec import NodeSpec

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.declare.repository.repository_draft import RepositoryDraft
-from assay.declare.repository_check import RuleFinding, rule
+from assay.declare.check import RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import dangling_specs, suggest_name
-from assay.model.specs.expected_machines import ExpectedMachines
-from assay.model.specs.image_spec import Image
+from assay.model.specs.image import Image
+from assay.model.specs.machines import ExpectedMachines
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.node_spec import NodeSpec
-from assay.model.specs.provisioning_spec import Provisioning
+from assay.model.specs.provisioning import Provisioning
 from assay.model.specs.spec_document import SpecDocument
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
+from assay.declare.check import RuleFinding, rule
 from assay.declare.declared_hosts import HostDeclaration
-from assay.declare.repository.repository_draft import RepositoryDraft
-from assay.declare.repository_check import RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import format_few_names
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.node.node_spec import NodeSpec

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.declare.repository.repository_draft import RepositoryDraft
-from assay.declare.repository_check import FilePosition, RuleFinding, rule
+from assay.declare.check import FilePosition, RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import format_few_names, suggest_name
-from assay.model.specs.check_catalog_and_gates import CheckCatalog
-from assay.model.specs.collective_workload import CollectiveWorkload
+from assay.model.specs.check_catalog import CheckCatalog
 from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
+from assay.model.specs.workload import CollectiveWorkload
 
 
 @rule("ASY0200", "a schedule that is never due", why="The schedule looks active, but it never runs.")

@@ -1,25 +1,59 @@
-"""Creates a fleet repository for `assay init`: the example's specs, suites, playbooks and workflows, and four nodes."""
+"""Creates a fleet repository for `assay init`: the example's specs, suites, playbooks and workflows, and four nodes.
+
+`make_requirement` writes the line of a fleet's `requirements.txt`: this assay, from where it was installed (PEP 610,
+`direct_url.json`).
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from assay.declare.json_schemas import write_schemas
-from assay.declare.repository.repository_tree import WorkingFolder
-from assay.declare.rules.code_owners import FILE as CODE_OWNERS
-from assay.declare.rules.code_owners import format_code_owners
+from assay.declare.repository.tree import WorkingFolder
+from assay.declare.rules.repository_files import FILE as CODE_OWNERS
+from assay.declare.rules.repository_files import format_code_owners
+from assay.declare.schemas import write_schemas
 from assay.declare.spec_reader import read_specs
-from assay.declare.starter.own_requirement import NAME, make_requirement
 from assay.declare.starter.starter_record import StarterRecord, format_record, make_record
 from assay.model.errors import AssayError
+
+NAME = "assay-fleet"
+PACKAGE = f"{NAME}[all]"
+
+
+def make_requirement(installed: Distribution | None = None) -> str:
+    """Return the lines that install this version of assay with all that a fleet's workflows use.
+
+    What came from a file of this machine cannot be installed elsewhere: comments then say what to write instead.
+    """
+    found = installed or distribution(NAME)
+    origin: dict[str, Any] = json.loads(found.read_text("direct_url.json") or "{}")
+    url, version = origin.get("url", ""), found.version
+    if "vcs_info" in origin:
+        vcs = origin["vcs_info"]
+        return f"{PACKAGE} @ {vcs['vcs']}+{url}@{vcs['commit_id']}\n"
+    if url.startswith("https:"):
+        digest = origin.get("archive_info", {}).get("hashes", {}).get("sha256")
+        return f"{PACKAGE} @ {url}{f'#sha256={digest}' if digest else ''}\n"
+    return f"{_describe_local_origin(version) if url else ''}{PACKAGE}=={version}\n"
+
+
+def _describe_local_origin(version: str) -> str:
+    return f"""\
+# This assay was installed from files of one machine. If your package index does not have {version}, replace the line
+# below by a wheel that you commit, or by a commit of a git repository:
+#   ./wheels/assay_fleet-{version}-py3-none-any.whl[all]
+#   {PACKAGE} @ git+https://HOST/PATH.git@COMMIT
+"""
+
 
 HERE = Path(__file__).parent
 OWN_FILES = HERE / "own"
@@ -85,7 +119,7 @@ def render_starter(ci: str) -> tuple[str, dict[str, bytes]]:
 def find_example() -> Path:
     """Return the folder of the example's files: in the wheel, or the root of a checkout."""
     packed = HERE / "example"
-    return packed if packed.is_dir() else HERE.parents[2]
+    return packed if packed.is_dir() else HERE.parents[3]
 
 
 def _require_empty(folder: Path) -> None:

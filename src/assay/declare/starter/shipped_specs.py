@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.declare.repository.repository_tree import WorkingFolder
+from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_reader import read_specs
 from assay.declare.starter.new_repository import find_example
 from assay.model.errors import AssayError
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.specs.cost_assumptions import CostAssumptions
-from assay.model.specs.fabric.adapter_names import AdapterNames
+from assay.model.specs.fabric.adapters import AdapterNames
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.specs.trend_rules import TrendRules
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from assay.fabric.compare.alternating_walks import AlternatingWalk
 from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy, DiscrepancyKind
+from assay.fabric.compare.port_diff import AlternatingWalk
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.discovery import FabricDiscovery
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd, PortId
+from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 
 WalkStep = tuple[bool, PortId, PortId]
 """A step of an AlternatingWalk: is the cable a designed one, from, to."""

@@ -9,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from assay.fabric.compare.box_causes import merge_links_in_boxes, merge_lost_boxes, merge_planes, merge_renewed_boxes
-from assay.fabric.compare.cabling_repair import CablingRepair, group_by_key
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
+from assay.fabric.compare.lost_boxes import merge_links_in_boxes, merge_lost_boxes, merge_planes, merge_renewed_boxes
 from assay.fabric.compare.lost_switches import (
     LOST,
     MIN_SWITCH_CABLES,
@@ -19,7 +18,7 @@ from assay.fabric.compare.lost_switches import (
     merge_lost_switches,
     merge_many_plugs,
 )
-from assay.fabric.compare.repair_cost import measure_cost
+from assay.fabric.compare.repair import CablingRepair, group_by_key, measure_cost
 from assay.fabric.compare.shared_plugs import (
     LOST_KINDS,
     LOST_TITLES,
@@ -28,7 +27,7 @@ from assay.fabric.compare.shared_plugs import (
     merge_lost_plugs,
     merge_moved_plugs,
 )
-from assay.model.specs.fabric.switch_settings import UNKNOWN_RACK
+from assay.model.specs.fabric.switches import UNKNOWN_RACK
 
 MIN_RACK_DEVICES, MIN_UNIT_NODES, MIN_BUNDLE_SWAPS, MAX_SWAPPED = 3, 4, 3, 4
 """From so many missing devices in a rack, nodes without a known rack below a switch, or swaps between the same two to

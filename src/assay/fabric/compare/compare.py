@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from assay.fabric.compare.announced_names import find_wrong_names
+from assay.fabric.compare.device_names import find_wrong_names
 from assay.fabric.compare.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
 from assay.fabric.compare.port_diff import PortDiff, diff_ports
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.discovery import FabricDiscovery
-from assay.model.specs.fabric.ports_and_cables import Cable, PortId
+from assay.model.specs.fabric.cable import Cable, PortId
 
 FabricVerdict = Literal["match", "mismatch", "partial"]
 
@@ -67,7 +67,7 @@ class FabricComparison:
     def _list_faults(self) -> list[dict[str, Any]]:
         """Return what has one cause together, the most costly first. `members` are indexes of `discrepancies`."""
         from assay.fabric.compare.common_causes import group_by_common_cause
-        from assay.fabric.compare.repair_cost import measure_cost
+        from assay.fabric.compare.repair import measure_cost
 
         index = {id(one): number for number, one in enumerate(self.discrepancies)}
         repairs = group_by_common_cause(self.discrepancies)
@@ -103,7 +103,7 @@ class FabricComparison:
 def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> FabricComparison:
     """Compare a compiled design with a discovery. If nothing differs, `DiffExplanation` is not even imported."""
     if discovery.port_guids:
-        from assay.fabric.compare.port_guids import resolve_designed_adapters
+        from assay.fabric.compare.device_names import resolve_designed_adapters
 
         discovery = resolve_designed_adapters(topology, discovery)
     diff = diff_ports(topology, discovery)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.specs.fabric.cable import Cable, CableEnd
 
 DiscrepancyKind = Literal[
     "swap", "moved", "missing", "disabled", "unexpected", "degraded",

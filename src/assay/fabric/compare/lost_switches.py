@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from assay.fabric.compare.cabling_repair import CablingRepair
 from assay.fabric.compare.discrepancy import BoxPart, CablingDiscrepancy, SwitchLinks
-from assay.fabric.compare.repair_cost import MIN_LOST_UPLINKS
+from assay.fabric.compare.repair import MIN_LOST_UPLINKS, CablingRepair
 from assay.fabric.compare.shared_plugs import LOST_KINDS, LOST_TITLES, LOST_WORDS, find_shared_plug
 
 MIN_SWITCH_CABLES, MIN_PLUGS = 4, 4

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-from assay.fabric.compare.announced_names import AnnouncedNames
-from assay.fabric.compare.port_diff import PortDiff
-from assay.fabric.compare.residual_diff import (
+from assay.fabric.compare.device_names import AnnouncedNames
+from assay.fabric.compare.port_diff import (
     DevicePermutation,
+    PortDiff,
     ResidualDiff,
     Unit,
     find_residual_diff,

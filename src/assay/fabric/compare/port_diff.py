@@ -1,19 +1,27 @@
-"""Finds where a discovery differs from the design, port by port. Builds nothing for cables that are as designed."""
+"""Finds where a discovery differs from the design, port by port. Builds nothing for cables that are as designed.
+
+Compares two matchings of ports (designed and found cabling) and splits their difference into independent walks.
+
+In each matching a port has at most one cable. Without the cables that are in both, the rest falls into alternating
+paths and cycles. A cycle of k designed and k found cables is k exchanged cables (k = 2 is one swap). A path is a cable
+that is missing, moved or unexpected. The cost is linear in the number of ports.
+
+What still differs between a design and a discovery once each device has the GUID of the place that it stands in.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery, LocalProblem
 from assay.fabric.lazy_discovery import LazyDiscovery, PortRow, PortRows
-from assay.fabric.link_rates_and_states import is_slower, parse_rate
+from assay.fabric.link_words import is_slower, parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
-from assay.fabric.reading_problems import LocalProblem
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 Matching = dict[PortId, PortId]
 """Cables, each by both of its ports: the other end of each port."""
@@ -199,3 +207,133 @@ def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:
     for device_rows in rows.values():
         device_rows.sort(key=lambda row: int(row[0]))
     return rows
+
+
+PortPairs = Mapping[PortId, PortId]
+
+
+@dataclass(frozen=True, slots=True)
+class AlternatingWalk:
+    """One alternating walk over `ports`. `first_expected`: its first cable is a designed one.
+
+    A cycle ends where it started, `ports[0] == ports[-1]`, and its first cable is a designed one.
+    """
+
+    ports: tuple[PortId, ...]
+    first_expected: bool
+
+    @property
+    def is_cycle(self) -> bool:
+        """Whether the walk is closed."""
+        return len(self.ports) > 3 and self.ports[0] == self.ports[-1]
+
+    @property
+    def steps(self) -> list[tuple[bool, PortId, PortId]]:
+        """The cables of the walk, each as (is it a designed one, from, to)."""
+        pairs = zip(self.ports, self.ports[1:], strict=False)
+        return [((index % 2 == 0) == self.first_expected, a, b) for index, (a, b) in enumerate(pairs)]
+
+
+def find_alternating_walks(expected: PortPairs, actual: PortPairs) -> list[AlternatingWalk]:
+    """Return the components of the symmetric difference: paths first, in the order of the expected ports."""
+    only_expected = {port: peer for port, peer in expected.items() if actual.get(port) != peer}
+    only_actual = {port: peer for port, peer in actual.items() if expected.get(port) != peer}
+    ends = [port for port in (*only_expected, *only_actual) if (port in only_expected) != (port in only_actual)]
+    walks = [_walk(port, only_expected, only_actual) for port in ends]
+    walks += [_walk(port, only_expected, only_actual) for port in (*only_expected, *only_actual)]
+    return [walk for walk in walks if walk]
+
+
+def _walk(start: PortId, expected: dict[PortId, PortId], actual: dict[PortId, PortId]) -> AlternatingWalk | None:
+    """Follow cables of alternating kind from `start` and remove each, until none is left to follow."""
+    first_expected = start in expected
+    edges, others = (expected, actual) if first_expected else (actual, expected)
+    ports, here = [start], start
+    while (there := edges.pop(here, None)) is not None:
+        edges.pop(there, None)
+        ports.append(there)
+        here, edges, others = there, others, edges
+    return AlternatingWalk(tuple(ports), first_expected) if len(ports) > 1 else None
+
+
+PortPair = tuple[PortId, PortId]
+Unit = str
+"""What moves as one: a node, by its name, or a device, by its GUID."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePermutation:
+    """Units that stand in each other's places: each of `moves` is (unit, place).
+
+    If it is `closed`, the last unit stands in the place of the first. Otherwise the first unit is new, or left its own
+    place to nothing or to a new device, and the last place is that of a unit that is gone. `places` maps the GUID of
+    each device that answers to its place's. `devices` are all of the units' GUIDs: an adapter may have been replaced.
+    `renewed` are the new devices among them that announce the name of a device that is gone, each with its GUID.
+    """
+
+    moves: tuple[tuple[Unit, Unit], ...]
+    closed: bool
+    places: Mapping[str, str]
+    devices: tuple[str, ...] = ()
+    renewed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ResidualDiff:
+    """What still differs once each device has the GUID of its place.
+
+    Of `expected` and `actual` cables, those that the devices' places explain are moved to `explained`. `rates` and
+    `slow` are as in PortDiff.
+    """
+
+    expected: Matching
+    actual: Matching
+    rates: dict[PortId, str]
+    explained: list[PortPair] = field(default_factory=list)
+    slow: list[DiscoveredCable] = field(default_factory=list)
+
+
+def map_devices_to_places(permutations: Iterable[DevicePermutation]) -> dict[str, str]:
+    """Return the place of every device that is not in its own."""
+    return {guid: place for permutation in permutations for guid, place in permutation.places.items()}
+
+
+def find_residual_diff(topology: CompiledTopology, diff: PortDiff, places: Mapping[str, str]) -> ResidualDiff:
+    """Remove the cables that are as designed once each device has the GUID of its place."""
+    if not places:
+        return ResidualDiff(diff.expected, diff.actual, diff.rates)
+    residual = ResidualDiff(dict(diff.expected), {}, {})
+    for a, b, rate in _list_observed_cables(topology, diff, places, residual.expected):
+        here, there = PortId(places.get(a.guid, a.guid), a.number), PortId(places.get(b.guid, b.guid), b.number)
+        residual.actual |= {here: there, there: here}
+        residual.rates |= {here: rate, there: rate}
+    for a, b in list(residual.actual.items()):
+        if residual.expected.get(a) == b and a in residual.actual:
+            residual.explained.append((a, b))
+            if is_slower(residual.rates[a], _find_designed_rate(topology, a)):
+                residual.slow.append(DiscoveredCable(a, b, residual.rates[a]))
+            for port in (a, b):
+                del residual.expected[port], residual.actual[port]
+    return residual
+
+
+def _list_observed_cables(
+    topology: CompiledTopology, diff: PortDiff, moved: Iterable[str], expected: Matching
+) -> Iterator[tuple[PortId, PortId, str]]:
+    """Yield the undesigned cables, and those of `moved` devices that still lead where their own GUIDs belong.
+
+    The latter differ too, since the device's place has another cable. So they are added to `expected`.
+    """
+    for a, b in diff.actual.items():
+        yield a, b, diff.rates[a]
+    for guid in moved:
+        own = {row[:3] for row in topology.rows.get(guid[2:], ())}
+        for number, far, far_number, rate in diff.rows.get(guid[2:], ()):
+            if (number, far, far_number) in own:
+                a, b = PortId(guid, int(number)), PortId(f"0x{far}", int(far_number))
+                expected |= {a: b, b: a}
+                yield a, b, rate
+
+
+def _find_designed_rate(topology: CompiledTopology, port: PortId) -> str:
+    return next(row[3] for row in topology.rows[port.guid[2:]] if int(row[0]) == port.number)

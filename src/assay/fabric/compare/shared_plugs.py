@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from assay.fabric.compare.cabling_repair import CablingRepair
 from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy, DiscrepancyKind
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.fabric.compare.repair import CablingRepair
+from assay.model.specs.fabric.cable import Cable, CableEnd
 
 LOST_KINDS = ("missing", "degraded")
 CABLE_KINDS = (*LOST_KINDS, "swap", "moved", "unexpected", "disabled")

@@ -14,9 +14,9 @@ from itertools import islice, repeat
 from operator import gt
 from typing import NamedTuple, overload
 
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.lazy_discovery import PortRow, PortRows
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd, PortId
+from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 
 
 class CableRun(NamedTuple):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.ports_and_cables import PortId
-from assay.model.text.text_lists import suggest_nearest
+from assay.model.specs.fabric.cable import PortId
+from assay.model.text.lists import suggest_nearest
 
 FORMS = "name a node, a switch, a GUID, a box, plane 1, or a port: leaf-su01-r0[33], leaf-su01-r0[17/1], n0005/mlx5_3"
 PORT_FORMS = (

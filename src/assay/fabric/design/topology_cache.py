@@ -25,11 +25,11 @@ from assay.declare.cache_file_format import (
 )
 from assay.declare.home import Home
 from assay.fabric.design.compiled_topology import CableRun, CableTable, CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.lazy_discovery import PortRows
 from assay.model.errors import AssayError
 from assay.model.gc_pause import pause_gc
-from assay.model.specs.fabric.ports_and_cables import PortId, PortLabelling
+from assay.model.specs.fabric.cable import PortId, PortLabelling
 
 if TYPE_CHECKING:  # a cache hit needs none of these, nor pydantic
     from assay.model.fleet import Fleet
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # a cache hit needs none of these, nor pydantic
 
 MAX_CACHED_TOPOLOGIES = 24  # a topology of 2,048 nodes takes 3 MB
 SOURCES = (".yaml", ".yml", ".csv", ".json", "")
-COMPILER_ROOMS = ("model", "fleet", "fabric")
+COMPILER_ROOMS = ("model", "declare", "fabric")
 """The packages of assay that a compiled topology can depend on."""
 CABLE_COLUMNS = ("a", "a_port", "b", "b_port")
 LABELS_COLUMN = DesignedDevice._fields.index("labels")
@@ -56,7 +56,7 @@ def load_topology(
     with pause_gc():
         topology = _read_cached(path)
         if topology is None:
-            from assay.fabric.design.design_compiler import compile_topology
+            from assay.fabric.design.compiler import compile_topology
 
             topology = compile_topology(*_declared(root, name, overlays, file))
             if (root / "inventory").is_dir():  # only a fleet repository gets a cache folder
@@ -78,7 +78,7 @@ def select_design(fleet: Fleet, name: str) -> FabricDesign:
 
 
 def _declared(root: Path, name: str, overlays: Sequence[Path] | None, file: Path | None) -> tuple[FabricDesign, Fleet]:
-    from assay.declare.fleet_loader import load_fleet
+    from assay.declare.loader import load_fleet
     from assay.declare.spec_reader import read_design
     from assay.model.fleet import Fleet
 
@@ -104,7 +104,7 @@ def _files(source: Path) -> Iterable[Path]:
     """Return the files at `source` that may declare something, in a stable order."""
     if not source.is_dir():
         return [source] if source.is_file() else []
-    from assay.declare.repository.repository_tree import WorkingFolder
+    from assay.declare.repository.tree import WorkingFolder
 
     found = WorkingFolder(source).files("")
     return [source / path for path in found if os.path.splitext(path)[1] in SOURCES]  # noqa: PTH122

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from assay.fabric.discovery import PortFacts
-from assay.fabric.health import counter_growth
-from assay.fabric.health.bit_error_rate import BitErrorRate, find_bit_error_rate
-from assay.fabric.health.counter_growth import PortGrowth
-from assay.fabric.health.link_flaps import LinkDowns, count_link_downs
+from assay.fabric.health import counters
+from assay.fabric.health.counters import BitErrorRate, LinkDowns, PortGrowth, count_link_downs, find_bit_error_rate
 from assay.fabric.health.stored_scan import FabricScan
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.specs.fabric.cable import Cable, CableEnd
 
 IDENTITY = ("vendor", "part", "serial", "firmware", "technology")
 
@@ -72,32 +70,32 @@ class PortHealth:
     @property
     def symbol_errors(self) -> float:
         """Symbol errors per hour."""
-        return self.growth.per_hour(counter_growth.SYMBOL)
+        return self.growth.per_hour(counters.SYMBOL)
 
     @property
     def recoveries(self) -> float:
         """How often per hour the link recovered from errors without going down."""
-        return self.growth.per_hour(counter_growth.RECOVERY)
+        return self.growth.per_hour(counters.RECOVERY)
 
     @property
     def receive_errors(self) -> float:
         """Packets per hour that arrived broken or broke here: the largest of the counters in `LINK_ERRORS`."""
-        return max(self.growth.per_hour(name) for name in counter_growth.LINK_ERRORS)
+        return max(self.growth.per_hour(name) for name in counters.LINK_ERRORS)
 
     @property
     def discards(self) -> float:
         """Packets per hour that could not leave through this port, because it was congested or down."""
-        return self.growth.per_hour(counter_growth.DISCARDS)
+        return self.growth.per_hour(counters.DISCARDS)
 
     @property
     def forbidden(self) -> float:
         """Packets per hour that were dropped because their partition may not pass this port."""
-        return sum(self.growth.per_hour(name) for name in counter_growth.CONSTRAINTS)
+        return sum(self.growth.per_hour(name) for name in counters.CONSTRAINTS)
 
     @property
     def management_drops(self) -> float:
         """Management packets per hour that were dropped because buffers were full."""
-        return self.growth.per_hour(counter_growth.VL15)
+        return self.growth.per_hour(counters.VL15)
 
     @property
     def ber(self) -> BitErrorRate | None:

@@ -20,15 +20,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from assay.fabric.design.adapters import list_adapter_names
+from assay.fabric.design.devices import list_adapter_names
 from assay.fabric.discovery import FabricDiscovery
-from assay.fabric.learn.design_draft import DesignDraft, DraftCable, DraftDevice
-from assay.fabric.learn.majority_votes import find_most_frequent
-from assay.fabric.link_rates_and_states import rate_from_lanes
+from assay.fabric.learn.draft import DesignDraft, DraftCable, DraftDevice
+from assay.fabric.learn.hosts import find_most_frequent
+from assay.fabric.link_words import rate_from_lanes
 from assay.fabric.readers.format_detection import NAMED_PORTS
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.specs.fabric.ports_and_cables import DeviceKind
+from assay.model.specs.fabric.cable import DeviceKind
 
 COLUMNS = ["device", "port", "device", "port"]
 SYSTEM = re.compile(r"(\w[\w.+-]*)\s+(\S+)(?:\s+(?:CFG:|\S+=\S+))*")

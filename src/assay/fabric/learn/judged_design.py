@@ -13,20 +13,18 @@ from pydantic import ValidationError
 from assay.fabric.compare.compare import FabricComparison, compare_cabling
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.design_compiler import compile_topology
+from assay.fabric.design.compiler import compile_topology
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
-from assay.fabric.learn.adapter_splitting import split_adapters
-from assay.fabric.learn.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
-from assay.fabric.learn.inferred_rules import make_rules
-from assay.fabric.learn.plane_folding import fold_planes
-from assay.fabric.learn.switch_naming import name_by_rule
-from assay.fabric.readers.truncated_output import PORTS_OF_PRODUCT, find_product
+from assay.fabric.learn.boxes import fold_planes, split_adapters
+from assay.fabric.learn.rules import make_rules, name_by_rule
+from assay.fabric.learn.tree import UNSEEN, FatTreeInference, NoPattern
+from assay.fabric.readers.tool_text import PORTS_OF_PRODUCT, find_product
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.fabric.adapter_names import HostAdapter
+from assay.model.specs.fabric.adapters import HostAdapter
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.text.text_lists import fold_names, format_list
+from assay.model.text.lists import fold_names, format_list
 
 MIN_SHARE = 0.75
 """A pattern that fewer cables follow is none: then every cable is listed as found."""

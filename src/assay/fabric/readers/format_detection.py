@@ -43,24 +43,29 @@ _EVENTS = r"\d{4}-\d\d-\d\d [\d:.,]+ \[\d+\] \[\d+\] "
 
 FORMATS = (
     ToolFormat("ibnetdiscover", "assay.fabric.readers.ibnetdiscover:parse", _lines(_CABLED)),
-    ToolFormat("ibnetdiscover -p", "assay.fabric.readers.ibnetdiscover_ports:parse", _lines(_PORTS)),
+    ToolFormat("ibnetdiscover -p", "assay.fabric.readers.ibnetdiscover:parse_ports", _lines(_PORTS)),
     ToolFormat("iblinkinfo -l", "assay.fabric.readers.iblinkinfo:parse", _lines(_LINKS)),
-    ToolFormat("OpenSM .lst", "assay.fabric.readers.opensm_lst:parse", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
-    ToolFormat("ibdiagnet2.db_csv", "assay.fabric.readers.ibdiagnet_db_csv:parse", _lines(r"START_[A-Z]\w*\r?$")),
-    ToolFormat("ibdiagnet2.net_dump", "assay.fabric.readers.ibdiagnet_net_dump:parse", _lines(_DUMP)),
-    ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm_resources:parse", re.compile(_UFM)),
+    ToolFormat("OpenSM .lst", "assay.fabric.readers.link_lists:parse_lst", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
+    ToolFormat("ibdiagnet2.db_csv", "assay.fabric.readers.ibdiagnet_csv:parse_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
+    ToolFormat("ibdiagnet2.net_dump", "assay.fabric.readers.link_lists:parse_net_dump", _lines(_DUMP)),
+    ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm:parse_resources", re.compile(_UFM)),
     ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
     ToolFormat(
         "ibqueryerrors",
-        "assay.fabric.readers.ibqueryerrors:parse",
+        "assay.fabric.readers.perfquery:parse_ibqueryerrors",
         _lines("(?:Errors|Data Counters) for 0x|## Summary: "),
         "errors",
     ),
-    ToolFormat("perfquery", "assay.fabric.readers.perfquery:parse", _lines(r"#\s*\w[\w ]*? counters: Lid"), "counters"),
+    ToolFormat(
+        "perfquery",
+        "assay.fabric.readers.perfquery:parse_perfquery",
+        _lines(r"#\s*\w[\w ]*? counters: Lid"),
+        "counters",
+    ),
     ToolFormat("smpquery", "assay.fabric.readers.smpquery:parse", _lines(_NODES), "single nodes and ports"),
     ToolFormat("mlxlink (JSON)", "assay.fabric.readers.mlxlink:parse", re.compile(_MLXLINK), "one port"),
-    ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_cables:parse", _lines(_MODULES), "modules"),
-    ToolFormat("UFM events", "assay.fabric.readers.ufm_events:parse", _lines(_EVENTS), "events"),
+    ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_csv:parse_cables", _lines(_MODULES), "modules"),
+    ToolFormat("UFM events", "assay.fabric.readers.ufm:parse_events", _lines(_EVENTS), "events"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""

@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from assay.fabric.readers.truncated_output import number_lines
-from assay.model.specs.fabric.ports_and_cables import normalize_guid
+from assay.fabric.readers.tool_text import number_lines
+from assay.model.specs.fabric.cable import normalize_guid
 
 NODES = re.compile(r"(?:Unicast|(Multicast)) m?lids .* of switch .*?guid (?:0x)?([0-9a-fA-F]{1,16})\b")
 NODE_ENTRY = re.compile(r"0x([0-9a-fA-F]{1,8})\s+([0-9]{1,3})\b(?:.*?portguid (?:0x)?([0-9a-fA-F]{1,16}): '(.*)')?")

@@ -32,10 +32,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assay.fabric.discovery import FabricDiscovery, PortFacts
-from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
+from assay.fabric.discovery import FabricDiscovery, LocalProblem, PortFacts
+from assay.fabric.link_words import parse_port_state, rate_from_lanes
 from assay.fabric.readers.link_end_matching import PortListing
-from assay.fabric.readers.truncated_output import (
+from assay.fabric.readers.tool_text import (
     NO_ANSWER,
     SWITCHLIKE,
     find_port_gaps,
@@ -43,8 +43,7 @@ from assay.fabric.readers.truncated_output import (
     find_truncated_switches,
     number_lines,
 )
-from assay.fabric.reading_problems import LocalProblem
-from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.cable import DeviceKind, PortId, normalize_guid
 
 _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(

@@ -1,4 +1,4 @@
-r"""Reads what `ibnetdiscover` prints.
+"""Reads what `ibnetdiscover` prints.
 
 ```
 file     = { noise } { comment | attribute | device | port | blank }
@@ -22,20 +22,33 @@ A text in which every line is as it should be, as nearly all are, is split recor
 text is read line by line, which finds what is wrong and where.
 Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` prints another format, see
 `ibnetdiscover_ports`.
+
+Reads what `ibnetdiscover -p` (`--ports`) prints.
+
+```
+file = { line }
+line = kind lid port guid width speed [ " - " kind lid port guid "(" "'" desc "'" "-" "'" desc "'" ")" | "'" desc "'" ]
+kind = "CA" | "SW" | "RT"
+```
+
+One line a port, each cable twice. A port without a cable is printed too, without an other end and with a meaningless
+rate (`4x SDR`). A switch lists all of its ports, the last one first, which shows where a text is cut off. The
+description of a port without a cable may lack its quotation marks. `guid` is the PORT's: the same as the device's for
+switches, and for adapters with one port a device, as ConnectX-5 and later are. For others see `port_guids`.
+Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
 """
 
 from __future__ import annotations
 
 import re
 
-from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, LocalProblem, PortFacts
 from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow, read_system
-from assay.fabric.link_rates_and_states import parse_rate
-from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
-from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
-from assay.fabric.reading_problems import LocalProblem
+from assay.fabric.link_words import parse_rate
+from assay.fabric.readers.link_end_matching import PortEnds, PortListing, check_has_cables, format_port, join_ends
+from assay.fabric.readers.tool_text import NO_ANSWER, find_port_gaps, find_stderr_problems, number_lines
 from assay.model.gc_pause import pause_gc
-from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.model.specs.fabric.cable import DeviceKind, PortId, normalize_guid
 
 DEVICE = re.compile(r'(Switch|Ca|Rt)\s*([0-9]{1,5})\s*"[SHR]-([0-9a-fA-F]{1,16})"\s*#\s*"(.*)"')
 PORT = re.compile(
@@ -166,3 +179,34 @@ class _Reader:
         if here in self.ends:
             self.problems.append(LocalProblem(f"line {number}: {format_port(here)} is listed twice", here.guid))
         self.ends[here] = (there, rate)
+
+
+_END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
+LINE = re.compile(rf"{_END}\s+(\S+)\s+(\S+)(?: - {_END} \( '(.*)' - '(.*)' \)| {{8,}}(\S.*))")
+PORT_KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
+
+
+def parse_ports(text: str, stderr: str = "") -> FabricDiscovery:
+    """Read a report of ports. Never raises: `problems` names what cannot be read."""
+    listing = PortListing(stderr, port_guids=True)
+    for number, line in number_lines(text):
+        if found := LINE.fullmatch(line):
+            _port(listing, f"line {number}", found)
+        elif line and not line.startswith("#"):
+            listing.add_unreadable_line(number, line)
+    switches = (device.guid for device in listing.devices.values() if device.kind == "switch")
+    listing.problems += find_port_gaps(listing.list_port_numbers(switches))
+    return listing.to_discovery()
+
+
+def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
+    kind, port, digits, width, speed, far_kind, far_port, far, name, _, alone = found.groups()
+    here = PortId(normalize_guid(digits), int(port))
+    listing.add_device(here, PORT_KINDS[kind], (name if far_kind else alone.strip("'")).strip())
+    if not far_kind:
+        listing.add_port(where, PortFacts(here), None)
+        return
+    rate = f"{width}{speed}"
+    listing.add_port(
+        where, PortFacts(here, rate=rate if parse_rate(rate) else ""), PortId(normalize_guid(far), int(far_port))
+    )

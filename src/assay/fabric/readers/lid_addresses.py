@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.fabric.discovery import DiscoveredCable, FabricDiscovery
-from assay.fabric.readers.ibdiagnet_sections import (
+from assay.fabric.readers.ibdiagnet_csv import (
     Row,
     read_guid,
     read_number,
@@ -22,7 +22,7 @@ from assay.fabric.readers.ibdiagnet_sections import (
     read_sections,
     read_text,
 )
-from assay.model.specs.fabric.ports_and_cables import PortId, normalize_guid
+from assay.model.specs.fabric.cable import PortId, normalize_guid
 
 SWITCH = re.compile(r'(?m)^Switch\s*[0-9]+\s*"S-([0-9a-fA-F]{1,16})"\s*#\s*".*".* lid ([0-9]{1,5})\b')
 ADAPTER = re.compile(r'(?m)^(?:Ca|Rt)\s*[0-9]+\s*"[HR]-([0-9a-fA-F]{1,16})"')

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
-from assay.fabric.link_rates_and_states import find_slowest_rate
-from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
-from assay.fabric.reading_problems import LocalProblem
-from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, LocalProblem, PortFacts
+from assay.fabric.link_words import find_slowest_rate
+from assay.fabric.readers.tool_text import NO_ANSWER, find_stderr_problems
+from assay.model.specs.fabric.cable import DeviceKind, PortId
 
 PortEnds = dict[PortId, tuple[PortId, str]]
 """Each port with the port that it is cabled to, and the rate."""

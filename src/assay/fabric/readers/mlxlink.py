@@ -20,11 +20,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.fabric.discovery import FabricDiscovery, ModuleValue, PortFacts
-from assay.fabric.health.bit_error_rate import zero_if_no_errors
-from assay.fabric.link_rates_and_states import SPEEDS, parse_port_state, parse_rate, rate_from_lanes
-from assay.fabric.readers.tolerant_json import find_object, load_json, read_lanes, read_leading_number
-from assay.fabric.readers.truncated_output import find_stderr_problems
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.fabric.health.counters import zero_if_no_errors
+from assay.fabric.link_words import SPEEDS, parse_port_state, parse_rate, rate_from_lanes
+from assay.fabric.readers.tool_text import find_object, find_stderr_problems, load_json, read_lanes, read_leading_number
+from assay.model.specs.fabric.cable import PortId
 
 UNKNOWN_PORT = PortId("unknown port", 0)
 SECTIONS = ("Operational Info", "Physical Counters and BER Info", "Module Info")

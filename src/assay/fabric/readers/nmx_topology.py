@@ -26,13 +26,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, LocalProblem, PortFacts
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, join_ends
-from assay.fabric.readers.tolerant_json import load_json
-from assay.fabric.readers.truncated_output import find_stderr_problems
-from assay.fabric.reading_problems import LocalProblem
+from assay.fabric.readers.tool_text import find_stderr_problems, load_json
+from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.nvlink_domain import NvlinkKind, NvlinkPlace, find_nvlink_place
-from assay.model.specs.fabric.ports_and_cables import PortId
 
 DEVICES: dict[str, NvlinkKind] = {"gpu_topo_info": "gpu", "switch_topo_info": "asic"}
 RATES = {400_000: "2xXDR", 200_000: "1xXDR"}

@@ -23,10 +23,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts, merge_port_facts
-from assay.fabric.health.partition_keys import PkeyTable
-from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
-from assay.fabric.readers.truncated_output import find_stderr_problems, find_truncation, number_lines
-from assay.model.specs.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
+from assay.fabric.health.switch_facts import PkeyTable
+from assay.fabric.link_words import parse_port_state, rate_from_lanes
+from assay.fabric.readers.tool_text import find_stderr_problems, find_truncation, number_lines
+from assay.model.specs.fabric.cable import DeviceKind, PortId, normalize_guid
 
 HEADER = re.compile(
     r"# (Node|Port) info:\s+(Lid ([0-9]{1,5})|DR path [^A-Za-z]*(?:slid|dlid|[0-9;, ])*)(?: port ([0-9]{1,5}))?"

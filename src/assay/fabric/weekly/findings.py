@@ -1,4 +1,7 @@
-"""Finds what stands out in a week of a fabric: readings beyond limits, flaps, outliers and drifts, port by port."""
+"""Finds what stands out in a week of a fabric: readings beyond limits, flaps, outliers and drifts, port by port.
+
+What of a week could not be judged: readings that too few scans have, and ports whose counters do not count.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from dataclasses import dataclass
 from math import log10
 from typing import Literal
 
-from assay.fabric.weekly.compared_readings import MIN_BER, READINGS
-from assay.fabric.weekly.drifts import Drifts
-from assay.fabric.weekly.peer_comparison import PEER_SCORE, Limits, PeerDeviation, format_figure
-from assay.fabric.weekly.week import PortWeek
+from assay.fabric.weekly.compared_readings import MIN_BER, READINGS, Drifts
+from assay.fabric.weekly.peers import PEER_SCORE, Limits, PeerDeviation, format_figure
+from assay.fabric.weekly.week import COUNTERS, FabricWeek, PortWeek
+from assay.model.text.lists import format_count
 
 FindingKind = Literal["limit", "outlier", "drift", "flap", "repeated"]
 FLAP_LIMIT = "link_downed_a_day"
@@ -99,3 +102,53 @@ def find_drifts(ports: Iterable[PortWeek], drifts: Drifts, limits: Limits) -> It
                 span = f"{reading.name} from {format_figure(trend.first)} to {format_figure(trend.last)} {reading.unit}"
                 text, weight = f"{span}: {drift:+.2g} a week", worse / allowed
                 yield PortFinding("drift", port, reading.name, drift, reading.unit, text, weight)
+
+
+COUNTED = "link downs and errors"
+"""What is judged by counters."""
+CABLING = "discovery of the cables"
+
+
+@dataclass(frozen=True, slots=True)
+class UnjudgedPart:
+    """Something that was not judged: `what` in a few words, and `why`."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+def list_stuck_ports(ports: Sequence[PortWeek]) -> tuple[PortWeek, ...]:
+    """Return the ports with a counter that stood at its maximum, so that its downs or errors were not counted."""
+    return tuple(port for port in ports if port.summary.stuck_counter)
+
+
+def describe_stuck_port(port: PortWeek, week: FabricWeek) -> str:
+    """Return which counter of a port does not count, for how long, and what to do."""
+    summary = port.summary
+    scans = f" in {summary.stuck_scans} of {week.counted_scans} scans" if summary.stuck_scans else ""
+    return f"{port.end}: {summary.stuck_counter} stood at its maximum{scans}: it cannot count, clear it"
+
+
+def find_unjudged_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> tuple[UnjudgedPart, ...]:
+    """Return what was not judged, nothing where the whole week was not (`week.doubt` says why)."""
+    return () if week.doubt else tuple(_list_parts(week, ports))
+
+
+def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[UnjudgedPart]:
+    if why := week.find_unread(COUNTERS):
+        yield UnjudgedPart(COUNTED, why)
+    names: dict[str, list[str]] = {}
+    for reading in READINGS:
+        if why := week.find_unread(reading.key):
+            names.setdefault(why, []).append(reading.name)
+    for why, unread in names.items():
+        yield UnjudgedPart(", ".join(unread), why)
+    if week.discoveries and not week.whole_discoveries:
+        yield UnjudgedPart(CABLING, week.incomplete_discoveries)
+    if stuck := len(list_stuck_ports(ports)):
+        yield UnjudgedPart(
+            f"{COUNTED} of {format_count(stuck, 'port')}", "a counter stood at its maximum: it cannot count, clear it"
+        )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
-from assay.fabric.weekly.unjudged import describe_stuck_port, list_stuck_ports
+from assay.fabric.weekly.findings import describe_stuck_port, list_stuck_ports
 from assay.fabric.weekly.week_changes import WeekChanges
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 
 SHOWN_CHANGES = 10
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assay.model.specs.fabric.ports_and_cables import Cable, CableEnd, PortId
-from assay.model.text.text_lists import format_count
+from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
+from assay.model.text.lists import format_count
 
 DAYS = 7.0
 WEEK_S = DAYS * 86_400

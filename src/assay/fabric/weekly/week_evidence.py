@@ -21,12 +21,12 @@ from datetime import datetime
 from typing import Any
 
 from assay.fabric.weekly.compared_readings import READINGS
-from assay.fabric.weekly.stored_weeks import StoredWeek
 from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
+from assay.fabric.weekly.week_changes import StoredWeek
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 WEEK_KEYS = {
     "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",

@@ -1,5 +1,7 @@
 """The lab's BMCs: one Redfish service per virtual node, over HTTPS, all in one process.
 
-Takes the nodes' state files. Does reads, resets, updates, logins and events. Gives Redfish answers. Every request reads
-the state file, so a fault that another process plants shows at once. Only logins and open event streams are in memory.
+Takes the nodes' state files. Gives Redfish answers.
+
+Every request reads the state file, so a fault that another process plants shows at once. Only logins and open event
+streams are in memory.
 """

@@ -8,10 +8,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from assay.lab.bmc.authentication import RedfishErrorResponse, malformed_body, not_in_list, not_writable
 from assay.lab.bmc.computer_system import SYSTEM_PATH as SYSTEM
 from assay.lab.bmc.computer_system import SYSTEM_SETTINGS, system_settings
 from assay.lab.bmc.odata_responses import resource_answer
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, not_in_list, not_writable
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
     Resource,

@@ -1,10 +1,14 @@
-"""The chassis as resources: lid, power supplies and power draw, fans, inlet temperature, leak detectors."""
+"""The chassis as resources: lid, power supplies and power draw, fans, inlet temperature, leak detectors.
+
+The sensors of the chassis as resources.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from assay.lab.bmc import health_rollup
+from assay.lab.bmc import virtual_bmc
 from assay.lab.bmc.power_transitions import is_powered_on
 from assay.lab.bmc.resource_tree import (
     Resource,
@@ -15,6 +19,7 @@ from assay.lab.bmc.resource_tree import (
     make_status,
     resource_link,
 )
+from assay.lab.virtual_node_state import VirtualNodeState
 
 CHASSIS_PATH = "/Chassis/Chassis_0"
 POWER, SUPPLIES = f"{CHASSIS_PATH}/PowerSubsystem", f"{CHASSIS_PATH}/PowerSubsystem/PowerSupplies"
@@ -43,7 +48,7 @@ def chassis(view: ResourceView) -> Resource:
         SerialNumber=state["serial"],
         PowerState="On" if is_powered_on(state) else "Off",
         Location={"Placement": placement},
-        Status=health_rollup.rollup_status(health_rollup.node_health(state)),
+        Status=virtual_bmc.rollup_status(virtual_bmc.node_health(state)),
         PhysicalSecurity={"IntrusionSensor": state["box"]["lid"], "IntrusionSensorReArm": "Manual"},
         EnvironmentMetrics=resource_link(METRICS),
         PowerSubsystem=resource_link(POWER),
@@ -58,7 +63,7 @@ def chassis(view: ResourceView) -> Resource:
 
 def power_subsystem(view: ResourceView) -> Resource:
     """The power subsystem."""
-    level = health_rollup.power_health(view.state)
+    level = virtual_bmc.power_health(view.state)
     units = [resource_link(f"{SUPPLIES}/{n}") for n in range(len(view.state["psus"]))]
     group = {"RedundancyType": "NPlusM", "RedundancyGroup": units, "MinNeededInGroup": max(1, len(units) - 2)}
     return make_resource(
@@ -67,8 +72,8 @@ def power_subsystem(view: ResourceView) -> Resource:
         "PowerSubsystem",
         "Power",
         PowerSupplies=resource_link(SUPPLIES),
-        Status=health_rollup.rollup_status(level),
-        **({"PowerSupplyRedundancy": [{**group, "Status": health_rollup.rollup_status(level)}]} if units else {}),
+        Status=virtual_bmc.rollup_status(level),
+        **({"PowerSupplyRedundancy": [{**group, "Status": virtual_bmc.rollup_status(level)}]} if units else {}),
     )
 
 
@@ -162,13 +167,13 @@ def thermal_subsystem(view: ResourceView) -> Resource:
         FanRedundancy=[
             {
                 **group,
-                "Status": health_rollup.rollup_status(
-                    health_rollup.worst_health(fan["health"] for fan in view.state["fans"])
+                "Status": virtual_bmc.rollup_status(
+                    virtual_bmc.worst_health(fan["health"] for fan in view.state["fans"])
                 ),
             }
         ],
         ThermalMetrics=resource_link(f"{THERMAL}/ThermalMetrics"),
-        Status=health_rollup.rollup_status(health_rollup.cooling_health(view.state)),
+        Status=virtual_bmc.rollup_status(virtual_bmc.cooling_health(view.state)),
         **({"LeakDetection": resource_link(LEAKS)} if view.state["box"]["leaks"] else {}),
     )
 
@@ -211,7 +216,7 @@ def leak_detection(view: ResourceView) -> Resource:
         "1_1_0",
         "LeakDetection",
         "Leak detection",
-        Status=health_rollup.rollup_status(health_rollup.leak_health(view.state)),
+        Status=virtual_bmc.rollup_status(virtual_bmc.leak_health(view.state)),
         LeakDetectors=resource_link(DETECTORS),
     )
 
@@ -238,5 +243,81 @@ def detector(view: ResourceView, ident: str) -> Resource:
         ident,
         LeakDetectorType="Moisture",
         DetectorState=level,
-        Status={"State": "Enabled", "Health": health_rollup.LEAK[level]},
+        Status={"State": "Enabled", "Health": virtual_bmc.LEAK[level]},
     )
+
+
+UNITS = {"Temperature": "Cel", "Power": "W", "Voltage": "V", "Rotational": "{rev}/min"}
+UPPER, LOWER = ("UpperCaution", "UpperCritical"), ("LowerCaution", "LowerCritical")
+
+
+class ChassisSensor(NamedTuple):
+    """One sensor. `high` and `low` are (caution, critical) thresholds. `value` None: nothing to measure."""
+
+    name: str
+    kind: str
+    value: float | None
+    high: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    place: str = "SystemBoard"
+
+
+def sensors(view: ResourceView) -> Resource:
+    """Every sensor."""
+    paths = [f"{CHASSIS_PATH}/Sensors/{entry.name}" for entry in _sensors(view.state)]
+    return make_collection("Sensor", "Sensors", paths)
+
+
+def sensor(view: ResourceView, ident: str) -> Resource:
+    """One sensor; Reading is null if there is nothing to measure."""
+    found = next(entry for entry in _sensors(view.state) if entry.name == ident)
+    status = make_status() if found.value is not None else make_status(None, "UnavailableOffline")
+    bounds = {**dict(zip(UPPER, found.high, strict=False)), **dict(zip(LOWER, found.low, strict=False))}
+    thresholds = {name: {"Reading": bound} for name, bound in bounds.items()}
+    return make_resource(
+        "Sensor",
+        "1_10_0",
+        ident,
+        ident,
+        ReadingType=found.kind,
+        Reading=found.value,
+        ReadingUnits=UNITS[found.kind],
+        PhysicalContext=found.place,
+        Status=status,
+        **({"Thresholds": thresholds} if thresholds else {}),
+    )
+
+
+def _sensors(state: VirtualNodeState) -> Iterator[ChassisSensor]:
+    """Yield all sensors. Those on the system's power have no value while the system is off."""
+    yield from _board(state)
+    for gpu in state.get("gpus", []):
+        readable = is_powered_on(state) and gpu["present"] and not gpu["lost"]
+        name = f"HGX_GPU_SXM_{gpu['index'] + 1}"
+        temperature: Any = gpu["temperature_c"] if readable else None
+        yield ChassisSensor(f"{name}_TEMP_0", "Temperature", temperature, (85, 88), (), "GPU")
+        yield ChassisSensor(f"{name}_POWER_0", "Power", gpu["power_w"] if readable else None, (), (), "GPU")
+    for number, fan in enumerate(state["fans"]):
+        yield ChassisSensor(f"FAN_{number}_SPEED", "Rotational", fan["rpm"], (), (), "Fan")
+    for number, psu in enumerate(state["psus"]):
+        present = psu.get("present", True)
+        volts, watts = (psu["input_v"], psu["output_w"]) if present else (None, None)
+        yield ChassisSensor(f"PSU_{number}_INPUT_VOLTAGE", "Voltage", volts, (264,), (180,), "PowerSupply")
+        yield ChassisSensor(f"PSU_{number}_OUTPUT_POWER", "Power", watts, (3300,), (), "PowerSupply")
+
+
+def _board(state: VirtualNodeState) -> Iterator[ChassisSensor]:
+    """Yield the sensors of the main board, with the thresholds of a recorded DGX H100."""
+    on = is_powered_on(state)
+    inlet = state["inlet_c"]
+    yield ChassisSensor("TEMP_INLET", "Temperature", inlet, (37, 40), (), "Intake")
+    yield ChassisSensor("TEMP_OUTLET", "Temperature", inlet + 14 if on else None, (75, 80), (), "Exhaust")
+    for number, _ in enumerate(state["box"]["cpus"]):
+        yield ChassisSensor(f"TEMP_CPU_{number}", "Temperature", inlet + 24 if on else None, (94, 98), (), "CPU")
+        yield ChassisSensor(
+            f"TEMP_DIMM_CPU_{number}", "Temperature", inlet + 12 if on else None, (83, 85), (), "Memory"
+        )
+    board = state["box"].get("volts", {})
+    yield ChassisSensor("VOLT_12V", "Voltage", board.get("12V", 12.03), (12.59, 13.21), (11.41, 10.79))
+    yield ChassisSensor("VOLT_3V_BATTERY", "Voltage", board.get("3V", 3.03), (3.47, 3.63), (2.6, 2.4))
+    yield ChassisSensor("PWR_SYSTEM", "Power", drawn_watts(state), (19890,), (), "Chassis")

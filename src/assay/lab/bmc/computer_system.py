@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from assay.lab.bmc import health_rollup
+from assay.lab.bmc import virtual_bmc
 from assay.lab.bmc.power_transitions import RESET_TYPES, is_powered_on, power_state
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
@@ -52,7 +52,7 @@ def system(view: ResourceView) -> Resource:
         **without_lacking(view, PowerRestorePolicy=state["box"]["power_restore"]),
         BootProgress=boot_progress(state, view.now),
         LastResetTime=state["boot"].get("reset_at") or state["boot"]["ready_at"],
-        Status=health_rollup.rollup_status(health_rollup.node_health(state)),
+        Status=virtual_bmc.rollup_status(virtual_bmc.node_health(state)),
         ProcessorSummary=_processor_summary(state),
         MemorySummary=_memory_summary(state),
         Boot=_boot(state),
@@ -126,12 +126,12 @@ def _processor_summary(state: dict[str, Any]) -> dict[str, Any]:
     cpus = state["box"]["cpus"]
     threads = sum(cpu["threads"] for cpu in cpus)
     summary = {"Count": len(cpus), "LogicalProcessorCount": threads, "Model": cpus[0]["model"] if cpus else None}
-    return {**summary, "Status": health_rollup.rollup_status(health_rollup.processor_health(state))}
+    return {**summary, "Status": virtual_bmc.rollup_status(virtual_bmc.processor_health(state))}
 
 
 def _memory_summary(state: dict[str, Any]) -> dict[str, Any]:
     total = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
-    return {"TotalSystemMemoryGiB": total, "Status": health_rollup.rollup_status(health_rollup.memory_health(state))}
+    return {"TotalSystemMemoryGiB": total, "Status": virtual_bmc.rollup_status(virtual_bmc.memory_health(state))}
 
 
 def processors(view: ResourceView) -> Resource:

@@ -1,27 +1,75 @@
-"""Delivers new events: to subscribers by POST, and to open server-sent event streams."""
+"""Delivers new events: to subscribers by POST, and to open server-sent event streams.
+
+The BMC as an HTTP client: it fetches images and posts events, always directly, never through a proxy.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import secrets
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
-from assay.lab.bmc import outbound_http
-from assay.lab.bmc.event_service import SUBSCRIPTIONS, SYSLOG_PROTOCOLS, event_payload
+from assay.lab.bmc.authentication import RedfishErrorResponse, not_found, not_in_list, state_conflict
 from assay.lab.bmc.odata_responses import COMMON_HEADERS, no_content_answer, resource_answer
 from assay.lab.bmc.power_transitions import has_pending_changes
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found, not_in_list, state_conflict
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
 from assay.lab.bmc.service_root import RESOURCE_TREE
+from assay.lab.bmc.services import SUBSCRIPTIONS, SYSLOG_PROTOCOLS, event_payload
 from assay.lab.bmc.virtual_bmc import BmcRequest, VirtualBmc, require_string
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
+
+FETCH_DEADLINE_S, POST_DEADLINE_S = 10.0, 5.0
+
+# Separate pools: a fetch that hangs must not delay changes of state, and a subscriber must not delay fetches.
+_FETCHERS = ThreadPoolExecutor(32, thread_name_prefix="bmc-fetch")
+_CALLERS = ThreadPoolExecutor(8, thread_name_prefix="bmc-call")
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class OutboundCallFailed(Exception):
+    """The other side failed; the text is the reason."""
+
+
+async def fetch_image(uri: str, limit: int) -> bytes:
+    """GET an http or https URI. Raises OutboundCallFailed, also for more than `limit` bytes."""
+    return await asyncio.get_running_loop().run_in_executor(_FETCHERS, _fetch, uri, limit)
+
+
+async def post_event(uri: str, body: bytes) -> None:
+    """POST a JSON document to an http or https URI. Raises OutboundCallFailed."""
+    await asyncio.get_running_loop().run_in_executor(_CALLERS, _call, uri, body)
+
+
+def _fetch(uri: str, limit: int) -> bytes:
+    try:
+        with _DIRECT.open(uri, timeout=FETCH_DEADLINE_S) as answer:
+            content: bytes = answer.read(limit + 1)
+    except (OSError, HTTPException, ValueError) as error:
+        raise OutboundCallFailed(f"{type(error).__name__}: {error}") from None
+    if len(content) > limit:
+        raise OutboundCallFailed(f"it is larger than {limit} bytes")
+    return content
+
+
+def _call(uri: str, body: bytes) -> None:
+    request = urllib.request.Request(  # noqa: S310 — subscriptions are http or https only
+        uri, body, {"Content-Type": "application/json"}, method="POST"
+    )
+    try:
+        _DIRECT.open(request, timeout=POST_DEADLINE_S).close()
+    except (OSError, HTTPException, ValueError) as error:
+        raise OutboundCallFailed(f"{type(error).__name__}: {error}") from None
+
 
 POLL_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 5
@@ -99,7 +147,7 @@ async def deliver_events(machine: VirtualBmc) -> None:
             if entry.get("protocol", "Redfish") != "Redfish":  # the lab sends no syslog
                 continue
             body = json.dumps(event_payload(event, entry["context"])).encode()
-            calls.append(outbound_http.post_event(entry["destination"], body))
+            calls.append(post_event(entry["destination"], body))
         await asyncio.gather(*calls, return_exceptions=True)
 
 

@@ -19,9 +19,9 @@ from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
-from assay.act.boot.boot_script import BOOT_PATH
+from assay.act.boot.script import BOOT_PATH
 from assay.lab.bmc.virtual_bmc import VirtualBmc
-from assay.lab.qemu_machine import MachineIdentity, find_command_line, run_machine
+from assay.lab.real_machine import MachineIdentity, find_command_line, run_machine
 from assay.lab.virtual_node_state import VirtualNodeState
 
 PAUSE_S = 30.0

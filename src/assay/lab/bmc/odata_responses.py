@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse
+from assay.lab.bmc.authentication import RedfishErrorResponse
 from assay.lab.bmc.resource_tree import Resource, ResourceTree, ResourceView
 
 COMMON_HEADERS = {"OData-Version": "4.0", "Cache-Control": "no-cache"}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from assay.lab.bmc.authentication import BmcLogins
-from assay.lab.bmc.redfish_errors import not_found
+from assay.lab.bmc.authentication import BmcLogins, not_found
 from assay.lab.virtual_node_state import VirtualNodeState
 
 REDFISH_ROOT = "/redfish/v1"

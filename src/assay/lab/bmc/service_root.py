@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from assay.lab.bmc import (
-    account_service,
-    bios,
-    chassis,
-    computer_system,
-    event_service,
-    manager_log_services,
-    sensors,
-    update_task_services,
-)
+from assay.lab.bmc import bios, chassis, computer_system, manager_log_services, services, update_task_services
+from assay.lab.bmc import chassis as sensors
 from assay.lab.bmc.odata_responses import COMMON_HEADERS, MAX_LEVELS
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
@@ -164,17 +156,17 @@ BELOW_ROOT: dict[str, ResourceBuilder] = {
     update_task_services.TASK_SERVICE: update_task_services.task_service,
     update_task_services.TASKS: update_task_services.tasks,
     f"{update_task_services.TASKS}/{{}}": update_task_services.task,
-    event_service.EVENT_SERVICE: event_service.event_service,
-    event_service.SUBSCRIPTIONS: event_service.subscriptions,
-    f"{event_service.SUBSCRIPTIONS}/{{}}": event_service.subscription,
-    account_service.SESSION_SERVICE: account_service.session_service,
-    account_service.SESSIONS: account_service.sessions,
-    f"{account_service.SESSIONS}/{{}}": account_service.session,
-    account_service.ACCOUNT_SERVICE: account_service.account_service,
-    account_service.ACCOUNTS: account_service.accounts,
-    f"{account_service.ACCOUNTS}/{{}}": account_service.account,
-    account_service.ALL_ROLES: account_service.roles,
-    f"{account_service.ALL_ROLES}/{{}}": account_service.role,
+    services.EVENT_SERVICE: services.event_service,
+    services.SUBSCRIPTIONS: services.subscriptions,
+    f"{services.SUBSCRIPTIONS}/{{}}": services.subscription,
+    services.SESSION_SERVICE: services.session_service,
+    services.SESSIONS: services.sessions,
+    f"{services.SESSIONS}/{{}}": services.session,
+    services.ACCOUNT_SERVICE: services.account_service,
+    services.ACCOUNTS: services.accounts,
+    f"{services.ACCOUNTS}/{{}}": services.account,
+    services.ALL_ROLES: services.roles,
+    f"{services.ALL_ROLES}/{{}}": services.role,
 }
 RESOURCE_TREE = ResourceTree(
     {"/redfish": versions, REDFISH_ROOT: service_root}

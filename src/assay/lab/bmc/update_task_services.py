@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.lab.bmc.authentication import RedfishErrorResponse, make_message
 from assay.lab.bmc.firmware_flash import MAX_IMAGE_BYTES, UpdateTask, flash_progress, is_task_running
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse, make_message
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
     Resource,

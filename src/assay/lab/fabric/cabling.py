@@ -19,7 +19,7 @@ from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.ledger.file_locks import hold_file_lock
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 if TYPE_CHECKING:
     from assay.fabric.design.compiled_topology import CompiledTopology

@@ -14,7 +14,7 @@ from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric.cabling import find_links, find_reachable_devices, load_cabling
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 PeerPorts = dict[PortId, tuple[PortId, str]]
 LETTER = {"switch": "S", "hca": "H", "router": "R"}

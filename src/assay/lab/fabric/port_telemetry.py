@@ -1,6 +1,6 @@
 """`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry [NODE]` prints readings of a node's fabric.
 
-`errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.site_telemetry.
+`errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.stored_scan.
 Counters of adapters come from the nodes' states; `plant_port_facts` overrides single ports. Transceiver values differ
 from port to port, as real ones do, but are the same in every run.
 """
@@ -18,7 +18,7 @@ from assay.fabric.discovery import DiscoveredCable
 from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
-from assay.model.specs.fabric.ports_and_cables import PortId
+from assay.model.specs.fabric.cable import PortId
 
 MASTER = "sminfo: sm lid 1 sm guid 0x{guid}, activity count 4711 priority 14 state 3 SMINFO_MASTER\n"
 TRANSCEIVER_MODELS = (

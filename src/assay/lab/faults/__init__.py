@@ -1,1 +1,4 @@
-"""Takes a fault's name, a node and arguments. Plants the fault in the node's state. Gives the list of known faults."""
+"""Takes a fault's name, a node and arguments. Plants the fault in the node's state.
+
+Gives the list of known faults.
+"""

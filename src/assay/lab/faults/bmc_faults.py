@@ -1,14 +1,23 @@
-"""Faults that only the BMC sees: power supplies, fans, leaks, memory, processors, BIOS, its event log and clock."""
+"""Faults that only the BMC sees: power supplies, fans, leaks, memory, processors, BIOS, its event log and clock.
 
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+How a virtual machine starts: from which boot server, and what goes wrong on the way.
+
+Faults of the next firmware update of a component.
+
+Drives that cannot be wiped, or say that they were.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal
 
+from assay.lab.bmc.firmware_flash import plan_flash_fault
 from assay.lab.virtual_node_state import SelSeverity, VirtualNodeState, with_sel_event
 from assay.model.errors import AssayError
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 
 
 def psu_lost(state: VirtualNodeState, now: datetime, psu: int) -> None:
@@ -154,4 +163,119 @@ BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "psu.lost": psu_lost,
     "secure-boot": secure_boot,
     "sel.entry": sel_entry,
+}
+
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+
+
+def boot_server(state: VirtualNodeState, now: datetime, url: str) -> None:
+    """A boot server, http://HOST:PORT, that DHCP names: the machine starts from it from now on."""
+    state["boot_server"] = url.rstrip("/")
+
+
+def boot_from_disk(state: VirtualNodeState, now: datetime) -> None:
+    """A machine that starts from its disk, whatever its BMC was asked for."""
+    state["fails"]["network_start"] = True
+
+
+def boot_hangs(state: VirtualNodeState, now: datetime) -> None:
+    """A machine that stops after it has loaded its kernel."""
+    state["fails"]["start_hangs"] = True
+
+
+def other_machine(state: VirtualNodeState, now: datetime, serial: str) -> None:
+    """Another machine in the node's place: its serial number differs."""
+    state["serial"] = serial
+
+
+def other_place(state: VirtualNodeState, now: datetime, rack: str, u: int) -> None:
+    """A machine in another place, as its BMC says."""
+    state |= {"rack": rack, "u": u}
+
+
+BOOT_FAULTS: Mapping[str, Callable[..., None]] = {
+    "boot.from-disk": boot_from_disk,
+    "boot.hangs": boot_hangs,
+    "boot.server": boot_server,
+    "machine.other": other_machine,
+    "machine.other-place": other_place,
+}
+
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+
+
+def flash_fails(state: VirtualNodeState, now: datetime, component: str) -> None:
+    """A component whose next firmware update fails."""
+    state["fails"]["flash"].append(component)
+
+
+def flash_second_reset(state: VirtualNodeState, now: datetime, component: str) -> None:
+    """A component whose next version runs only after a second reset."""
+    plan_flash_fault(state, component, "second-reset")
+
+
+def flash_rolls_back(state: VirtualNodeState, now: datetime, component: str, after_s: float = 60) -> None:
+    """A component that runs its next version for `after_s`, and then the old one again."""
+    plan_flash_fault(state, component, "rolls-back", after_s=after_s)
+
+
+def flash_task_lost(
+    state: VirtualNodeState, now: datetime, component: str, at_percent: int = 50, written: bool = True
+) -> None:
+    """A BMC that forgets the task of a component's next update; `written`: it writes the image all the same."""
+    plan_flash_fault(state, component, "task-lost", at_percent=_percent(at_percent), written=written)
+
+
+def flash_bmc_restarts(
+    state: VirtualNodeState,
+    now: datetime,
+    component: str,
+    at_percent: int = 50,
+    forgets: bool = False,
+    breaks: bool = True,
+) -> None:
+    """A BMC that restarts in the middle of a component's next update: it may forget the task, and break the update."""
+    arguments = {"at_percent": _percent(at_percent), "forgets": forgets, "breaks": breaks}
+    plan_flash_fault(state, component, "bmc-restarts", **arguments)
+
+
+def _percent(number: int) -> int:
+    if not 0 <= number < 100:
+        raise AssayError(f"at_percent {number} is not within the update", fix="use 0 to 99")
+    return number
+
+
+FLASH_FAULTS: Mapping[str, Callable[..., None]] = {
+    "flash.bmc-restarts": flash_bmc_restarts,
+    "flash.fails": flash_fails,
+    "flash.rolls-back": flash_rolls_back,
+    "flash.second-reset": flash_second_reset,
+    "flash.task-lost": flash_task_lost,
+}
+
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+
+
+def sanitize_fails(state: VirtualNodeState, now: datetime, drive: int) -> None:
+    """A drive whose sanitize begins, fails, and erases nothing. It refuses to be formatted after that."""
+    state["nvme"][drive]["wipe_fails"] = True
+
+
+def sanitize_lies(state: VirtualNodeState, now: datetime, drive: int) -> None:
+    """A drive that reports each wipe as a success, and erases nothing."""
+    state["nvme"][drive]["wipe_lies"] = True
+
+
+def wipe_unknown(state: VirtualNodeState, now: datetime, drive: int, knows: str = "format-erase") -> None:
+    """A drive that knows only these ways to erase (comma separated), or none."""
+    state["nvme"][drive]["can_wipe"] = knows.split(",") if knows else []
+
+
+WIPE_FAULTS: Mapping[str, Callable[..., None]] = {
+    "nvme.sanitize-fails": sanitize_fails,
+    "nvme.sanitize-lies": sanitize_lies,
+    "nvme.wipe-unknown": wipe_unknown,
 }

@@ -1,16 +1,24 @@
-"""Faults of GPUs, as the kernel log, NVML and nvidia-smi show them. A docstring is the line of `assay lab inject`."""
+"""Faults of GPUs, as the kernel log, NVML and nvidia-smi show them. A docstring is the line of `assay lab inject`.
 
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+Faults of GPUs that only show in what they compute. A docstring is the line of `assay lab inject`.
+
+Faults that only show under load: GPUs and adapters that are slow, a diagnosis that fails, drives that forget.
+
+A docstring is the line of `assay lab inject`.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line
 from assay.model.errors import AssayError
-from assay.node.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
-from assay.node.probe.gpu.gpu_device import RECOVERY_ACTIONS
+from assay.node.probe.gpu.gpu_device import RECOVERY_ACTIONS, THROTTLE_REASONS
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+
 
 HW_THERMAL_SLOWDOWN = 0x40  # nvmlClocksThrottleReasonHwThermalSlowdown, nvml.h
 IN_PROGRESS = 2  # NVML_GPU_FABRIC_STATE_IN_PROGRESS
@@ -143,4 +151,103 @@ GPU_FAULTS: Mapping[str, Callable[..., None]] = {
     "gpu.throttled": gpu_throttled,
     "gpu.xid": gpu_xid,
     "load.provokes": load_provokes,
+}
+
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+
+
+EVERY_TEST = "*"
+
+
+def gpu_computes_wrong(
+    state: VirtualNodeState,
+    now: datetime,
+    gpu: int,
+    kind: Literal["permanent", "flip", "burst", "nan", "heat"] = "permanent",
+    test: str = EVERY_TEST,
+    bit: int = 3,
+    rate: float = 1.0,
+) -> None:
+    """A GPU with wrong results: always the same bit, a flipped bit, 32 neighbours, NaN, or more and more with heat."""
+    chosen = "" if kind in ("nan", "heat") else f",bit={bit}"
+    _plant(state, gpu, f"kind={kind},test={test},rate={rate}{chosen}")
+
+
+def gpu_computes_slowly(state: VirtualNodeState, now: datetime, gpu: int, factor: float = 3.0) -> None:
+    """A GPU that takes `factor` times as long as the others for every result."""
+    _plant(state, gpu, f"kind=slow,factor={factor}")
+
+
+def gpu_hangs(state: VirtualNodeState, now: datetime, gpu: int, units: int = 20) -> None:
+    """A GPU that hangs after so many results under load; the run stops there."""
+    _plant(state, gpu, f"kind=hang,from={units}")
+
+
+def gpu_gives_nothing(state: VirtualNodeState, now: datetime, gpu: int, units: int = 0) -> None:
+    """A GPU that gives no more results after `units` of them, while the others go on."""
+    _plant(state, gpu, f"kind=vanish,from={units}")
+
+
+def _plant(state: VirtualNodeState, gpu: int, text: str) -> None:
+    slot = state["gpus"][gpu]
+    slot["computes"] = [*slot.get("computes", []), text]
+
+
+COMPUTING_FAULTS: Mapping[str, Callable[..., None]] = {
+    "gpu.computes-slowly": gpu_computes_slowly,
+    "gpu.computes-wrong": gpu_computes_wrong,
+    "gpu.gives-nothing": gpu_gives_nothing,
+    "gpu.hangs": gpu_hangs,
+}
+
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+
+
+def gpu_slow(state: VirtualNodeState, now: datetime, gpu: int, percent: float = 20) -> None:
+    """A GPU that multiplies so much more slowly on its tensor cores."""
+    _slow_down(state["load"]["tensor_gflops"], gpu, percent)
+
+
+def gpu_copies_slowly(state: VirtualNodeState, now: datetime, gpu: int, percent: float = 50) -> None:
+    """A GPU that copies so much more slowly from and to the host, and from and to other GPUs."""
+    for name in ("host_copy_gb_s", "peer_copy_gb_s"):
+        _slow_down(state["load"][name], gpu, percent)
+
+
+def gpu_fails_diagnosis(state: VirtualNodeState, now: datetime, gpu: int, test: str = "memory") -> None:
+    """A GPU that fails a test of `dcgmi diag`."""
+    pci = state["gpus"][gpu]["pci"]
+    state["load"]["diagnosis"].setdefault(str(gpu), {})[test] = f"GPU {gpu} ({pci}) failed the test"
+
+
+def hca_slow(state: VirtualNodeState, now: datetime, hca: str, percent: float = 50) -> None:
+    """An adapter that writes so much more slowly although its link is well."""
+    next(each for each in state["hcas"] if each["name"] == hca)
+    speeds = state["load"]["write_gbps"]
+    speeds[hca] = round(speeds[hca] * (1 - percent / 100), 2)
+
+
+def drives_forget(state: VirtualNodeState, now: datetime) -> None:
+    """Local drives that return other data than was written."""
+    state["load"]["intact"] = False
+
+
+def memory_forgets(state: VirtualNodeState, now: datetime, errors: int = 7) -> None:
+    """Host memory that returns other data than was written."""
+    state["active"]["memory_errors"] = errors
+
+
+def _slow_down(speeds: list[float], gpu: int, percent: float) -> None:
+    speeds[gpu] = round(speeds[gpu] * (1 - percent / 100), 2)
+
+
+LOAD_FAULTS: Mapping[str, Callable[..., None]] = {
+    "drives.forget": drives_forget,
+    "gpu.copies-slowly": gpu_copies_slowly,
+    "gpu.fails-diagnosis": gpu_fails_diagnosis,
+    "gpu.slow": gpu_slow,
+    "hca.slow": hca_slow,
+    "memory.forgets": memory_forgets,
 }

@@ -15,17 +15,10 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
-from assay.lab.faults.bmc_faults import BMC_FAULTS
-from assay.lab.faults.boot_faults import BOOT_FAULTS
-from assay.lab.faults.cable_faults import CABLE_FAULTS
-from assay.lab.faults.computing_faults import COMPUTING_FAULTS
-from assay.lab.faults.flash_faults import FLASH_FAULTS
-from assay.lab.faults.gpu_faults import GPU_FAULTS
-from assay.lab.faults.host_faults import HOST_FAULTS
-from assay.lab.faults.load_faults import LOAD_FAULTS
-from assay.lab.faults.replaced_parts import REPLACED_PARTS
-from assay.lab.faults.setting_faults import SETTING_FAULTS
-from assay.lab.faults.wipe_faults import WIPE_FAULTS
+from assay.lab.faults.bmc_faults import BMC_FAULTS, BOOT_FAULTS, FLASH_FAULTS, WIPE_FAULTS
+from assay.lab.faults.gpu_faults import COMPUTING_FAULTS, GPU_FAULTS, LOAD_FAULTS
+from assay.lab.faults.host_faults import HOST_FAULTS, SETTING_FAULTS
+from assay.lab.faults.replaced_parts import CABLE_FAULTS, REPLACED_PARTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError

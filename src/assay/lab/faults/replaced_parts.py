@@ -2,6 +2,8 @@
 
 A new part is as the node's part was when the lab was made (LAB/nodes/N/new.json), with another identity. A node is off
 while its GPUs, adapters, memory or chassis are replaced, and then starts.
+
+Cables of a node that are plugged wrong or not at all, or that are slow. A docstring is a line of `inject list`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from assay.lab.bmc.power_transitions import reset_node
-from assay.lab.fabric.cabling import replace_devices
+from assay.lab.fabric.cabling import repair_cabling, replace_devices, slow_cable, swap_cables, unplug_cable
 from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
@@ -126,4 +128,33 @@ REPLACED_PARTS: Mapping[str, Callable[..., None]] = {
     "hca.replaced": hca_replaced,
     "nvme.replaced": nvme_replaced,
     "psu.replaced": psu_replaced,
+}
+
+
+def cable_swapped(world: LabWorld, node: str, hca: str, other: str) -> None:
+    """An adapter's cable, swapped with that of another end, such as n0006/mlx5_3 or leaf-su01-r0[33]."""
+    swap_cables(world, f"{node}/{hca}", other)
+
+
+def cable_unplugged(world: LabWorld, node: str, hca: str) -> None:
+    """An adapter without its cable."""
+    unplug_cable(world, f"{node}/{hca}")
+
+
+def cable_slow(world: LabWorld, node: str, hca: str, rate: str = "4xHDR") -> None:
+    """An adapter's cable that came up at a lower rate."""
+    slow_cable(world, f"{node}/{hca}", rate)
+
+
+def cables_repaired(world: LabWorld, node: str) -> None:
+    """All cables of the fabrics as they are designed."""
+    del node
+    repair_cabling(world)
+
+
+CABLE_FAULTS: Mapping[str, Callable[..., None]] = {
+    "cable.slow": cable_slow,
+    "cable.swapped": cable_swapped,
+    "cable.unplugged": cable_unplugged,
+    "cables.repaired": cables_repaired,
 }

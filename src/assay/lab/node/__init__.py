@@ -1,4 +1,4 @@
-"""Takes a node and its spec. Does a virtual node: state, sysfs, procfs and SMBIOS files, commands as over ssh.
+"""Takes a node and its spec. Makes a virtual node: state, sysfs, procfs, NVML's stub, commands as over ssh.
 
 Gives a folder that the probe reads.
 """

@@ -1,6 +1,16 @@
 """The host of a healthy virtual node: firmware, kernel, services, clock, file systems, memory modules.
 
 Also its chassis, which only the BMC sees: BIOS settings, leak detectors, the lid, the BMC's clock.
+
+What the load tools of a healthy virtual node find, by GPU and adapter in slot order: the key `load` of its state.
+
+| key | meaning |
+|---|---|
+| tensor_gflops | speed of each GPU on tensor cores: ubergemm, dcgmproftester, gpu-fryer |
+| host_copy_gb_s peer_copy_gb_s | copies of each GPU: nvbandwidth |
+| diagnosis | what `dcgmi diag` says of a GPU: `{"3": {"memory": "a mismatch"}}` |
+| write_gbps | speed of each adapter, by name: ib_write_bw |
+| intact | whether drives keep what is written to them: fio |
 """
 
 from __future__ import annotations
@@ -8,12 +18,13 @@ from __future__ import annotations
 import string
 from typing import TYPE_CHECKING, Any
 
-from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number
+from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number, spec_limit
 from assay.lab.virtual_node_state import VirtualNodeState
 
-if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
+if TYPE_CHECKING:
     from assay.model.node import Node
     from assay.model.specs.node.node_spec import NodeSpec
+
 
 HostPart = dict[str, Any]
 
@@ -199,3 +210,25 @@ def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
 def _slot(socket: int, place: int) -> str:
     """Return a slot's name as boards print it: socket, channel, place in the channel."""
     return f"P{socket + 1}-DIMM{string.ascii_uppercase[place // 2]}{place % 2 + 1}"
+
+
+ABOVE = 1.08
+"""Healthy speeds are so far above their limits; each further GPU is a little slower."""
+
+
+def make_healthy_load(spec: NodeSpec) -> dict[str, Any]:
+    """Return the key `load` of a healthy node of a spec."""
+    slots = range(spec.gpus.count)
+
+    def alike(limit: str, otherwise: float, digits: int) -> list[float]:
+        best = ABOVE * max(spec_limit(spec, name, otherwise) for name in limit.split())
+        return [round(best * (1 - 0.0005 * slot), digits) for slot in slots]
+
+    return {
+        "tensor_gflops": alike("gpu_tensor_speed gpu_fryer_speed", 715_000, 0),
+        "host_copy_gb_s": alike("gpu_host_copy", 48, 2),
+        "peer_copy_gb_s": alike("gpu_peer_copy", 335, 2),
+        "diagnosis": {},
+        "write_gbps": {hca.name: round(1.03 * spec_limit(spec, "hca_write", 380), 2) for hca in spec.hcas},
+        "intact": True,
+    }

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.lab.node.stub_answers import Flat, stub_answers
+from assay.lab.node.stub import Flat, stub_answers
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.reading import unsupported, value
-from assay.node.probe.gpu.clocks_power_temperature import name_throttle_reasons
-from assay.node.probe.gpu.gpu_device import COMPUTE_MODES, RECOVERY_ACTIONS
-from assay.node.probe.gpu.nvlink_and_fabric import build_fabric_branch
+from assay.node.probe.gpu.gpu_device import COMPUTE_MODES, RECOVERY_ACTIONS, name_throttle_reasons
+from assay.node.probe.gpu.nvlink import build_fabric_branch
 from assay.node.probe.gpu.nvml import GPU_LOST
 
 ReadingTree = dict[str, Any]

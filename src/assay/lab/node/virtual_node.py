@@ -16,13 +16,13 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | next_boot | `kernel cmdline module_options` from the next boot on, as the node's boot menu has them |
 | timing | `power_on_s boot_s flash_s bmc_reset_s` |
 | firmware, staged, flashes, tasks, events | the BMC's firmware inventory, updates and event log |
-| rollbacks | `[{at, firmware}]`: old versions that run again at a time (lab/bmc/staged_firmware.py) |
+| rollbacks | `[{at, firmware}]`: old versions that run again at a time (lab/bmc/power_transitions.py) |
 | gpus, hcas, nics, nvme, psus, fans, inlet_c | the devices, in slot order |
 | box | the chassis, which only the BMC sees (lab/node/healthy_host.py) |
 | host | firmware tables, kernel, clock, services (lab/node/healthy_host.py) |
 | kernel_log | `[{at, text}]` since this boot |
 | active | results of the burn-in tools: `bus_bandwidth_gb_s wrong memory_errors` |
-| load | what the other load tools find (lab/node/healthy_load.py) |
+| load | what the other load tools find (lab/node/healthy_host.py) |
 | fails | planted failures: `probe_hangs bmc_silent flash settings`; `settings`: a reset loses pending BIOS settings |
 | | `network_start`: it starts from its disk all the same; `start_hangs`: it stops after its kernel |
 """
@@ -36,23 +36,21 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from assay.lab.node.adapter_firmware import adapter_firmware_files, with_firmware_settings
-from assay.lab.node.device_files import device_files
+from assay.lab.node.device_files import adapter_firmware_files, device_files, pci_files, with_firmware_settings
 from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, spec_limit
 from assay.lab.node.healthy_host import (
     make_declared_accounts,
     make_healthy_chassis,
     make_healthy_host,
+    make_healthy_load,
     make_syslog_subscriptions,
 )
-from assay.lab.node.healthy_load import make_healthy_load
 from assay.lab.node.host_files import host_files
-from assay.lab.node.pci_files import pci_files
-from assay.lab.node.stub_answers import stub_answers
+from assay.lab.node.stub import stub_answers
 from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.kernel_arguments import IMAGE
+from assay.model.specs.image import IMAGE
 from assay.model.specs.node.node_spec import NodeSpec
 
 INITIAL_UPTIME = timedelta(days=14)

@@ -1,1 +1,4 @@
-"""Takes a node's state. Does the tools on a node (nvidia-smi, fio, gpu-burn …). Gives the real tools' output."""
+"""Takes a node's state. Stands in for the tools on a node (nvidia-smi, fio, gpu-burn …).
+
+Gives the real tools' output.
+"""

@@ -15,16 +15,14 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from assay.lab.tools.state_reader import State, load_node_state, working_gpus
-from assay.node.load.battery_test import BatteryTest
-from assay.node.load.command_line import parse_command_line
-from assay.node.load.cpu_facts import list_made_devices
-from assay.node.load.device_order import parse_order
+from assay.node.load.__main__ import parse_command_line
 from assay.node.load.engine import Engine, EngineFacts, LoadError, TrainingSteps, UnitResult
-from assay.node.load.numpy_engine import NumpyEngine
-from assay.node.load.numpy_training import NumpyTraining
-from assay.node.load.ordered_run import run_order
+from assay.node.load.facts import list_made_devices, parse_order
+from assay.node.load.numpy_engine import NumpyEngine, NumpyTraining
 from assay.node.load.planted_faults import HEALTHY, FaultWords, PlantedFault, parse_plant
+from assay.node.load.run import run_order
 from assay.node.load.run_lines import RunLines
+from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
 
 SEEDS, STEPS = 1, 24

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from assay.lab.node.adapter_firmware import print_firmware_value
+from assay.lab.node.device_files import print_firmware_value
 from assay.lab.tools.state_reader import load_node_state, print_lines
 from assay.lab.world import LabWorld
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-from assay.lab.node.stub_answers import stub_answers
+from assay.lab.node.stub import stub_answers
 from assay.lab.tools.state_reader import load_node_state
-from assay.node.probe.gpu.clocks_power_temperature import THROTTLE_REASONS
-from assay.node.probe.gpu.nvlink_and_fabric import FABRIC_STATES, HEALTH_SUMMARIES
+from assay.node.probe.gpu.gpu_device import THROTTLE_REASONS
+from assay.node.probe.gpu.nvlink import FABRIC_STATES, HEALTH_SUMMARIES
 
 HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n'
 MIB = 2**20

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from assay.lab.world import LabWorld
-from assay.model.specs.kernel_arguments import IMAGE
+from assay.model.specs.image import IMAGE
 
 MENU_ENTRY = re.compile(r"with Linux (\S+?)\"?$")
 

@@ -2,10 +2,17 @@
 
 A backup is an SQLite ledger, whichever database it was made from. So it can be read as it is, and moves a ledger from
 one database to the other. What is not whole yet has no name: a kill leaves no half backup and no half ledger.
+
+Writes a new file that is whole and on the disk when it gets its name, and replaces none.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -24,13 +31,42 @@ from assay.ledger.connection import (
     open_writer,
     parse_ledger_url,
 )
-from assay.ledger.copies.new_file import new_file
-from assay.ledger.copies.older_ledger import copy_file, copy_into_new_file
-from assay.ledger.copies.row_copy import copy_rows
-from assay.ledger.errors import BrokenLedgerError, LedgerError
+from assay.ledger.copies.older_ledger import copy_file, copy_into_new_file, copy_rows
+from assay.ledger.errors import BrokenLedgerError, LedgerError, make_database_error
 from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
 from assay.model.ledger_entry import Context
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
+
+
+@contextmanager
+def new_file(file: Path) -> Iterator[Path]:
+    """Yield a file to write, which becomes `file` at the end, on the disk and at once. It never replaces one."""
+    if file.exists():
+        raise AssayError("there is such a file already", where=str(file), fix="name another one: none is overwritten")
+    if not file.parent.is_dir():
+        raise AssayError("there is no such folder", where=str(file.parent), fix="make it, or name another file")
+    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        _publish(part, file)
+    except (OSError, sqlite3.Error) as error:
+        raise make_database_error(str(error), str(file)) from error
+    finally:
+        for ending in ("", "-journal", "-wal", "-shm"):
+            Path(f"{part}{ending}").unlink(missing_ok=True)
+
+
+def _publish(part: Path, file: Path) -> None:
+    for path, to_name in ((part, True), (file.parent, False)):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            if to_name:
+                os.link(part, file)
+        finally:
+            os.close(descriptor)
+
 
 ChainEnds = dict[str, tuple[int, str]]
 

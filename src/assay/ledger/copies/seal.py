@@ -2,6 +2,8 @@
 
 Whoever makes a chain anew as a whole leaves no trace in the ledger. A seal of before shows it: the line that it names
 is missing, or has another hash. The hash of a run covers its outcomes, their measurements and their texts.
+
+What an anchor of a ledger is.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from assay.ledger.hash_chain import ChainName
 from assay.model.errors import AssayError
@@ -108,3 +111,35 @@ def make_seal(ends: Mapping[str, tuple[int, str]]) -> LedgerSeal:
     """Return the seal of a ledger whose `chain_ends()` are `ends`."""
     entry, run = (ChainEnd(ends[chain][0], ends[chain][1] or HASH_OF_NOTHING) for chain in CHAINS)
     return LedgerSeal(entry, run)
+
+
+LOST_FIX = "bring it back; if it was given up, name the other anchors with --anchor, and its lines leave {register}"
+
+
+class AnchoredFleet(NamedTuple):
+    """A fleet whose ledger is anchored: its folder, its ledger's location, and the register of its seals."""
+
+    root: Path
+    ledger: Path | str
+    register: Path
+
+
+class Anchor(Protocol):
+    """A place outside of the ledger that keeps its seals. `name` is as people write it and holds no secret."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def read(self) -> list[StoredSeal]:
+        """Return every seal that is kept here, oldest first. Raises AssayError where none is, or one is unreadable."""
+
+    def prove(self, seal: StoredSeal) -> StoredSeal:
+        """Return a seal that `read` gave, with the time that is proven. Raises AssayError if it is forged."""
+
+    def store(self, seal: StoredSeal) -> StoredSeal:
+        """Keep one seal more, for good, and return it as the register is to keep it. Raises AssayError."""
+
+
+def make_no_seal_error(name: str, what: str, register: Path) -> AssayError:
+    """Return that an anchor does not give its seals back."""
+    return AssayError(what, where=name, fix=LOST_FIX.format(register=register))

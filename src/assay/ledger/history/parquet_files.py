@@ -3,6 +3,10 @@
 Every table is a Parquet data set that any tool can read. A file is written elsewhere and renamed when it is complete; a
 run counts once every table has it. A compacted file, `all-NAME.parquet`, lists its runs in `all-NAME.runs`; a file
 whose runs another file holds is not read.
+
+Damaged files of history: they are named and left out, so that one hides no others.
+
+Databases of DuckDB in memory: bounded, and tried again with more memory where it does not suffice.
 """
 
 from __future__ import annotations
@@ -10,15 +14,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from assay.ledger.file_locks import hold_file_lock
 from assay.ledger.runs.reader import StoredRun
+from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS
 
 if TYPE_CHECKING:
@@ -214,3 +219,94 @@ class RunExport:
         about = {name: value for name, value in self._stored.about.items() if name != "run"}
         plain = {**asdict(run), "run": run.id, "phases": list(run.phases), "nodes": list(run.nodes)}
         return {**plain, "about": json.dumps(about, ensure_ascii=False), "verdicts": list(VERDICTS)}
+
+
+WRITE_MEMORY_LIMITS = ("100MB", "1GB")
+"""Memory for writing, tried in turn. A million outcomes fit into the first; with a long reason each, the second."""
+WRITE_THREADS = 1
+"""A second thread would only cost memory."""
+
+
+def connect_duckdb(**limits: str | int) -> DuckDBPyConnection:
+    """Return a new database in memory, with limits as settings of DuckDB. It never downloads extensions."""
+    import duckdb
+
+    own: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    return duckdb.connect(config=own | limits)
+
+
+def run_with_memory_limit(scratch: Path, work: Callable[[DuckDBPyConnection], None]) -> None:
+    """Call `work` with a database that spills to `scratch`; where memory does not suffice, again with more."""
+    import duckdb
+
+    for memory in WRITE_MEMORY_LIMITS:
+        with connect_duckdb(threads=WRITE_THREADS, memory_limit=memory, temp_directory=str(scratch)) as database:
+            try:
+                work(database)
+            except duckdb.OutOfMemoryException:
+                if memory == WRITE_MEMORY_LIMITS[-1]:
+                    raise
+            else:
+                return
+
+
+Answer = TypeVar("Answer")
+MAX_TRIES = 3
+"""Attempts of a question; files that were compacted in the meantime are listed again."""
+FIX = "delete it: the next run writes it again from reports/runs, if the run is still there"
+
+
+class DamagedFilesError(AssayError):
+    """These files of history cannot be read; none: files have gone since they were listed."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        what = "this file of history cannot be read" if files else "files of history have gone while they were read"
+        super().__init__(what, where=", ".join(files), fix=FIX if files else "try again")
+        self.files = files
+
+
+def read_without_damaged(
+    read: Callable[[Collection[str]], Answer], skipped: Callable[[AssayError], None] = lambda _: None
+) -> Answer:
+    """Return what `read` returns, which gets the files that it leaves out. `skipped` receives the error of each."""
+    left_out, tries = set[str](), MAX_TRIES
+    while True:
+        try:
+            return read(frozenset(left_out))
+        except DamagedFilesError as error:
+            found, tries = {*error.files} - left_out, tries - 1
+            if not found and not tries:
+                raise
+        for file in sorted(found):
+            skipped(DamagedFilesError([file]))
+        left_out |= found
+
+
+@contextmanager
+def name_damaged_files(files: Collection[str]) -> Iterator[None]:
+    """Raise DamagedFilesError in place of an error of DuckDB, if some of these files cannot be read, or have gone."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        there = [file for file in files if Path(file).exists()]
+        with connect_duckdb(temp_directory="") as database:
+            damaged = [file for file in there if not is_readable(database, file)]
+        if damaged or len(there) < len(files):
+            raise DamagedFilesError(damaged) from error
+        raise
+
+
+def is_readable(database: DuckDBPyConnection, file: str) -> bool:
+    """Return whether every value of a file can be decoded."""
+    import duckdb
+
+    try:
+        database.execute("SELECT max(hash(COLUMNS(*))) FROM read_parquet($file)", {"file": file}).fetchall()
+    except duckdb.Error:
+        return False
+    return True

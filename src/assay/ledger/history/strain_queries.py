@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.ledger.history import parquet_files
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory, OutcomeQuery
+from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery
 
 NEAREST_PARTS, CANDIDATES = 3, 24
 DAY = 1

@@ -13,17 +13,16 @@ from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 
 from assay.ledger import tables
 from assay.ledger.hash_chain import RunDigest
-from assay.ledger.newest.grouped_outcomes import (
-    OutcomeGroup,
-    SubjectLists,
-    decode_numbers,
-    group_outcomes,
-    split_at_nodes,
-)
+from assay.ledger.newest.dates import OutcomeDates
+from assay.ledger.newest.grouped_rows import OutcomeGroup, SubjectLists, decode_numbers, group_outcomes, split_at_nodes
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
-from assay.ledger.newest.outcome_dates import OutcomeDates
-from assay.ledger.newest.outcome_insertions import OUTCOMES_PER_INSERT, InsertedOutcome, OutcomeInsertions
-from assay.ledger.newest.outcome_queries import is_recorded_after, select_newest
+from assay.ledger.newest.queries import (
+    OUTCOMES_PER_INSERT,
+    InsertedOutcome,
+    OutcomeInsertions,
+    is_recorded_after,
+    select_newest,
+)
 from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome

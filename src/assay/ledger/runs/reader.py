@@ -1,21 +1,135 @@
-"""Reads a run's file: what was asked, and the outcomes one after the other, never all in memory."""
+"""Reads a run's file: what was asked, and the outcomes one after the other, never all in memory.
+
+Makes outcomes of the rows of a run's file, in the order of subject and check.
+
+Finds out whether the file of a run is damaged: its pages, and the values that are read by their form.
+
+Finds runs: all of a reports folder, or the one that a person names.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from assay.ledger.runs.damaged_runs import damaged_run_error, find_damage
-from assay.ledger.runs.outcome_rows import RowsByOutcome, SharedValues
-from assay.ledger.runs.schema import OLDER_VERSIONS, RUN_FILE_VERSION, deciding_condition, view_as_present
+from assay.ledger.runs.schema import (
+    OLDER_VERSIONS,
+    RUN_FILE_VERSION,
+    SHARED_TABLES,
+    deciding_condition,
+    view_as_present,
+)
 from assay.model.errors import AssayError
+from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
+
+T = TypeVar("T")
+OutcomeKey = tuple[int, int]
+"""Numbers of subject and check."""
+StoredRow = tuple[Any, ...]
+_NO_DOCUMENT = ("", "", UNKNOWN_BASIS)
+
+
+class RowsByOutcome:
+    """Rows that belong to outcomes, read in step with these: both come in the same order.
+
+    `key` is the outcome of the next row.
+    """
+
+    def __init__(self, rows: Iterator[StoredRow], make: Callable[[StoredRow], T]) -> None:
+        self._rows, self._make = rows, make
+        self._step()
+
+    def of(self, key: OutcomeKey) -> tuple[Any, ...]:
+        """Return the values of one outcome; to be called for each outcome in order, but for those before `key`."""
+        found = []
+        while self.key <= key:
+            if self.key == key:
+                found.append(self._make(self._next[2:]))
+            self._step()
+        return tuple(found)
+
+    def _step(self) -> None:
+        self._next = next(self._rows, ())
+        self.key: tuple[float, ...] = self._next[:2] or (math.inf,)
+
+
+class SharedValues:
+    """The values that the outcomes of a run share, by number. A join for each outcome takes longer."""
+
+    def __init__(self, connection: sqlite3.Connection, judged_by: Callable[[str, str], str]) -> None:
+        self._judged_by, query = judged_by, connection.execute
+        self._subjects = {row[0]: row[1:] for row in query("SELECT id, name, node FROM subject")}
+        self._texts = dict(query("SELECT id, text FROM text"))
+        self._checks = {
+            number: (name, fault, tuple(json.loads(phases)), bool(active))
+            for number, name, fault, phases, active in query("SELECT id, name, fault, phases, active FROM check_")
+        }
+        self._documents = {
+            number: (digest, at, EvidenceBasis.decode(basis or ""))
+            for number, digest, at, basis in query("SELECT id, digest, at, basis FROM document")
+        }
+
+    def make_outcome(
+        self, row: StoredRow, measurements: tuple[Measurement, ...], artefacts: tuple[FailureArtefact, ...]
+    ) -> Outcome:
+        """Return the outcome of a row."""
+        subject_number, check_number, verdict, reason, document, micros, known, observed = row
+        subject, node = self._subjects[subject_number]
+        check, fault, phases, active = self._checks[check_number]
+        evidence, evidence_at, basis = self._documents[document] if document else _NO_DOCUMENT
+        return Outcome(
+            check=check,
+            subject=subject,
+            node=node,
+            verdict=VERDICTS[verdict],
+            reason=self._texts[reason] if reason else "",
+            fault=fault,
+            phases=phases,
+            active=active,
+            evidence=evidence,
+            evidence_at=evidence_at,
+            duration_s=micros / 1e6,
+            measurements=measurements,
+            known=self._texts[known] if known else "",
+            observed=bool(observed),
+            artefacts=artefacts,
+            basis=basis,
+            judged_by=self._judged_by(node, check),
+        )
+
+
+def damaged_run_error(path: Path, problem: object) -> AssayError:
+    """Return the error for the file of a run that cannot be read to its end."""
+    fix = "restore it from a backup, or move its folder away; its outcomes are in the ledger and in the history"
+    return AssayError(f"this run is damaged: {problem}", where=str(path), fix=fix)
+
+
+def find_damage(connection: sqlite3.Connection) -> str:
+    """Return what is wrong with a run's file, "" for nothing. Raises what SQLite or JSON raise."""
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        return str(found).replace("\n", " ")
+    query = f"SELECT count(*) FROM outcome WHERE verdict NOT IN ({', '.join(map(str, range(len(VERDICTS))))})"
+    (strange,) = connection.execute(query).fetchone()
+    for table, columns in SHARED_TABLES.items():
+        for row in connection.execute(f"SELECT {', '.join(columns)} FROM {table}"):
+            if table == "check_":
+                json.loads(row[2])
+            if table == "document":
+                datetime.fromisoformat(row[1] or "2000-01-01")
+    return f"{strange} outcomes have no verdict" if strange else ""
+
 
 _OUTCOMES = """
 SELECT o.subject, o.check_, o.verdict, o.reason, o.document, o.micros, o.known, o.observed FROM outcome o
@@ -211,3 +325,39 @@ def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:
 def _connect_file(path: Path, mode: str) -> tuple[sqlite3.Connection, int]:
     connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode={mode}", uri=True, timeout=60)
     return connection, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+RUN_FILE = "run.sqlite"
+_LAST_NAME = re.compile(r"last(?:~(\d+))?")
+
+
+def list_runs(reports: Path) -> list[Path]:
+    """Return the file of every run in `reports`, oldest first, since a run's id starts with its time."""
+    return sorted((reports / "runs").glob(f"*/{RUN_FILE}"))
+
+
+def find_run(reports: Path, name: str) -> Path:
+    """Return the file of a run, named by its id, the start of its id, `last`, or `last~1` for the one before.
+
+    Raises AssayError where no run or more than one has that name.
+    """
+    runs = list_runs(reports)
+    if not runs:
+        raise AssayError(f"there is no run in {reports / 'runs'}", fix="run `assay validate` first")
+    if last_name := _LAST_NAME.fullmatch(name):
+        back = int(last_name[1] or 0)
+        if back >= len(runs):
+            fix = f"there are {len(runs)}; the oldest is last~{len(runs) - 1}"
+            raise AssayError(f"there is no run {name}", fix=fix)
+        return runs[-1 - back]
+    by_id = {run.parent.name: run for run in runs}
+    matching = [by_id[name]] if name in by_id else [run for key, run in by_id.items() if name and key.startswith(name)]
+    if len(matching) > 1:
+        raise AssayError(
+            f"{len(matching)} runs begin with {name}", fix=f"give more of it: {matching[0].parent.name}, …"
+        )
+    if not matching:
+        near = get_close_matches(name, by_id, n=2, cutoff=0.3) or [runs[-1].parent.name]
+        fix = f"did you mean {' or '.join(near)}? `last` and `last~1` work too"
+        raise AssayError(f"there is no run {name}", fix=fix)
+    return matching[0]

@@ -26,7 +26,7 @@ from assay.ledger.runs.schema import (
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
-from assay.model.text.text_lists import escape_surrogates
+from assay.model.text.lists import escape_surrogates
 
 _DIFFERS_FROM_ADDED = (
     f"outcome.verdict != {VERDICTS.index('error')} OR excluded.verdict != outcome.verdict"

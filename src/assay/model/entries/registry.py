@@ -5,46 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from assay.model.entries import (
-    asset_entries,
-    boot_entries,
-    burn_in_entries,
-    decision_entries,
-    effect_entries,
-    fault_entries,
-    join_entries,
-    machine_entries,
-    node_entries,
-    notice_entries,
-    operator_entries,
-    rollout_entries,
-    schedule_entries,
-    ticket_entries,
-    trend_entries,
-    wipe_entries,
-)
+from assay.model.entries import assets, boot, effects, faults, node, rollouts, schedules, tickets
 from assay.model.entries.entry_content import EntryBody, EntryContent
 from assay.model.ledger_entry import LedgerEntry
 
 CONTENT_CLASSES: dict[str, type[EntryContent]] = {
     content.kind: content
     for module in (
-        node_entries,
-        decision_entries,
-        fault_entries,
-        effect_entries,
-        operator_entries,
-        asset_entries,
-        rollout_entries,
-        schedule_entries,
-        ticket_entries,
-        notice_entries,
-        burn_in_entries,
-        machine_entries,
-        join_entries,
-        boot_entries,
-        wipe_entries,
-        trend_entries,
+        node,
+        node,
+        faults,
+        effects,
+        node,
+        assets,
+        rollouts,
+        schedules,
+        tickets,
+        tickets,
+        effects,
+        boot,
+        boot,
+        boot,
+        effects,
+        faults,
     )
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind

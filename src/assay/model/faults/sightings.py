@@ -2,6 +2,12 @@
 
 An entry of a log that does not have the expected shape is skipped. Alerts are in `alerts.firing`, a list of `{"fault",
 "part", "at", "detail", "fingerprint"}`, where `at` is when the alert began to fire.
+
+Puts together what the driver says of one GPU in several lines: its address in the first, the fault in a later one.
+
+NVRM: The NVIDIA GPU 0000:4b:00.0
+NVRM: (PCI ID: 10de:2330) installed in this system has
+NVRM: fallen off the bus and is not responding to commands.
 """
 
 from __future__ import annotations
@@ -12,16 +18,44 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
-from assay.model.faults.split_messages import SplitMessages
-from assay.model.log_message import LogMessage
+from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.outcome import Outcome, RecordedOutcome, read_part
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
-from assay.model.specs.kernel_log_and_xid_patterns import FaultMention
+from assay.model.specs.log_patterns import FaultMention
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.nvlink_codes import NvlinkCode, decode_nvlink_xid
-from assay.model.text.pci_address import normalize_pci_address
-from assay.model.text.printable_text import escape_line
+from assay.model.text.lists import normalize_pci_address
+from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_time, parse_time
+
+BUS_LOST = "fallen off the bus"
+MOST_LINES = 3
+"""The driver's lines after the first one in which the fault may stand."""
+
+
+class SplitMessages:
+    """Remembers the line that names a GPU, until the fault is said or other lines came."""
+
+    def __init__(self) -> None:
+        self._first: LogMessage | None = None
+        self._left = 0
+
+    def complete(self, message: LogMessage) -> LogMessage:
+        """Return a message with the GPU that an earlier line named, and its time where it has none."""
+        text = message.text
+        if text.startswith(GPU_INTRODUCTION) and BUS_LOST not in text:
+            self._first, self._left = message, MOST_LINES
+        elif self._first and self._left and text.startswith("NVRM: ") and "Xid" not in text:
+            self._left -= 1
+            if BUS_LOST in text and "GPU" not in text:
+                return self._join(self._first, message)
+        return message
+
+    def _join(self, first: LogMessage, message: LogMessage) -> LogMessage:
+        self._first = None
+        timed = first if message.at is None else message
+        return timed._replace(text=f"{first.text} {message.text}")
+
 
 LOG_BRANCHES = ("kernel_log", "metric_events")
 """Branches of the probe that hold log lines."""

@@ -1,1 +1,4 @@
-"""Takes parsed YAML; checks each kind of spec document against its model. Gives typed, frozen models, or conflicts."""
+"""Takes parsed YAML of `specs/`; checks each kind of document against its model.
+
+Gives typed, frozen models, or conflicts.
+"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 PhaseAges = dict[str, float | None]

@@ -9,15 +9,9 @@ from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.customer_words import FaultCustomerWords
-from assay.model.specs.kernel_log_and_xid_patterns import (
-    UNKNOWN_XID,
-    KernelLogMatcher,
-    KernelLogPattern,
-    RecoveryAction,
-    RegexText,
-)
+from assay.model.specs.customers import FaultCustomerWords
 from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.log_patterns import UNKNOWN_XID, KernelLogMatcher, KernelLogPattern, RecoveryAction, RegexText
 from assay.model.specs.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 

@@ -20,12 +20,10 @@ from assay.model.decision import (
     find_rule_name,
 )
 from assay.model.errors import ConflictError, FieldConflict
-from assay.model.specs.access_rules import AccessRules
+from assay.model.specs.customers import NoticeRules
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
-from assay.model.specs.intake_limits import IntakeLimits, RetentionRules, SilenceLimits
 from assay.model.specs.known_issues import ExcuseLimits
-from assay.model.specs.node.correction_rules import CorrectionRules
-from assay.model.specs.notice_rules import NoticeRules
+from assay.model.specs.node.declared_settings import CorrectionRules
 from assay.model.specs.policy_sections import (
     AutomationLimits,
     CommitTrust,
@@ -40,9 +38,10 @@ from assay.model.specs.policy_sections import (
 )
 from assay.model.specs.repeated_faults import FlappingLimits, LemonLimits, RemedyLadder, find_repetition_conflicts
 from assay.model.specs.schedules import RolloutRules
+from assay.model.specs.serving import AccessRules, IntakeLimits, RetentionRules, SilenceLimits
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.specs.trust_rules import TrustRules
-from assay.model.text.text_lists import suggest_nearest
+from assay.model.text.lists import suggest_nearest
 
 RACK_RULE_PREFIX = "racks."
 """The prefix of rack rules' names in decisions."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from assay.model.specs.credential_reference import CredentialReference, TokenReference, TokenReferences
-from assay.model.specs.kernel_log_and_xid_patterns import RegexText
+from assay.model.specs.log_patterns import RegexText
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 MetricName = Annotated[str, Field(pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$")]

@@ -26,9 +26,8 @@ from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
-from assay.model.specs.node.load_delivery import LoadDelivery
-from assay.model.specs.node.load_tool_settings import LoadToolSettings
-from assay.model.specs.node_network import NodeNetwork
+from assay.model.specs.node.load_tools import LoadDelivery, LoadToolSettings
+from assay.model.specs.provisioning import NodeNetwork
 from assay.model.specs.spec_document import IsoDay, SpecName, StrictModel
 
 

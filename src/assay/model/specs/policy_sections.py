@@ -9,8 +9,8 @@ from pydantic import Field
 
 from assay.model.backoff import Backoff
 from assay.model.decision import ActionName, DecisionTiming
-from assay.model.specs.check_catalog_and_gates import Phase
-from assay.model.specs.customer_words import StateCustomerWords
+from assay.model.specs.check_catalog import Phase
+from assay.model.specs.customers import StateCustomerWords
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.load_parts import USUAL_PARTS, LoadPart
 from assay.model.specs.spec_document import SpecName, StrictModel

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.check_catalog import Phase
 from assay.model.specs.load_parts import LoadPart, find_least_seconds
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.entries.trend_entries import TrendStage
+from assay.model.entries.faults import TrendStage
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 TrendFault = Annotated[str, Field(pattern=r"^trend\.[a-z0-9.-]+$")]

@@ -1,1 +1,4 @@
-"""Takes texts that come from outside. Gives them without secrets, and without characters that mislead a reader."""
+"""Takes texts that come from outside, and lists of names.
+
+Gives them without secrets, and without characters that mislead a reader.
+"""

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.model.text.printable_text import escape_line
+from assay.model.text.safe_text import escape_line
 
 _FORMULA_STARTS = ("=", "+", "-", "@")
 

@@ -1,4 +1,4 @@
-"""`python -m assay.node.agent.pack OUT`: writes the agent and the probe as one file; `python3 -I OUT` runs it on a node."""
+"""`python -m assay.node.agent.pack OUT`: the agent and the probe as one file; `python3 -I OUT` runs it on a node."""
 
 from __future__ import annotations
 

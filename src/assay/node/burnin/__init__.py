@@ -1,1 +1,1 @@
-"""Takes the plan of a burn-in. Gives a process on the node that carries it out, and lines of what it saw."""
+"""Takes the plan of a burn-in. A process on the node carries it out, over reboots. Gives lines of what it saw."""

@@ -16,7 +16,7 @@ from typing import Any
 from assay.node.burnin.journal import ERROR, LOCK, STOP, BurnInFolder, read_since
 from assay.node.burnin.node_tasks import NodeMachine, close_descriptors, end_leftovers
 from assay.node.burnin.supervisor import Supervisor
-from assay.node.load_tools.load_tool import DECLARATION_VARIABLE
+from assay.node.load_tools.delivery import DECLARATION_VARIABLE
 from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot
 
 MOST_BYTES = 2**20

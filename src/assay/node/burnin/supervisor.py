@@ -2,17 +2,73 @@
 
 It judges nothing. Time is the node's monotonic time. A gap in which this process did not run counts for `MAX_GAP_S` at
 most, so that a frozen hour is no hour of load.
+
+Where a burn-in is at a time: its phase, and whether the load runs, rests or swings. Pure.
+
+The clock of a lab: it runs faster than real time, and people let it jump ahead by hours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from assay.model.reading import ReadingTree, parse_reading
 from assay.node.burnin.journal import CLOCK, STOP, BurnInFolder, Journal
-from assay.node.burnin.phases import PhaseTime, find_phase, is_swung_low, time_to_edge, time_with_load
+
+TINY_S = 1e-6
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """A time in a phase: `done_s` of it are over, `left_s` are left. `number` is its place in the plan."""
+
+    phase: Mapping[str, Any]
+    number: int
+    done_s: float
+    left_s: float
+
+    @property
+    def name(self) -> str:
+        """The name of the phase."""
+        return str(self.phase["name"])
+
+
+def find_phase(plan: Mapping[str, Any], t: float) -> PhaseTime | None:
+    """Return the phase at `t` seconds of burn-in, None after the last."""
+    start = 0.0
+    for number, phase in enumerate(plan["phases"]):
+        end = start + phase["seconds"]
+        if t < end - TINY_S:
+            return PhaseTime(phase, number, t - start, end - t)
+        start = end
+    return None
+
+
+def time_with_load(now: PhaseTime, shift: float) -> float:
+    """Return for how many seconds the load may run from now on; 0 in the rest of a cycle."""
+    cycles: Sequence[float] = now.phase.get("cycles") or ()
+    if not cycles:
+        return now.left_s
+    on_s, off_s = cycles
+    position = (now.done_s + shift * (on_s + off_s)) % (on_s + off_s)
+    return min(now.left_s, max(0.0, on_s - position))
+
+
+def is_swung_low(seconds: float, hertz: float, duty: float, shift: float) -> bool:
+    """Whether a swing is in its part without load, `seconds` after it began."""
+    return hertz > 0 and (seconds * hertz + shift) % 1.0 >= duty
+
+
+def time_to_edge(seconds: float, hertz: float, duty: float, shift: float) -> float:
+    """Return the seconds until a swing changes next."""
+    position = (seconds * hertz + shift) % 1.0
+    return ((duty if position < duty else 1.0) - position) / hertz
+
 
 TICK_S = 1.0
 MAX_GAP_S = 10.0
@@ -196,3 +252,33 @@ class Supervisor:
             task.kill()
         self.units.clear()
         self.watch = None
+
+
+class RehearsedClock:
+    """Follows the clock in a lab's file. A jump is handed out in steps, so that load can run in each of them."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.rate = file, 1.0
+        self._at = self._read()
+
+    @property
+    def behind_s(self) -> float:
+        """How many seconds of a jump, or of a time in which this process could not run, are left."""
+        behind = self._read() - self._at
+        return behind if behind > MAX_GAP_S * self.rate else 0.0
+
+    def now(self) -> float:
+        """Return the lab's time in seconds. It stands still while there is a rest of a jump."""
+        if not self.behind_s:
+            self._at = max(self._at, self._read())
+        return self._at
+
+    def go_on(self, most_s: float) -> None:
+        """Let as many seconds of a jump pass, at most."""
+        self._at += min(self.behind_s, most_s)
+
+    def _read(self) -> float:
+        with open(self.file, encoding="utf-8") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
+            known: dict[str, Any] = json.load(file)
+        self.rate = float(known["rate"])
+        return datetime.fromisoformat(known["origin"]).timestamp() + (time.time() - float(known["anchor"])) * self.rate

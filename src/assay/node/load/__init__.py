@@ -1,4 +1,5 @@
-"""Takes a lane: one device's inputs and arithmetic. Each test of the battery computes one thing on it.
+"""Takes a node's devices (GPUs, or a CPU in their place). Computes the same on each: a battery, or training.
 
-Gives the arrays whose bits every healthy device of a kind must agree on.
+Gives JSON lines, one a unit, with a digest of each device. It compares nothing. The only code that computes with numpy
+or JAX, which are imported late.
 """

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from assay.node.load.battery_test import BatteryTest
 from assay.node.load.planted_faults import FaultWords
+from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
 
 

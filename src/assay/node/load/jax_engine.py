@@ -1,21 +1,242 @@
-"""The engine on GPUs: one compiled program a test, for all devices of the node. On a CPU the same program runs."""
+"""The engine on GPUs: one compiled program a test, for all devices of the node. On a CPU the same program runs.
+
+The arithmetic of lanes in JAX, inside a program that runs on all devices at once, along the axis `AXIS`.
+
+The devices of a run as JAX's mesh, and programs that run on all of them at once; on several nodes if asked.
+
+Starts JAX so that bits repeat: its flags are set before it is imported, and they are part of what a run tells.
+
+Training in JAX: the state stays on the devices, one program makes it and one takes a step.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from assay.node.load.battery_test import BatteryTest
 from assay.node.load.digests import sum_digest
-from assay.node.load.engine import UnitResult
-from assay.node.load.jax_mesh import JaxMesh
-from assay.node.load.jax_training import JaxTraining
+from assay.node.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult
+from assay.node.load.facts import find_gpus, list_made_devices, name_instruction_set, settle_order
 from assay.node.load.lane import Lane
-from assay.node.load.numpy_arithmetic import NumpyArithmetic
+from assay.node.load.numpy_engine import NumpyArithmetic
 from assay.node.load.planted_faults import HEALTHY, FaultWords
-from assay.node.load.shard_results import collect_digests
+from assay.node.load.run import TrainingNodes
+from assay.node.load.run_lines import collect_digests, collect_numbers
+from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
+
+AXIS = "device"
+
+
+class JaxArithmetic:
+    """What a device computes with. `has_tfloat32`: whether products of that type are told apart from float32's."""
+
+    def __init__(self, devices: int, *, has_tfloat32: bool) -> None:
+        import jax.numpy
+        from jax import lax
+
+        self.xp: Any = jax.numpy
+        self._lax: Any = lax
+        self._devices = devices
+        self._types: dict[str, Any] = {"float8": jax.numpy.float8_e4m3fn, "tfloat32": jax.numpy.float32}
+        highest = lax.Precision.HIGHEST
+        self._tfloat32 = lax.DotAlgorithmPreset.TF32_TF32_F32 if has_tfloat32 else highest
+        self._highest = highest
+
+    def narrow(self, array: Any, dtype: str) -> Any:
+        """Round to a type; the result has this type, except for tfloat32."""
+        return array.astype(self._types.get(dtype, dtype))
+
+    def product(self, left: Any, right: Any, dtype: str) -> Any:
+        """Multiply matrices, with sums in float64, int32 or float32."""
+        xp = self.xp
+        sums = {"float64": xp.float64, "int8": xp.int32}.get(dtype, xp.float32)
+        precision = self._tfloat32 if dtype == "tfloat32" else self._highest
+        return xp.matmul(left, right, precision=precision, preferred_element_type=sums)
+
+    def scatter_add(self, size: int, places: Any, values: Any) -> Any:
+        """Add each value at its place."""
+        return self.xp.zeros(size, values.dtype).at[places].add(values)
+
+    def scatter_set(self, size: int, places: Any, values: Any) -> Any:
+        """Put each value at its place."""
+        return self.xp.zeros(size, values.dtype).at[places].set(values)
+
+    def count(self, places: Any, bins: int) -> Any:
+        """Return how often each bin is named."""
+        return self.xp.bincount(places, length=bins).astype(self.xp.int32)
+
+    def reverse_root(self, array: Any) -> Any:
+        """Return 1/√x."""
+        return self._lax.rsqrt(array)
+
+    def sum_devices(self, array: Any) -> Any:
+        """Return the sum over all devices."""
+        return self._lax.psum(array, AXIS)
+
+    def gather_devices(self, array: Any) -> Any:
+        """Return the arrays of all devices, one after the other."""
+        return self._lax.all_gather(array, AXIS, tiled=True)
+
+    def spread_sum(self, array: Any) -> Any:
+        """Return each device's part of the sum over all devices."""
+        return self._lax.psum_scatter(array, AXIS, tiled=True)
+
+    def pass_on(self, array: Any, distance: int) -> Any:
+        """Return the array of the device so many places before."""
+        ring = [(place, (place + distance) % self._devices) for place in range(self._devices)]
+        return self._lax.ppermute(array, AXIS, ring)
+
+    def device_number(self) -> Any:
+        """Return the place of this device among all."""
+        return self._lax.axis_index(AXIS)
+
+
+FLAGS = (
+    "--xla_allow_excess_precision=false",  # else a cast to a narrow type and back is left out
+    "--xla_gpu_deterministic_ops=true",
+    "--xla_gpu_exclude_nondeterministic_ops=true",
+    "--xla_gpu_autotune_level=0",  # it chooses kernels by the time that they take on this very card
+    "--xla_gpu_enable_triton_gemm=false",
+)
+CACHE_FOLDER = "ASSAY_LOAD_CACHE"
+DEFAULT_CACHE = "~/.cache/assay-load"
+
+
+def start_jax(cpu_devices: int) -> Any:
+    """Import JAX and return it. On a CPU it shows `cpu_devices` devices. Raises LoadError if it is not installed."""
+    made = f"--xla_force_host_platform_device_count={cpu_devices}"
+    os.environ["XLA_FLAGS"] = " ".join([*FLAGS, made, os.environ.get("XLA_FLAGS", "")]).strip()  # the last wins
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        import jax
+    except ImportError as error:
+        raise LoadError(f"JAX is not installed ({error}); install assay-fleet[load], or say --engine numpy") from None
+    jax.config.update("jax_enable_x64", True)
+    cache = Path(os.environ.get(CACHE_FOLDER, DEFAULT_CACHE)).expanduser()
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    return jax
+
+
+def join_nodes(jax: Any, coordinator: str, nodes: int, node: int) -> None:
+    """Join the nodes of a run. A process joins once: another run is another process. Raises RuntimeError."""
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(coordinator_address=coordinator, num_processes=nodes, process_id=node)
+
+
+def describe_jax(
+    jax: Any, devices: Sequence[Any], order: Sequence[int], uuids: Sequence[str], kind: str, own_flags: str
+) -> EngineFacts:
+    """Return what this JAX runs on. `devices`: this node's, in JAX's order. `own_flags`: the caller's."""
+    first, chosen = devices[0], list(order) or list(range(len(devices)))
+    flags = " ".join(filter(None, [*FLAGS, own_flags]))
+    runtime = " ".join(str(first.client.platform_version).split())
+    engine = f"jax {jax.__version__}"
+    if first.platform == "cpu":
+        made = list_made_devices(len(devices), chosen, uuids, kind)
+        return EngineFacts(engine, "cpu", name_instruction_set(), f"jaxlib {jax.lib.__version__}", flags, made)
+    backend = "cuda" if "cuda" in runtime.lower() or first.platform in ("gpu", "cuda") else first.platform
+    gpus = find_gpus(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    facts = []
+    for place in chosen:
+        gpu = gpus[place] if place < len(gpus) else None
+        uuid = gpu.uuid if gpu else f"unknown-{place}"
+        facts.append(DeviceFacts(gpu.index if gpu else place, uuid, str(devices[place].device_kind)))
+    driver = gpus[0].driver if gpus else "unknown"
+    return EngineFacts(engine, backend, driver, runtime, flags, tuple(facts))
+
+
+class JaxMesh:
+    """Devices along one axis. `local_devices` are those of this node, in the order of digests."""
+
+    facts: EngineFacts
+
+    def __init__(
+        self, cpu_devices: int, order: Sequence[int], uuids: Sequence[str], kind: str, group: TrainingNodes
+    ) -> None:
+        own_flags = os.environ.get("XLA_FLAGS", "")
+        self.jax = start_jax(cpu_devices)
+        import numpy
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+        try:
+            if group.nodes > 1:
+                join_nodes(self.jax, group.coordinator, group.nodes, group.node)
+            local = self.jax.local_devices()
+        except (RuntimeError, ValueError) as error:
+            raise LoadError(f"JAX finds no devices: {error}") from None
+        order = settle_order(order, len(local))
+        self.local_devices = [local[place] for place in order]
+        self.facts = describe_jax(self.jax, local, order, uuids, kind, own_flags)
+        self.devices = self.jax.devices() if group.nodes > 1 else self.local_devices
+        self.numpy = numpy
+        mesh = Mesh(numpy.array(self.devices), (AXIS,))
+        self._mesh: Any = mesh
+        self._along, self._same = PartitionSpec(AXIS), PartitionSpec()
+        self.spread: Any = NamedSharding(mesh, self._along)
+        self.arithmetic = JaxArithmetic(len(self.devices), has_tfloat32=self.facts.backend == "cuda")
+
+    def put_words(self, faults: Sequence[FaultWords]) -> Any:
+        """Return the planted faults of this node's devices as an argument: one row on each device."""
+        own = dict(zip((device.id for device in self.local_devices), faults, strict=True))
+        rows = self.numpy.array([own.get(device.id, HEALTHY) for device in self.devices], dtype=self.numpy.uint32)
+        return self.jax.make_array_from_callback(rows.shape, self.spread, lambda index: rows[index])
+
+    def map_devices(self, function: Callable[..., Any], in_specs: str, **options: Any) -> Any:
+        """Return one program for all devices. `in_specs`: `d` for an argument along devices, `s` for the same one."""
+        jax = self.jax
+        named = {"d": self._along, "s": self._same}
+        specs = {"in_specs": tuple(named[one] for one in in_specs), "out_specs": self._along}
+        return jax.jit(jax.shard_map(function, mesh=self._mesh, check_vma=False, **specs), **options)
+
+    def key_words(self, key: int) -> Any:
+        """Return a key as an argument."""
+        return self.numpy.array([key & 0xFFFFFFFF], dtype=self.numpy.uint32)
+
+
+class JaxTraining:
+    """The steps of one run."""
+
+    def __init__(self, mesh: JaxMesh, workload: TrainingWorkload, key: int, unit_s: float) -> None:
+        self._mesh = mesh
+        self._workload = workload
+        self._unit_s = unit_s
+        self._programs = mesh.map_devices(self._first, "s"), mesh.map_devices(self._step, "dsd", donate_argnums=0)
+        self._key = key
+        self._state = self._programs[0](mesh.key_words(key))
+        self.run_step(0, [HEALTHY] * len(mesh.local_devices))  # compiles; then begin anew
+        self._state = self._programs[0](mesh.key_words(key))
+
+    def _first(self, key: Any) -> Any:
+        lane = Lane(self._mesh.arithmetic, key, self._mesh.arithmetic.xp.array(HEALTHY, dtype="uint32"))
+        return self._mesh.jax.tree.map(lambda array: array[None], self._workload.make_state(lane))
+
+    def _step(self, state: Any, key: Any, words: Any) -> Any:
+        tree_map = self._mesh.jax.tree.map
+        done = self._workload.step(Lane(self._mesh.arithmetic, key, words[0]), tree_map(lambda array: array[0], state))
+        told = done.loss.reshape(1), done.digest.reshape(1), done.own.reshape(1)
+        return tree_map(lambda array: array[None], done.state), told
+
+    def run_step(self, key: int, faults: Sequence[FaultWords]) -> UnitResult:
+        """Take one step on all devices."""
+        mesh, begun = self._mesh, time.perf_counter()
+        try:
+            self._state, told = self._programs[1](self._state, mesh.key_words(key), mesh.put_words(faults))
+            result = collect_digests(told[1], mesh.local_devices, begun, self._unit_s)
+            result.losses = collect_numbers(told[0], mesh.local_devices)
+            result.own = collect_digests(told[2], mesh.local_devices, begun, self._unit_s).digests
+            return result
+        except RuntimeError as error:  # JaxRuntimeError
+            reason = f"{self._workload.test}: {str(error).splitlines()[0]}"
+            count = len(mesh.local_devices)
+            return UnitResult(1e3 * (time.perf_counter() - begun), [None] * count, reason=reason, losses=[None] * count)
+
 
 HOST_COPIES = "host copies"
 FIRST_WITH_FLOAT8 = 8.9  # compute capability

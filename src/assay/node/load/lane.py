@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from assay.node.load.counter_hash import hash_counters
+from assay.node.load.digests import hash_counters
 from assay.node.load.planted_faults import apply_fault
 
 

@@ -1,19 +1,121 @@
-"""The engine without an accelerator library: one CPU computes each unit once for every device that it stands for."""
+"""The engine without an accelerator library: one CPU computes each unit once for every device that it stands for.
+
+The arithmetic of lanes in numpy. Narrow types that numpy lacks are held in float32, rounded to nearest even.
+
+Training in numpy: each device that the CPU stands for has a state of its own, and takes its step in turn.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from assay.node.load.battery_test import BatteryTest
-from assay.node.load.cpu_facts import name_instruction_set
 from assay.node.load.digests import sum_digest
 from assay.node.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult
+from assay.node.load.facts import name_instruction_set
+from assay.node.load.gpt import State
 from assay.node.load.lane import Lane
-from assay.node.load.numpy_training import NumpyTraining
-from assay.node.load.planted_faults import FaultWords
+from assay.node.load.planted_faults import HEALTHY, FaultWords
+from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
+
+FLOAT32_ROUNDED_BITS = {"bfloat16": 16, "tfloat32": 13}
+
+
+class NumpyArithmetic:
+    """One CPU's arithmetic. There is one device at a time, so there is nothing to exchange."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        self.xp: Any = numpy
+
+    def narrow(self, array: Any, dtype: str) -> Any:
+        """Round to a type. int8 and the 16-bit types are held in float32 or int32: products of them are exact there."""
+        if dtype == "int8":
+            return array.astype(self.xp.int32)
+        if dtype == "float16":
+            return array.astype(self.xp.float16).astype(self.xp.float32)
+        if dtype in FLOAT32_ROUNDED_BITS:
+            return self._round_bits(array, FLOAT32_ROUNDED_BITS[dtype])
+        return array.astype(dtype)
+
+    def _round_bits(self, array: Any, dropped: int) -> Any:
+        xp = self.xp
+        bits = xp.ascontiguousarray(array).view(xp.uint32)
+        half = xp.uint32((1 << (dropped - 1)) - 1) + ((bits >> xp.uint32(dropped)) & xp.uint32(1))
+        return ((bits + half) & xp.uint32(~((1 << dropped) - 1) & 0xFFFFFFFF)).view(xp.float32)
+
+    def product(self, left: Any, right: Any, dtype: str) -> Any:
+        """Multiply matrices."""
+        del dtype
+        return left @ right
+
+    def scatter_add(self, size: int, places: Any, values: Any) -> Any:
+        """Add each value at its place."""
+        sums = self.xp.zeros(size, values.dtype)
+        self.xp.add.at(sums, places, values)
+        return sums
+
+    def scatter_set(self, size: int, places: Any, values: Any) -> Any:
+        """Put each value at its place."""
+        put = self.xp.zeros(size, values.dtype)
+        put[places] = values
+        return put
+
+    def count(self, places: Any, bins: int) -> Any:
+        """Return how often each bin is named."""
+        return self.xp.bincount(places, minlength=bins).astype(self.xp.int32)
+
+    def reverse_root(self, array: Any) -> Any:
+        """Return 1/√x."""
+        return array.dtype.type(1) / self.xp.sqrt(array)
+
+    def sum_devices(self, array: Any) -> NoReturn:
+        """Not here."""
+        raise NotImplementedError
+
+    gather_devices = spread_sum = sum_devices
+
+    def pass_on(self, array: Any, distance: int) -> NoReturn:
+        """Not here."""
+        raise NotImplementedError
+
+    def device_number(self) -> NoReturn:
+        """Not here."""
+        raise NotImplementedError
+
+
+class NumpyTraining:
+    """The steps of one run."""
+
+    def __init__(self, workload: TrainingWorkload, key: int, devices: int) -> None:
+        self._workload = workload
+        self._arithmetic = NumpyArithmetic()
+        self._states: list[State] = [workload.make_state(self._lane(key, HEALTHY))] * devices
+
+    def run_step(self, key: int, faults: Sequence[FaultWords]) -> UnitResult:
+        """Take one step on each device in turn."""
+        result = UnitResult(0, [])
+        for place, fault in enumerate(faults):
+            begun = time.perf_counter()
+            with self._arithmetic.xp.errstate(all="ignore"):
+                done = self._workload.step(self._lane(key, fault), self._states[place])
+            self._states[place] = done.state
+            result.device_ms.append(1e3 * (time.perf_counter() - begun))
+            result.digests.append(int(done.digest))
+            result.own.append(int(done.own))
+            result.losses.append(float(done.loss))
+        result.ms = max(result.device_ms)
+        return result
+
+    def _lane(self, key: int, fault: FaultWords) -> Lane:
+        xp: Any = self._arithmetic.xp
+        words = xp.array(fault, dtype=xp.uint32)
+        return Lane(self._arithmetic, xp.array([key & 0xFFFFFFFF], dtype=xp.uint32), words)
+
 
 LACKS = {
     "float8": "numpy has no 8-bit floats",
@@ -31,7 +133,6 @@ class NumpyEngine:
             import numpy
         except ImportError as error:
             raise LoadError(f"numpy is not installed ({error}); install assay-fleet[load]") from None
-        from assay.node.load.numpy_arithmetic import NumpyArithmetic
 
         self._numpy = numpy
         self._arithmetic = NumpyArithmetic()

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from assay.node.load.catalog import BATTERY_VERSION
+from assay.node.load.catalog import BATTERY_VERSION, make_shape
 from assay.node.load.digests import sum_digest
-from assay.node.load.gpt_layers import GptShape, Weights
-from assay.node.load.gpt_step import (
+from assay.node.load.gpt import (
+    GptShape,
     State,
+    Weights,
     digest_weights,
     find_gradients,
     is_shared_out,
@@ -22,8 +23,7 @@ from assay.node.load.gpt_step import (
     update,
 )
 from assay.node.load.lane import Lane
-from assay.node.load.sizes import BatterySizes
-from assay.node.load.training_step import make_shape
+from assay.node.load.unit_tests import BatterySizes
 
 WHOLE = 2.0**20
 """Sums over devices are of whole multiples of 2^-20, which are exact in any order: every algorithm gives one result."""

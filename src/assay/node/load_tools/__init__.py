@@ -1,4 +1,4 @@
-"""How the load tool `assay-load` is started on the node: as a program, or in a container by an image's digest.
+"""Takes a node and how long to load it. Runs one tool of the node, also in a container.
 
-Takes the declaration `load` of the inventory. Gives the command, or a reading that says what the node lacks for it.
+Gives readings of what the tool said.
 """

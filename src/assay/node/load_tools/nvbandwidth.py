@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, unsupported, value
-from assay.node.load_tools.json_output import parse_number, parse_object, read_list
-from assay.node.load_tools.tool_call import LoadOrder, ToolOutput, call_tool, quote_text
+from assay.node.load_tools.tool_call import (
+    LoadOrder,
+    ToolOutput,
+    call_tool,
+    parse_number,
+    parse_object,
+    quote_text,
+    read_list,
+)
 from assay.node.probe.node_access import NodeRoot
 
 COPIES = {

@@ -1,32 +1,38 @@
-"""Every part of a load, by its name: who runs it, and how much longer than its load it may take."""
+"""Every part of a load, by its name: who runs it, and how much longer than its load it may take.
+
+Loads the node with one tool after the other, and reads what they say. Runs only on request.
+
+The tools are the node's own, found in its PATH.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 
-from assay.model.reading import ReadingTree
+from assay.model.reading import ReadingTree, failed, parse_reading, value
 from assay.model.specs.load_parts import LoadPart
-from assay.node.load_tools.all_reduce import run_all_reduce
-from assay.node.load_tools.dcgm_diag import LEVEL_SECONDS, run_dcgm_diag
-from assay.node.load_tools.dcgm_mndiag import MNDIAG_S, run_dcgm_mndiag
-from assay.node.load_tools.device_battery import read_cut_battery, run_battery
-from assay.node.load_tools.fio_verify import run_fio_verify
-from assay.node.load_tools.front_end import run_front_end
-from assay.node.load_tools.gpu_burn import run_gpu_burn
-from assay.node.load_tools.gpu_fryer import run_gpu_fryer
-from assay.node.load_tools.hpl import HPL_S, run_hpl
-from assay.node.load_tools.ib_write_bw import run_ib_write_bw, run_ib_write_bw_gpu
-from assay.node.load_tools.memory import run_memory
+from assay.node.load_tools.assay_load import read_cut_battery, read_cut_training, run_battery, run_training
+from assay.node.load_tools.dcgm import (
+    LEVEL_SECONDS,
+    MNDIAG_S,
+    run_dcgm_diag,
+    run_dcgm_mndiag,
+    run_dcgmproftester,
+    run_ubergemm,
+)
+from assay.node.load_tools.fio import run_fio_verify, run_nvme_read
+from assay.node.load_tools.nccl import run_all_reduce
+from assay.node.load_tools.network import run_front_end, run_ib_write_bw, run_ib_write_bw_gpu
 from assay.node.load_tools.nvbandwidth import COPIES_S, run_nvbandwidth
-from assay.node.load_tools.nvme_read import run_nvme_read
-from assay.node.load_tools.site_training import SITE_TRAINING_S, run_site_training
-from assay.node.load_tools.stressapptest import run_stressapptest
-from assay.node.load_tools.tensor_gemm import run_dcgmproftester, run_ubergemm
+from assay.node.load_tools.site_commands import HPL_S, SITE_TRAINING_S, run_hpl, run_site_training
+from assay.node.load_tools.stress_tools import run_gpu_burn, run_gpu_fryer, run_memory, run_stressapptest
 from assay.node.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, Salvage
-from assay.node.load_tools.training import read_cut_training, run_training
-from assay.node.probe.node_access import NodeRoot
+from assay.node.probe.isolated_reader import gather_isolated
+from assay.node.probe.node_access import NodeRoot, TimedQuestion
 
 ADAPTERS_S = 600.0  # one after the other
 LONG_S = 1000.0
@@ -84,3 +90,37 @@ def find_long_parts_s(parts: Iterable[str]) -> float:
     """Return how long those parts may take that decide themselves how long they run, such as a diagnosis of hours."""
     tools: dict[str, LoadTool] = {str(part): tool for part, tool in LOAD_TOOLS.items()}
     return sum(tools[part].beyond_s for part in parts if part in tools and tools[part].beyond_s >= LONG_S)
+
+
+def run_load(root: NodeRoot, parts: Sequence[str], order: LoadOrder, at: str = "") -> ReadingTree:
+    """Run `parts` in order, each for about the order's seconds, and return the `active` tree.
+
+    Each part has `started_at`, counted from `at` (the caller's time, ISO 8601) where given: a node's clock may be off.
+    """
+    now = datetime.now(timezone.utc)  # noqa: UP017  # Python 3.10 has no datetime.UTC
+    start, start_time = time.monotonic(), datetime.fromisoformat(at) if at else now
+    tools: dict[str, LoadTool] = {str(name): tool for name, tool in LOAD_TOOLS.items()}
+    tree: ReadingTree = {}
+    for part in parts:
+        started = start_time + timedelta(seconds=time.monotonic() - start)
+        if order.relay:
+            order.relay.tell(begins=part, at=started.isoformat())
+        seconds = order.part_seconds.get(part, order.seconds)
+        branch = _run_part(root, part, tools.get(part), replace(order, seconds=seconds))
+        tree[part] = add_start(branch, started.isoformat())
+        if order.relay:
+            order.relay.tell(ends=part, branch=tree[part])
+    return tree
+
+
+def add_start(branch: ReadingTree, started_at: str) -> ReadingTree:
+    """Return a part's branch with the time (ISO 8601) at which it began; a leaf has none."""
+    return branch if parse_reading(branch) is not None else {"started_at": value(started_at), **branch}
+
+
+def _run_part(root: NodeRoot, part: str, tool: LoadTool | None, order: LoadOrder) -> ReadingTree:
+    if tool is None:
+        return failed(f"no active part is called {part!r}; there are {', '.join(LOAD_TOOLS)}")
+    limit_s = order.seconds + tool.beyond_s
+    branch: ReadingTree = gather_isolated({part: TimedQuestion(limit_s, partial(tool.run, root, order))}, limit_s)[part]
+    return branch

@@ -1,22 +1,105 @@
 """Calls one load tool: with a deadline, in an environment of its own, and with what it printed kept apart.
 
 A tool sees only the variables that it needs, and those that the site declares for it. What it sees is never returned.
+
+Reads JSON that a tool printed, without believing that it is whole, small or sensible.
+
+What the site declares for its load tools, as the probe's caller passes it on.
+
+Passes on what a load has found so far, line by line, so that what ran before a kill counts.
+
+The first line is `{"load": {"before": …}}`. Each part gives a line `{"load": {"begins": PART, "at": …}}`, then, if it
+is read in units, the lines of its tool as they come, then `{"load": {"ends": PART, "branch": …}}`. The probe's document
+follows on a line of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from assay.model.reading import ReadingTree, absent, failed
-from assay.node.load_tools.load_relay import RELAY_POLL_S, FileFollower, LoadRelay
-from assay.node.load_tools.site_settings import SiteSettings
+from assay.model.reading import ReadingTree, absent, failed, value
 from assay.node.probe.isolated_reader import kill_tree
+
+SCRATCH = "/var/tmp"  # noqa: S108 — on the node's own drives; each test makes a folder of its own there
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSettings:
+    """The inventory's `load_tools` (model/specs/node/load_tools.py says what each means)."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = SCRATCH
+    hpl: tuple[str, ...] = ()
+    iperf3_server: str = ""
+    rack_hosts: tuple[str, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> SiteSettings:
+        """Return the settings in JSON, "" for none. Raises ValueError for any other text."""
+        given: Any = json.loads(text) if text else {}
+        if not isinstance(given, dict):
+            raise ValueError("the settings of load tools are an object")
+        return cls(
+            {str(name): str(text) for name, text in dict(given.get("environment", {})).items()},
+            str(given.get("scratch") or SCRATCH),
+            tuple(map(str, given.get("hpl", ()))),
+            str(given.get("iperf3_server", "")),
+            tuple(map(str, given.get("rack_hosts", ()))),
+            dict(given.get("training") or {}),
+        )
+
+
+RELAY_POLL_S = 0.1
+MAX_PIECE_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class LoadRelay:
+    """A descriptor to which lines go. A reader that has gone away ends nothing."""
+
+    descriptor: int
+
+    def tell(self, **what: Any) -> None:
+        """Write one line of our own."""
+        self.write(json.dumps({"load": what}).encode() + b"\n")
+
+    def write(self, text: bytes) -> None:
+        """Write whole lines."""
+        left = memoryview(text)
+        while left:
+            try:
+                left = left[os.write(self.descriptor, left) :]
+            except OSError:
+                return
+
+
+@dataclass(slots=True)
+class FileFollower:
+    """Passes on the whole lines that a tool adds to its output file."""
+
+    relay: LoadRelay
+    file: int
+    _told: int = 0
+
+    def pass_on(self) -> None:
+        """Pass on what has been added since the last call."""
+        while piece := os.pread(self.file, MAX_PIECE_BYTES, self._told):
+            whole = piece[: piece.rfind(b"\n") + 1]
+            if not whole:
+                return
+            self.relay.write(whole)
+            self._told += len(whole)
+
 
 PASSED_ON = frozenset(
     {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
@@ -187,3 +270,59 @@ def quote_text(text: object) -> str:
     """Return what a tool said as a short text that a document can hold."""
     plain = " ".join(str(text).split()).encode("utf-8", "replace").decode()
     return plain if len(plain) <= QUOTED_CHARACTERS else f"{plain[:QUOTED_CHARACTERS]}…"
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Return the first JSON object in a text; lines before and after it are skipped. Raises ValueError."""
+    start = text.find("{")
+    if start < 0:
+        raise ValueError("no JSON object")
+    try:
+        found, _ = _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    return found
+
+
+def iterate_objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a text that has one a line; other lines are skipped."""
+    for line in text.splitlines():
+        if line.lstrip().startswith("{"):
+            try:
+                yield parse_object(line)
+            except ValueError:
+                continue
+
+
+def _refuse(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def read_list(tree: Any, name: str) -> list[dict[str, Any]]:
+    """Return the objects in a list of an object, none where there is no list."""
+    found = tree.get(name) if isinstance(tree, dict) else None
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def parse_number(seen: Any) -> float | None:
+    """Return a finite number, also from text; None for anything else."""
+    if isinstance(seen, bool) or not isinstance(seen, int | float | str):
+        return None
+    try:
+        number = float(seen)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def read_speed(seen: Any, factor: float = 1.0) -> ReadingTree:
+    """Return a leaf for a speed: a positive number times `factor`. Nothing that worked has speed 0."""
+    number = parse_number(seen)
+    if number is None or number <= 0:
+        return failed(f"{quote_text(seen)!r} is no speed")
+    return value(round(number * factor, 3))

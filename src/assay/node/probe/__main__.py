@@ -16,22 +16,24 @@ from typing import NoReturn
 
 from assay.model.reading import ReadingTree
 from assay.model.specs.load_parts import LOAD_PARTS
-from assay.node.probe.clock_sync import read_timekeeping
 from assay.node.probe.devices.hardware_error_counters import read_aer
-from assay.node.probe.devices.hca import read_hcas
 from assay.node.probe.devices.memory_modules import read_memory
-from assay.node.probe.devices.nic_and_bond import read_bonds, read_nics
+from assay.node.probe.devices.network_adapters import read_bonds, read_hcas, read_nics
 from assay.node.probe.devices.nvme import read_drives
 from assay.node.probe.devices.pci import read_pci
-from assay.node.probe.file_systems import read_file_systems
 from assay.node.probe.gpu.gpu_list import read_gpus
-from assay.node.probe.host import read_host
+from assay.node.probe.host import read_file_systems, read_host, read_timekeeping
 from assay.node.probe.isolated_reader import Area, gather_isolated
 from assay.node.probe.kernel_log import KernelLogCursor, read_kernel_log
-from assay.node.probe.kernel_settings import read_kernel
-from assay.node.probe.named_readings import ask_adapter_settings, ask_files, ask_unit_settings, read_wiped_drives
+from assay.node.probe.named_settings import (
+    ask_adapter_settings,
+    ask_files,
+    ask_unit_settings,
+    read_kernel,
+    read_wiped_drives,
+)
 from assay.node.probe.node_access import NodeRoot, TimedQuestion
-from assay.node.probe.processes_and_services import SERVICES_S, read_services
+from assay.node.probe.services import SERVICES_S, read_services
 
 DEADLINE_S = 8.0
 HELP_WIDTH = 120
@@ -106,11 +108,9 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
-    from assay.node.load_tools.load_relay import LoadRelay
-    from assay.node.load_tools.load_run import run_load
-    from assay.node.load_tools.load_tool import DECLARATION_VARIABLE, read_site_variables
-    from assay.node.load_tools.site_settings import SiteSettings
-    from assay.node.load_tools.tool_call import LoadOrder
+    from assay.node.load_tools.delivery import DECLARATION_VARIABLE, read_site_variables
+    from assay.node.load_tools.registry import run_load
+    from assay.node.load_tools.tool_call import LoadOrder, LoadRelay, SiteSettings
 
     if arguments.load:
         os.environ[DECLARATION_VARIABLE] = arguments.load

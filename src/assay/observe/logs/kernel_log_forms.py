@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from assay.observe.logs.json_form import JsonLogForm
 from assay.observe.logs.kernel_log_search import KernelLogForm, StampParser
-from assay.observe.logs.time_stamps import (
+from assay.observe.logs.line_envelope import (
     parse_ctime,
     parse_iso_time,
     parse_microseconds_since_boot,
     parse_seconds_since_boot,
     parse_syslog_time,
 )
+from assay.observe.logs.record_forms import JsonLogForm
 
 PRINTK = (
     rb"(?:\[ *(?P<uptime>\d+\.\d+)\] ?)?(?:\[ *[TC]\d+\] ?)?"  # journals and syslogs may have the kernel's stamp too

@@ -10,11 +10,11 @@ from itertools import chain
 from typing import ClassVar
 
 from assay.model.log_message import LogMessage
-from assay.observe.logs.json_form import begins_document
-from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
-from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, holds_written_line_ends, unescape
-from assay.observe.logs.time_stamps import ParsedStamp
-from assay.observe.logs.wrapped_lines import find_width, hold_last_lines, join_lines, split_runs
+from assay.observe.logs.broken_lines import find_width, hold_last_lines, join_lines, split_runs
+from assay.observe.logs.line_envelope import ParsedStamp
+from assay.observe.logs.log_form import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
+from assay.observe.logs.record_forms import begins_document
+from assay.observe.logs.records import XID_ANYWHERE, MessageSearch, holds_written_line_ends, unescape
 
 CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log

@@ -1,21 +1,31 @@
-"""Reads any log: detects its form, and yields the messages that may name a fault, or every message."""
+"""Reads any log: detects its form, and yields the messages that may name a fault, or every message.
+
+Opens a log file: its text is unpacked, as UTF-8.
+
+A bug report of the NVIDIA driver: a file of many sections, some of which repeat the same lines of the kernel.
+
+dmesg, the journal and /var/log/messages are all in it. A message counts as often as it stands in the section that has
+it most often.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 
 from assay.model.errors import AssayError
 from assay.model.log_message import GPU_INTRODUCTION, LineTally, LogMessage
-from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
-from assay.model.text.node_sets import NODE_SET, expand_names
-from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
-from assay.observe.logs.cut_lines import CutLines
-from assay.observe.logs.dmesg_pieces import DmesgPieces
-from assay.observe.logs.event_rows import EventRows, is_of_other_log
-from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
+from assay.model.specs.log_patterns import KernelLogMatcher, is_truncated_xid
+from assay.model.text.lists import NODE_SET, expand_names
+from assay.model.text.packed_text import ByteSource, UnpackingError, open_text
+from assay.observe.logs.broken_lines import CutLines, write_repeated_lines
+from assay.observe.logs.event_forms import EventRows, is_of_other_log
 from assay.observe.logs.kernel_log_search import (
     KernelLogForm,
     ReadBytes,
@@ -25,17 +35,85 @@ from assay.observe.logs.kernel_log_search import (
     write_line_ends,
 )
 from assay.observe.logs.line_envelope import split_line
-from assay.observe.logs.log_form_protocol import (
+from assay.observe.logs.log_form import (
     MAX_DOCUMENT_BYTES,
+    DmesgPieces,
     LogForm,
     LogQuery,
     TooLongDocument,
     UnknownLogForm,
     list_log_forms,
 )
-from assay.observe.logs.message_search import MessageSearch
-from assay.observe.logs.repeated_lines import write_repeated_lines
+from assay.observe.logs.record_forms import EXPORT_FORM, VERBOSE_FORM
+from assay.observe.logs.records import MessageSearch
 from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
+
+
+@contextmanager
+def open_log(name: str) -> Iterator[tuple[LogText, datetime]]:
+    """Open a log by its path, `-` for standard input; yield its text as UTF-8, and when it was last written.
+
+    gzip, bzip2, xz and zstd are unpacked. Raises AssayError where the log cannot be read.
+    """
+    where = "standard input" if name == "-" else name
+    try:
+        with sys.stdin.buffer if name == "-" else Path(name).open("rb", buffering=0) as file:
+            written = datetime.now(UTC) if name == "-" else datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
+            yield unpack_text(file), written
+    except OSError as error:
+        raise AssayError(f"cannot be read: {error.strerror or error}", where=where) from None
+
+
+class LogText:
+    """The text of a log. `broken` says why it ends before the log does, as far as it was read; "" if it does not."""
+
+    def __init__(self, source: ByteSource, broken: str = "") -> None:
+        self.broken, self._source = broken, source
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        try:
+            return self._source.read(size)
+        except UnpackingError as error:
+            self.broken = self.broken or str(error)
+            return b""
+
+
+def unpack_text(file: ByteSource) -> LogText:
+    """Return the text of a file as UTF-8: unpacked, without a byte order mark."""
+    return LogText(open_text(file))
+
+
+HEADING = b"NVIDIA bug report log file"
+RULE = b"____________________________________________"
+"""The line between two sections."""
+ReadSection = Callable[[Iterable[bytes]], Iterator[LogMessage]]
+
+
+def find_date(sample: Sequence[bytes], otherwise: datetime) -> datetime:
+    """Return when a report was made, as its first lines say; a time in it may name no year."""
+    lines = (line.decode(errors="replace") for line in sample if line.startswith(b"Date: "))
+    wall = next((at for line in lines if (at := split_line(line.removeprefix("Date: "), otherwise).wall)), None)
+    return otherwise if wall is None else datetime.fromtimestamp(wall, UTC)
+
+
+def is_bug_report(sample: Sequence[bytes]) -> bool:
+    """Return whether a log's first lines are those of a bug report."""
+    return any(HEADING in line for line in sample)
+
+
+def read_sections(pieces: Iterable[bytes], read: ReadSection) -> Iterator[LogMessage]:
+    """Yield the messages that `read` finds, each as often as in the section that has it most often."""
+    told, here = Counter[str](), Counter[str]()
+    for piece in pieces:
+        for number, part in enumerate(piece.split(RULE)):
+            if number:
+                told, here = told | here, Counter[str]()
+            for message in read([part]):
+                here[message.text] += 1
+                if here[message.text] > told[message.text]:
+                    yield message
+
 
 SAMPLE_LINES = 200
 """Lines by which the form of a log is detected."""

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage, replace_unencodable
-from assay.observe.logs.json_form import DOCUMENT_START
-from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
-from assay.observe.logs.text_entry import CRITICAL
+from assay.observe.logs.event_forms import CRITICAL
+from assay.observe.logs.log_form import LogQuery, UnknownLogForm
+from assay.observe.logs.record_forms import DOCUMENT_START
 
 MAY_BE_EVENT_TEXT = re.compile(
     rb"(?:[A-Za-z0-9][\w.,\[\]/-]*: )?"
@@ -38,13 +38,13 @@ class SelForm:
         """Return the share of lines that are of one of the tools, 0 unless they are more than half."""
         if not any(map(MAY_BE_EVENT_TEXT.match, sample)):
             return 0.0
-        from assay.observe.logs.event_text_reader import find_text_form
+        from assay.observe.logs.event_text import find_text_form
 
         return find_text_form([line.decode(errors="replace") for line in sample])[1]
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries that report a problem. Raises UnknownLogForm for too much text."""
-        from assay.observe.logs.event_text_reader import read_event_text
+        from assay.observe.logs.event_text import read_event_text
 
         content = _read_whole(pieces).decode(errors="replace")
         yield from (message for _, message in read_event_text(content.splitlines(keepends=True), query.tally))

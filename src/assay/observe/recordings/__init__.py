@@ -1,4 +1,4 @@
 """Takes files that people made with other tools (nvidia-smi, ibstat, logs). Parses each by its format.
 
-Gives one evidence document. One module holds one format, or two of one kind.
+Gives one evidence document.
 """

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from assay.model.reading import absent, failed, unsupported, value
-from assay.node.probe.devices.hca import parse_number
-from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
+from assay.node.probe.devices.network_adapters import parse_number
+from assay.observe.recordings.logs import Branches, RecordingError, RecordingFormat
 
 DEVICE = re.compile(r"^(CA|Switch|Router) '([^'\n]{1,64})'\s*$")
 PORT = re.compile(r"^\tPort (\d{1,3}):\s*$")

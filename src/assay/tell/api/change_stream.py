@@ -10,13 +10,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.tell.api.queries import MAX_PAGE, ChangesQuery, read_query
+from assay.tell.api.endpoints import MAX_PAGE, ChangesQuery, read_query
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import AccessGate
 from assay.tell.server.ledger_changes import EventStream, LedgerChanges
-from assay.tell.server.request_bodies_and_refusals import make_refusal
-from assay.tell.server.visitor import Visitor
-from assay.tell.views.changes import RecordedChange, list_changes
+from assay.tell.server.requests import make_refusal
+from assay.tell.server.visitor_rights import Visitor
+from assay.tell.views.listings import RecordedChange, list_changes
 
 CHANGE = TypeAdapter(RecordedChange)
 

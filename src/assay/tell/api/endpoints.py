@@ -1,24 +1,85 @@
-"""What the API answers: one line for each address, from which the routes and the OpenAPI document are made."""
+"""What the API answers: one line for each address, from which the routes and the OpenAPI document are made.
+
+What a request may ask for: the fields of its query, by endpoint.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.model.ticket import TicketRecord
-from assay.tell.api.queries import ApiQuery, ChangesQuery, ExplainQuery, NodesQuery, TicketsQuery
-from assay.tell.customer.customer_answer import CustomerExplanationAnswer
-from assay.tell.server.visitor import Visitor
-from assay.tell.views.changes import ChangePage, list_changes
-from assay.tell.views.explanation_answer import ExplainAnswer
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.customer.explanation import CustomerExplanationAnswer
+from assay.tell.server.requests import make_refusal
+from assay.tell.server.visitor_rights import Visitor
+from assay.tell.views.listings import (
+    ChangePage,
+    NodeSummary,
+    PoolSummary,
+    RolloutSummary,
+    VisibleFleet,
+    list_changes,
+    summarize_pools,
+    summarize_rollout,
+)
 from assay.tell.views.machine_list import MachineList, build_machine_list
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.nodes import NodeSummary, PoolSummary, summarize_pools
-from assay.tell.views.rollouts import RolloutSummary, summarize_rollout
+from assay.tell.views.node_sync import ExplainAnswer
+from assay.tell.views.records import LiveRecords
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust
-from assay.tell.views.visible_fleet import VisibleFleet
+
+MAX_PAGE = 1000
+MAX_QUERY_CHARACTERS = 1024
+Text = Annotated[str, Field(max_length=128)]
+
+
+class ApiQuery(BaseModel):
+    """A query without fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NodesQuery(ApiQuery):
+    """Which nodes: of a pool, in a state, held by somebody; after the node of this name, at most `limit`."""
+
+    pool: Text = ""
+    state: Text = ""
+    held: bool | None = None
+    after: Text = ""
+    limit: int = Field(default=200, ge=1, le=MAX_PAGE)
+
+
+class ExplainQuery(ApiQuery):
+    """How many decisions, 0 for all."""
+
+    last: int = Field(default=8, ge=0, le=MAX_PAGE)
+
+
+class TicketsQuery(ApiQuery):
+    """Whether closed tickets are listed too."""
+
+    all: bool = False
+
+
+class ChangesQuery(ApiQuery):
+    """Changes after a position of the ledger, at most `limit`."""
+
+    after: int = Field(default=0, ge=0, le=2**62)
+    limit: int = Field(default=200, ge=1, le=MAX_PAGE)
+
+
+def read_query(model: type[ApiQuery], text: str, fields: Mapping[str, str]) -> ApiQuery:
+    """Return the query of a request. Raises a refusal that says which field is wrong."""
+    if len(text) > MAX_QUERY_CHARACTERS:
+        raise make_refusal(414, f"a query of more than {MAX_QUERY_CHARACTERS} characters")
+    try:
+        return model.model_validate(dict(fields))
+    except ValidationError as error:
+        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)]
+        raise make_refusal(422, "; ".join(found)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from assay.act.boot.machine_reports import MachineReport, parse_machine_report
 from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.reports import MachineReport, parse_machine_report
 from assay.model.errors import AssayError
-from assay.model.specs.seen_machine import SeenMachine
+from assay.model.specs.machines import SeenMachine
+from assay.tell.server.agent_tokens import RateLimiter, read_bearer_token
 from assay.tell.server.app_state import AppState
-from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
-from assay.tell.server.tokens_and_rate_limits import RateLimiter, read_bearer_token
+from assay.tell.server.requests import make_refusal, read_body
 
 SEEN = "/machines/seen"
 MAX_BODY_BYTES = 1024 * 1024

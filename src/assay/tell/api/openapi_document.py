@@ -10,11 +10,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from assay.declare.shape_schema import build_list_schema
-from assay.tell.api.endpoints import ENDPOINTS, ApiEndpoint
+from assay.declare.schemas import build_list_schema
+from assay.tell.api.endpoints import ENDPOINTS, ApiEndpoint, ApiQuery, ChangesQuery
 from assay.tell.api.machine_reports import describe_reports
 from assay.tell.api.order_routes import describe_orders
-from assay.tell.api.queries import ApiQuery, ChangesQuery
 
 API = "/api/v1"
 SCHEMAS = "#/components/schemas/{model}"

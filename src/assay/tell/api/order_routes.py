@@ -27,10 +27,9 @@ from assay.act.orders.visitor_orders import (
 )
 from assay.model.errors import AssayError
 from assay.tell.server.app_state import AppState
-from assay.tell.server.gate import AccessGate
-from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
-from assay.tell.server.security_headers import SECURITY_HEADERS
-from assay.tell.server.visitor import Visitor
+from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
+from assay.tell.server.requests import make_refusal, read_body
+from assay.tell.server.visitor_rights import Visitor
 
 MAX_ORDER_BYTES = 4096
 FORM = "application/x-www-form-urlencoded"

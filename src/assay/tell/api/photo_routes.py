@@ -10,14 +10,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.act.orders.operator_order import OperatorIdentity
+from assay.act.orders.orders import OperatorIdentity
 from assay.act.orders.ticket_photos import MAX_PHOTO_BYTES, add_photo, read_photo
 from assay.model.errors import AssayError
 from assay.model.ticket import MEDIA_TYPES, TicketRecord
 from assay.tell.server.app_state import AppState
-from assay.tell.server.gate import AccessGate
-from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
-from assay.tell.server.security_headers import SECURITY_HEADERS
+from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
+from assay.tell.server.requests import make_refusal, read_body
 
 UPLOAD_S = 60.0
 """A phone between racks is slow."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from assay.model.specs.customer_words import SINCE, FaultCustomerWords
+from assay.model.specs.customers import SINCE, FaultCustomerWords
 from assay.model.specs.fault_catalog import SEVERITIES, FaultCatalog, FaultSeverity
 from assay.model.timestamps import format_minute, format_time
 

@@ -11,21 +11,21 @@ from assay.decide.state.corrections import SETTING_CAUSE
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.decide.state.service_absences import AbsenceEstimate, ServiceAbsence, estimate_absence, list_absences
 from assay.model.decision import DecisionCause
-from assay.model.entries.decision_entries import DecisionEntry
-from assay.model.entries.effect_entries import EffectIntentEntry
+from assay.model.entries.effects import EffectIntentEntry
+from assay.model.entries.node import DecisionEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import read_part, read_whole
 from assay.model.timestamps import parse_time
 from assay.tell.customer.customer_faults import ReasonFault
-from assay.tell.views.node_rollout import find_node_rollout
+from assay.tell.views.node_sync import find_node_rollout
 
 if TYPE_CHECKING:
     from assay.model.outcome import RecordedOutcome
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.model.specs.policy_sections import LifecycleState
-    from assay.tell.views.record_source import RecordSource
+    from assay.tell.views.records import RecordSource
 
 PlannedChange = Literal["", "waiting", "paused"]
 RECORDS = (DecisionEntry.kind, EffectIntentEntry.kind)

@@ -10,10 +10,10 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import list_absences
 from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import format_time
-from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.customer.customer_view import list_policy_states
-from assay.tell.views.record_source import RecordSource
+from assay.tell.customer.explanation import CustomerExplanation, explain_to_customer
+from assay.tell.customer.view import list_policy_states
+from assay.tell.views.records import RecordSource
 
 MAX_LINE = 360
 """Slurm's reasons and comments of ours have at most 400 characters."""

@@ -1,4 +1,4 @@
-"""Takes the changes of tickets, and what each route was told; decides what is new.
+"""Takes tickets and notices, and what each place was told; decides what is new.
 
-Gives people one message about all of it: in a chat, by mail or by a pager.
+Gives each ticket system, chat, scheduler and webhook one up-to-date message.
 """

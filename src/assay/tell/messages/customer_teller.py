@@ -1,16 +1,58 @@
-"""Tells customers what became of their nodes, wherever the policy's `notices` say. Called once in each round."""
+"""Tells customers what became of their nodes, wherever the policy's `notices` say. Called once in each round.
+
+What customers are to be told now, kept for a while: each notice costs a reading of what is known of the node.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from assay.act.loop.context import ControllerContext
-from assay.model.specs.notice_rules import NoticeRules
+from assay.model.specs.customers import NoticeRules
+from assay.tell.customer.service_notice import ServiceNotice, ServiceStanding, list_standings, make_notice
 from assay.tell.messages import scheduler_notices, webhook_notices
-from assay.tell.messages.current_notices import CurrentNotices
 from assay.tell.messages.scheduler_notices import NoticeJournal, show_on_nodes
 from assay.tell.messages.webhook_notices import WebhookJournal, send_to_webhooks
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.views.records import LiveRecords
+
+KEPT = timedelta(minutes=30)
+"""An estimate changes with the absences of other nodes, so that a notice is read again after so long."""
+BUDGET_S = 20.0
+"""So long one look may take. After a wave of faults, the next look reads the rest."""
+
+
+@dataclass
+class CurrentNotices:
+    """Reads notices, the same one again only after the node moved on, or after KEPT."""
+
+    _kept: dict[str, tuple[datetime, ServiceNotice]] = field(default_factory=dict)
+
+    def read(self, records: LiveRecords, told_out: Collection[str]) -> list[ServiceNotice]:
+        """Return the notices of the nodes that are out of service, and of those whose customers were told so."""
+        states, now, ends_at = records.read_node_states(), records.clock.now(), time.monotonic() + BUDGET_S
+        wanted = [one for one in list_standings(records, states) if not one.in_service or one.state.node in told_out]
+        for standing in wanted:
+            if time.monotonic() < ends_at and not self._is_fresh(standing, now):
+                self._kept[standing.state.node] = now, make_notice(records, states, standing)
+        self._kept = {one.state.node: self._kept[one.state.node] for one in wanted if one.state.node in self._kept}
+        return list(self._list_valid(wanted))
+
+    def _is_fresh(self, standing: ServiceStanding, now: datetime) -> bool:
+        read_at, notice = self._kept.get(standing.state.node, (None, None))
+        return bool(notice and read_at and now - read_at < KEPT and _is_same_stay(notice.standing, standing))
+
+    def _list_valid(self, wanted: Collection[ServiceStanding]) -> Iterator[ServiceNotice]:
+        for standing in wanted:
+            _, notice = self._kept.get(standing.state.node, (None, None))
+            if notice and notice.standing.move == standing.move:
+                yield notice
+
+
+def _is_same_stay(one: ServiceStanding, other: ServiceStanding) -> bool:
+    return (one.state.stay_id, one.state.hold) == (other.state.stay_id, other.state.hold)
 
 
 @dataclass

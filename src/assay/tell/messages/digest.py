@@ -1,12 +1,34 @@
-"""A digest: one message about all the tickets that changed since the last one. Sinks load it, so it imports little."""
+"""A digest: one message about all the tickets that changed since the last one. Sinks load it, so it imports little.
+
+Which digests the ledger knows of, what nobody was told yet, and the next digest. Pure.
+
+Sends digests: the ledger says what each route was told, and that a digest was started before it is sent.
+
+Formats a digest as plain text: a headline, a line for each ticket, and where the tickets are if there are many.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from assay.adapters.tickets.markdown import format_ticket_title
+from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.technician_work import DigestSettings
+from assay.model.text.lists import format_count, format_list
+from assay.model.ticket import TicketRecord
+from assay.model.timestamps import format_minute, parse_time
+from assay.tell.messages.routes import AttemptRules, RouteAttempts, derive_destination_id, open_sink
+
 if TYPE_CHECKING:
-    from assay.model.ticket import TicketEvent, TicketRecord
+    from assay.model.specs.technician_work import TicketRoute
+    from assay.model.ticket import TicketEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +57,197 @@ class Digest:
     items: tuple[DigestItem, ...]
     settled: tuple[str, ...] = ()
     may_repeat: bool = False
+
+
+DIGEST_KINDS = (DigestStartedEntry.kind, DigestSentEntry.kind)
+
+
+@dataclass(slots=True)
+class DigestJournal:
+    """What the ledger knows of one route's digests: those that were started, which were sent, and when the last was."""
+
+    started: dict[str, DigestStartedEntry] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+    last_sent_at: str = ""
+
+    @property
+    def interrupted(self) -> DigestStartedEntry | None:
+        """The digest that was started, and of which nobody knows whether it was sent."""
+        return next((one for ident, one in self.started.items() if ident not in self.sent), None)
+
+    def list_told_changes(self) -> dict[str, str]:
+        """Return the time of the last change that was told of each ticket."""
+        return {
+            ticket: at
+            for ident, one in self.started.items()
+            if ident in self.sent
+            for ticket, at in one.tickets.items()
+        }
+
+
+def read_digest_journal(entries: Iterable[LedgerEntry], route: str, destination: str) -> DigestJournal:
+    """Return the journal of a route. After the route was pointed elsewhere, it is empty."""
+    journal = DigestJournal()
+    for entry in entries:
+        if entry.kind == DigestStartedEntry.kind:
+            started = DigestStartedEntry.read(entry)
+            if (started.route, started.destination) == (route, destination):
+                journal.started[started.digest] = started
+        elif entry.kind == DigestSentEntry.kind and (ident := DigestSentEntry.read(entry).digest) in journal.started:
+            journal.sent.add(ident)
+            journal.last_sent_at = entry.at
+    return journal
+
+
+def select_tickets(tickets: Iterable[TicketRecord], settings: DigestSettings, fleet: Fleet) -> list[TicketRecord]:
+    """Return the tickets that a route tells of."""
+    return [
+        record
+        for record in tickets
+        if (not settings.severities or record.ticket.severity in settings.severities)
+        and (not settings.pools or _find_pool(record, fleet) in settings.pools)
+    ]
+
+
+def find_news(tickets: Iterable[TicketRecord], told: Mapping[str, str], settings: DigestSettings) -> list[DigestItem]:
+    """Return each ticket with a change that nobody was told. Who never heard of a ticket is not told of its closing."""
+    items: list[DigestItem] = []
+    for record in tickets:
+        last = next((event for event in reversed(record.history) if event.what in settings.events), None)
+        told_at = told.get(record.ticket.id, "")
+        if last and last.at > told_at and (told_at or not record.closed_at):
+            items.append(DigestItem(record, last))
+    return items
+
+
+def begin_digest(
+    news: Sequence[DigestItem], tickets: Iterable[TicketRecord], journal: DigestJournal, route: str, destination: str
+) -> DigestStartedEntry:
+    """Return the entry that begins the digest of some news."""
+    changes = {item.record.ticket.id: item.event.at for item in news}
+    ident = derive_id("digest", route, destination, json.dumps(changes, sort_keys=True))
+    closed = {record.ticket.id for record in tickets if record.closed_at}
+    settled = [
+        one.digest
+        for one in journal.started.values()
+        if one.tickets.keys() & changes.keys() & closed and one.tickets.keys() <= closed
+    ]
+    return DigestStartedEntry(ident, route, destination, changes, tuple(settled))
+
+
+def build_digest(started: DigestStartedEntry, tickets: Iterable[TicketRecord], *, may_repeat: bool) -> Digest:
+    """Return the message of an entry: the same one each time, as tickets keep their history."""
+    records = {record.ticket.id: record for record in tickets}
+    items = [
+        DigestItem(record, next(event for event in reversed(record.history) if event.at == at))
+        for ident, at in started.tickets.items()
+        if (record := records.get(ident))
+    ]
+    return Digest(started.digest, started.route, tuple(items), started.settled, may_repeat)
+
+
+def _find_pool(record: TicketRecord, fleet: Fleet) -> str:
+    node = fleet.nodes.get(record.ticket.node)
+    return node.pool if node else ""
+
+
+class DigestDelivery:
+    """The digests of one route. `settings` are those of the route's sink."""
+
+    def __init__(
+        self, route: TicketRoute, settings: DigestSettings, rules: AttemptRules, attempts: RouteAttempts
+    ) -> None:
+        self._route, self._settings, self._rules, self._attempts = route, settings, rules, attempts
+        self._destination = derive_destination_id(route)
+
+    def deliver(self, tickets: Sequence[TicketRecord], entries: Sequence[LedgerEntry]) -> None:
+        """Send the digest that was interrupted, then one of all news. Raises AssayError if the sink takes none."""
+        journal = read_digest_journal(entries, self._route.name, self._destination)
+        if journal.interrupted:
+            self._send(journal.interrupted, tickets, may_repeat=True)
+        elif self._may_send(journal):
+            self._tell_news(journal, tickets)
+
+    def _tell_news(self, journal: DigestJournal, tickets: Sequence[TicketRecord]) -> None:
+        selected = select_tickets(tickets, self._settings, self._rules.context.fleet)
+        if news := find_news(selected, journal.list_told_changes(), self._settings):
+            started = begin_digest(news, tickets, journal, self._route.name, self._destination)
+            self._append(started)
+            self._send(started, tickets, may_repeat=False)
+
+    def _may_send(self, journal: DigestJournal) -> bool:
+        if self._rules.immediately or not journal.last_sent_at:
+            return True
+        since = self._rules.context.clock.now() - parse_time(journal.last_sent_at)
+        return since >= timedelta(minutes=self._settings.every_minutes)
+
+    def _send(self, started: DigestStartedEntry, tickets: Sequence[TicketRecord], *, may_repeat: bool) -> None:
+        digest = build_digest(started, tickets, may_repeat=may_repeat)
+        sink = open_sink(self._route, self._rules.context)
+
+        def announce() -> None:
+            nonlocal digest
+            told, digest = digest, replace(digest, may_repeat=True)
+            sink.announce(told)
+
+        self._attempts.call(announce)
+        self._append(DigestSentEntry(started.digest, self._route.name, len(started.tickets)))
+
+    def _append(self, content: DigestStartedEntry | DigestSentEntry) -> None:
+        context = self._rules.context
+        context.ledger.append(content.make_entry(derive_id(content.kind, content.digest), context.now))
+
+
+MAX_LINES = 20
+MAX_TITLE = 200
+SEVERITIES = ("catastrophic", "degraded", "informational")
+"""From bad to harmless: the worst tickets come first."""
+REPEAT_NOTE = "An attempt to send this message broke off, so you may have it already."
+
+
+def format_headline(digest: Digest) -> str:
+    """Return what happened in one line: `assay: 3 tickets opened, 1 ticket closed`. One ticket gives its title."""
+    if len(digest.items) == 1:
+        (item,) = digest.items
+        return f"assay: {item.event.what}: {format_ticket_title(item.record, MAX_TITLE)}"
+    counts = Counter(item.event.what for item in digest.items)
+    words = [
+        f"{format_count(counts[what], 'ticket')} {what}" for what in ("opened", "reopened", "closed") if counts[what]
+    ]
+    return f"assay: {', '.join(words)}"
+
+
+def format_digest_lines(digest: Digest) -> list[str]:
+    """Return the lines below the headline, at most a few more than MAX_LINES."""
+    items = sorted(digest.items, key=_rank)
+    lines = [_format_item(item) for item in items[:MAX_LINES]]
+    if len(items) > MAX_LINES:
+        lines.append(f"… and {len(items) - MAX_LINES} more; `assay tickets` lists all")
+        lines.append(f"racks: {_count_racks(items)}")
+    return [*lines, REPEAT_NOTE] if digest.may_repeat else lines
+
+
+def find_worst_severity(digest: Digest) -> str:
+    """Return the worst severity of the open tickets, "" if none is open."""
+    return min((item.record.ticket.severity for item in digest.items if item.is_open), key=_rank_severity, default="")
+
+
+def _format_item(item: DigestItem) -> str:
+    ticket = item.record.ticket
+    place = next((f"{one.rack} U{one.u}" if one.u else one.rack for one in ticket.places if one.rack), "")
+    about = ", ".join(filter(None, [ticket.severity, place, f"ticket {ticket.id}"]))
+    title = format_ticket_title(item.record, MAX_TITLE)
+    return f"{format_minute(item.event.at)} {item.event.what}: {title} ({about})"
+
+
+def _count_racks(items: Sequence[DigestItem]) -> str:
+    racks = Counter(rack for item in items for rack in {one.rack for one in item.record.ticket.places if one.rack})
+    return format_list([f"{rack} {count}" for rack, count in racks.most_common()])
+
+
+def _rank(item: DigestItem) -> tuple[bool, int, str]:
+    return not item.is_open, _rank_severity(item.record.ticket.severity), item.event.at
+
+
+def _rank_severity(severity: str) -> int:
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)

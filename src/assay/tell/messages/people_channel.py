@@ -9,13 +9,12 @@ from urllib.parse import urlencode
 
 from pydantic import Field
 
-from assay.adapters.tickets.sink_protocol import SinkContext, SinkUnavailable
+from assay.adapters.tickets.sink import SinkContext, SinkUnavailable
 from assay.model.errors import AssayError, require_extra
 from assay.model.specs.credential_reference import CredentialReference
-from assay.model.specs.sink_settings import DigestSettings
-from assay.model.text.printable_text import escape_line
-from assay.tell.messages.digest import Digest
-from assay.tell.messages.digest_text import find_worst_severity, format_digest_lines, format_headline
+from assay.model.specs.technician_work import DigestSettings
+from assay.model.text.safe_text import escape_line
+from assay.tell.messages.digest import Digest, find_worst_severity, format_digest_lines, format_headline
 
 DELIVERY_S = 60.0
 """Of a whole message: a server may send a byte now and then."""

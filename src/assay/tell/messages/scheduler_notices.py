@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from assay.act.loop.context import ControllerContext
-from assay.adapters.node_notice import NodeNotice, ShowsNotices
-from assay.adapters.status_readings import group_by_scheduler
-from assay.model.entries.notice_entries import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
+from assay.adapters.scheduler import NodeNotice, ShowsNotices, group_by_scheduler
+from assay.model.entries.tickets import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.specs.notice_rules import SchedulerNotices
+from assay.model.specs.customers import SchedulerNotices
 from assay.model.timestamps import parse_time
 from assay.tell.customer.service_notice import ServiceNotice
 

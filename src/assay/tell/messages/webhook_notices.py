@@ -13,15 +13,14 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from assay.act.loop.context import ControllerContext
-from assay.model.entries.notice_entries import NoticesSentEntry, NoticesStartedEntry
+from assay.model.entries.tickets import NoticesSentEntry, NoticesStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.specs.notice_rules import CustomerWebhook
-from assay.model.text.secret_redaction import redact
+from assay.model.specs.customers import CustomerWebhook
+from assay.model.text.safe_text import redact
 from assay.model.timestamps import parse_time
 from assay.tell.customer.service_notice import ServiceNotice
-from assay.tell.messages.delivery_backoff import PostponedDeliveries
-from assay.tell.messages.ticket_routes import read_sink_secret
+from assay.tell.messages.routes import PostponedDeliveries, read_sink_secret
 
 KINDS = (NoticesStartedEntry.kind, NoticesSentEntry.kind)
 MAX_NODES = 500
@@ -138,8 +137,8 @@ class _WebhookDelivery:
         return started, at
 
     def _send(self, started: NoticesStartedEntry, at: str) -> None:
-        from assay.adapters.tickets.signed_webhook import make_signer
-        from assay.adapters.tickets.sink_http_client import SinkHttpClient
+        from assay.adapters.tickets.sink import SinkHttpClient
+        from assay.adapters.tickets.webhook import make_signer
 
         where = f"notices.webhooks.{self._name}"
         secret = read_sink_secret(self._hook.credentials, self._context.fleet.root, where)

@@ -1,4 +1,1 @@
-"""Takes the fleet, the ledger and assay's own files; counts them.
-
-Gives Prometheus' metric families, and the traces of passes and effects.
-"""
+"""Takes the fleet, the ledger and assay's own files; counts them. Gives Prometheus' metric families."""

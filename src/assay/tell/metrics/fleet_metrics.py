@@ -17,21 +17,26 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.node_state_and_outcome_cache import read_node_states
-from assay.act.loop.rollout_cache import RolloutCache
+from assay.act.loop.projections import RolloutCache, read_node_states
 from assay.ledger.errors import LedgerError
 from assay.model.gc_pause import pause_gc
 from assay.tell.metrics import families
-from assay.tell.metrics.check_counts import CheckCounts
-from assay.tell.metrics.families import FAMILIES
-from assay.tell.metrics.family import Distribution, Family, Series
-from assay.tell.metrics.ledger_counts import COUNTED_KINDS, LedgerCounts
+from assay.tell.metrics.collectors import (
+    ScheduleTimes,
+    TelemetrySources,
+    list_build_series,
+    list_effect_series,
+    list_fault_series,
+    list_ledger_series,
+    list_node_series,
+    list_pass_series,
+    list_rollout_series,
+    list_ticket_series,
+    list_workflow_series,
+)
+from assay.tell.metrics.families import FAMILIES, Distribution, Family, Series
+from assay.tell.metrics.ledger_counts import COUNTED_KINDS, CheckCounts, LedgerCounts
 from assay.tell.metrics.metric_source import MetricSource
-from assay.tell.metrics.nodes import list_node_series
-from assay.tell.metrics.open_work import list_effect_series, list_fault_series, list_rollout_series, list_ticket_series
-from assay.tell.metrics.own_state import list_build_series, list_ledger_series, list_pass_series, list_workflow_series
-from assay.tell.metrics.schedules import ScheduleTimes
-from assay.tell.metrics.telemetry import TelemetrySources
 
 
 class FleetMetrics(Collector):

@@ -1,24 +1,96 @@
 """Counts what the ledger's entries say. Pure: the same entries give the same counts, however they are cut into parts.
 
 A process keeps the counts as a cache, and adds only the entries that are new.
+
+Counters and distributions by label values, as one family has them.
+
+Counts outcomes, and dates the oldest passes, from the ledger's tables. Reads only what new runs have changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import get_args
 
+from assay.act.schedules.staleness_sweep import list_judged_phases
+from assay.decide.state.node_state import NodeState
+from assay.ledger.store import Ledger
 from assay.model.decision import ActionName
-from assay.model.entries import effect_entries, fault_entries, node_entries, rollout_entries, schedule_entries
-from assay.model.entries import ticket_entries as tickets
+from assay.model.entries import effects, faults, node, rollouts, schedules, tickets
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_epoch_seconds
 from assay.tell.metrics import families
-from assay.tell.metrics.family import Series
-from assay.tell.metrics.tally import Distributions, Tally
+from assay.tell.metrics.families import Distribution, Family, Series
+
+
+class Tally:
+    """Numbers of a family that only grow, by the values of its labels.
+
+    Those that are `expected` are there from the start, as 0: Prometheus sees no increase from nothing to 1.
+    """
+
+    def __init__(self, family: Family, expected: Iterable[tuple[str, ...]] = ()) -> None:
+        self.family = family
+        self._counts: Counter[tuple[str, ...]] = Counter(dict.fromkeys(expected, 0))
+
+    def add(self, *values: str, count: float = 1) -> None:
+        """Count once more, or `count` times."""
+        self._counts[values] += count  # type: ignore[assignment]  # seconds are no whole numbers
+
+    def series(self) -> Iterator[Series]:
+        """Yield one series for each combination of label values that was counted."""
+        return (Series(self.family, values, count) for values, count in sorted(self._counts.items()))
+
+
+class Distributions:
+    """The distributions of a family, by the values of its labels."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._counts: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * (len(family.edges) + 1))
+        self._totals: Counter[tuple[str, ...]] = Counter()
+
+    def add(self, value: float, *values: str) -> None:
+        """Put a value into its bucket. One below zero, which a clock that was set back gives, counts as zero."""
+        value = max(0.0, value)
+        self._counts[values][bisect_left(self.family.edges, value)] += 1
+        self._totals[values] += value  # type: ignore[assignment]  # seconds are no whole numbers
+
+    def series(self) -> Iterator[Series]:
+        """Yield one series for each combination of label values."""
+        for values, counts in sorted(self._counts.items()):
+            yield Series(self.family, values, Distribution(tuple(counts), self._totals[values]))
+
+
+def count_series(family: Family, labels: Iterable[tuple[str, ...]]) -> Iterator[Series]:
+    """Yield how often each combination of label values occurs."""
+    return (Series(family, values, count) for values, count in sorted(Counter(labels).items()))
+
+
+def oldest_series_at(family: Family, since: Iterable[tuple[tuple[str, ...], str]], now_s: float) -> Iterator[Series]:
+    """Yield the greatest age for each combination of label values; `since` gives times in the form of `format_time`."""
+    first: dict[tuple[str, ...], str] = {}
+    for values, at in since:
+        if values not in first or at < first[values]:
+            first[values] = at
+    return oldest_series(family, ((values, parse_epoch_seconds(at)) for values, at in first.items()), now_s)
+
+
+def oldest_series(family: Family, since: Iterable[tuple[tuple[str, ...], float]], now_s: float) -> Iterator[Series]:
+    """Yield the greatest age for each combination of label values; `since` gives times in seconds since 1970."""
+    first: dict[tuple[str, ...], float] = {}
+    for values, at_s in since:
+        if values not in first or at_s < first[values]:
+            first[values] = at_s
+    return (Series(family, values, max(0.0, now_s - at_s)) for values, at_s in sorted(first.items()))
+
 
 ACTIONS: tuple[ActionName, ...] = get_args(ActionName)
 EFFECT_RESULTS, TICKET_RESULTS = ("verified", "failed"), ("opened", "reopened", "closed")
@@ -91,11 +163,11 @@ class LedgerCounts:
         return chain.from_iterable(one.series() for one in tallies)
 
     def _enrol(self, entry: LedgerEntry) -> None:
-        enrolled = node_entries.NodeEnrolledEntry.read(entry)
+        enrolled = node.NodeEnrolledEntry.read(entry)
         self._stays[entry.node] = NodeStay(enrolled.pool, enrolled.state, parse_epoch_seconds(entry.at))
 
     def _rename(self, entry: LedgerEntry) -> None:
-        renamed = node_entries.NodeRenamedEntry.read(entry)
+        renamed = node.NodeRenamedEntry.read(entry)
         if stay := self._stays.get(renamed.old):
             self._stays[entry.node] = NodeStay(renamed.pool, stay.state, stay.since_s)
 
@@ -103,7 +175,7 @@ class LedgerCounts:
         self._stays.pop(entry.node, None)
 
     def _move(self, entry: LedgerEntry) -> None:
-        moved, at_s = node_entries.TransitionEntry.read(entry), parse_epoch_seconds(entry.at)
+        moved, at_s = node.TransitionEntry.read(entry), parse_epoch_seconds(entry.at)
         before = self._stays.get(entry.node)
         pool = before.pool if before else ""
         self._transitions.add(pool, moved.from_state, moved.to_state)
@@ -112,18 +184,18 @@ class LedgerCounts:
         self._stays[entry.node] = NodeStay(pool, moved.to_state, at_s)
 
     def _begin_effect(self, entry: LedgerEntry) -> None:
-        intent = effect_entries.EffectIntentEntry.read(entry)
+        intent = effects.EffectIntentEntry.read(entry)
         self.effects.setdefault(intent.effect, OpenEffect(intent.action, parse_epoch_seconds(entry.at)))
 
     def _finish_attempt(self, entry: LedgerEntry) -> None:
-        self._advance_effect(effect_entries.EffectDoneEntry.read(entry).effect, "done")
+        self._advance_effect(effects.EffectDoneEntry.read(entry).effect, "done")
 
     def _retry_effect(self, entry: LedgerEntry) -> None:
-        if effect := self._advance_effect(effect_entries.EffectTriedEntry.read(entry).effect, "tried"):
+        if effect := self._advance_effect(effects.EffectTriedEntry.read(entry).effect, "tried"):
             self._retries.add(effect.action)
 
     def _lose_sight(self, entry: LedgerEntry) -> None:
-        if effect := self._advance_effect(effect_entries.EffectUnknownEntry.read(entry).effect, "unknown"):
+        if effect := self._advance_effect(effects.EffectUnknownEntry.read(entry).effect, "unknown"):
             self._unreadable.add(effect.action)
 
     def _advance_effect(self, ident: str, status: str) -> OpenEffect | None:
@@ -132,10 +204,10 @@ class LedgerCounts:
         return effect
 
     def _verify_effect(self, entry: LedgerEntry) -> None:
-        self._end_effect(effect_entries.EffectVerifiedEntry.read(entry).effect, entry, "verified")
+        self._end_effect(effects.EffectVerifiedEntry.read(entry).effect, entry, "verified")
 
     def _fail_effect(self, entry: LedgerEntry) -> None:
-        self._end_effect(effect_entries.EffectFailedEntry.read(entry).effect, entry, "failed")
+        self._end_effect(effects.EffectFailedEntry.read(entry).effect, entry, "failed")
 
     def _end_effect(self, ident: str, entry: LedgerEntry, result: str) -> None:
         if effect := self.effects.pop(ident, None):
@@ -143,16 +215,16 @@ class LedgerCounts:
             self._effect_times.add(parse_epoch_seconds(entry.at) - effect.begun_s, effect.action, result)
 
     def _find_fault(self, entry: LedgerEntry) -> None:
-        fault = fault_entries.FaultEntry.read(entry)
+        fault = faults.FaultEntry.read(entry)
         if fault.fault not in self._open_faults:
             self._open_faults.add(fault.fault)
             self._faults.add(fault.fault_class, fault.severity)
 
     def _clear_fault(self, entry: LedgerEntry) -> None:
-        self._open_faults.discard(fault_entries.FaultClearedEntry.read(entry).fault)
+        self._open_faults.discard(faults.FaultClearedEntry.read(entry).fault)
 
     def _lose_items(self, entry: LedgerEntry) -> None:
-        if fault_entries.ObservationFailedEntry.read(entry).channel == "agent":
+        if faults.ObservationFailedEntry.read(entry).channel == "agent":
             stay = self._stays.get(entry.node)
             self._losses.add(stay.pool if stay else "")
 
@@ -177,46 +249,118 @@ class LedgerCounts:
         self._commits.add()
 
     def _end_slot(self, entry: LedgerEntry) -> None:
-        ran = schedule_entries.ScheduleRanEntry.read(entry)
+        ran = schedules.ScheduleRanEntry.read(entry)
         self._slots.add(ran.schedule, ran.ended)
         if entry.at:
             self.slot_ends[ran.schedule, ran.part] = parse_epoch_seconds(entry.at)
 
     def _visit_node(self, entry: LedgerEntry) -> None:
-        visit = schedule_entries.NodeLoadedEntry.read(entry)
+        visit = schedules.NodeLoadedEntry.read(entry)
         self._visits.add(visit.schedule, "cut" if visit.reason else "done")
         if visit.gone_ms is not None:
             self._delays.add(visit.gone_ms / 1000, visit.schedule)
 
     def _miss_verification(self, entry: LedgerEntry) -> None:
-        self._missed.add(schedule_entries.VerificationMissedEntry.read(entry).schedule)
+        self._missed.add(schedules.VerificationMissedEntry.read(entry).schedule)
 
 
 _HANDLERS: dict[str, Callable[[LedgerCounts, LedgerEntry], None]] = {
-    node_entries.NodeEnrolledEntry.kind: LedgerCounts._enrol,
-    node_entries.NodeRenamedEntry.kind: LedgerCounts._rename,
-    node_entries.NodeLeftEntry.kind: LedgerCounts._leave,
-    node_entries.TransitionEntry.kind: LedgerCounts._move,
-    effect_entries.EffectIntentEntry.kind: LedgerCounts._begin_effect,
-    effect_entries.EffectDoneEntry.kind: LedgerCounts._finish_attempt,
-    effect_entries.EffectTriedEntry.kind: LedgerCounts._retry_effect,
-    effect_entries.EffectUnknownEntry.kind: LedgerCounts._lose_sight,
-    effect_entries.EffectVerifiedEntry.kind: LedgerCounts._verify_effect,
-    effect_entries.EffectFailedEntry.kind: LedgerCounts._fail_effect,
-    fault_entries.FaultEntry.kind: LedgerCounts._find_fault,
-    fault_entries.FaultClearedEntry.kind: LedgerCounts._clear_fault,
-    fault_entries.ObservationFailedEntry.kind: LedgerCounts._lose_items,
+    node.NodeEnrolledEntry.kind: LedgerCounts._enrol,
+    node.NodeRenamedEntry.kind: LedgerCounts._rename,
+    node.NodeLeftEntry.kind: LedgerCounts._leave,
+    node.TransitionEntry.kind: LedgerCounts._move,
+    effects.EffectIntentEntry.kind: LedgerCounts._begin_effect,
+    effects.EffectDoneEntry.kind: LedgerCounts._finish_attempt,
+    effects.EffectTriedEntry.kind: LedgerCounts._retry_effect,
+    effects.EffectUnknownEntry.kind: LedgerCounts._lose_sight,
+    effects.EffectVerifiedEntry.kind: LedgerCounts._verify_effect,
+    effects.EffectFailedEntry.kind: LedgerCounts._fail_effect,
+    faults.FaultEntry.kind: LedgerCounts._find_fault,
+    faults.FaultClearedEntry.kind: LedgerCounts._clear_fault,
+    faults.ObservationFailedEntry.kind: LedgerCounts._lose_items,
     tickets.TicketOpenedEntry.kind: LedgerCounts._open_ticket,
     tickets.TicketReopenedEntry.kind: LedgerCounts._reopen_ticket,
     tickets.TicketClosedEntry.kind: LedgerCounts._close_ticket,
-    rollout_entries.CommitAdoptedEntry.kind: LedgerCounts._adopt_commit,
-    rollout_entries.RolloutStartedEntry.kind: LedgerCounts._change_rollout,
-    rollout_entries.RolloutFinishedEntry.kind: LedgerCounts._change_rollout,
-    rollout_entries.RolloutAbortedEntry.kind: LedgerCounts._change_rollout,
-    rollout_entries.RolloutSupersededEntry.kind: LedgerCounts._change_rollout,
-    schedule_entries.ScheduleRanEntry.kind: LedgerCounts._end_slot,
-    schedule_entries.NodeLoadedEntry.kind: LedgerCounts._visit_node,
-    schedule_entries.VerificationMissedEntry.kind: LedgerCounts._miss_verification,
+    rollouts.CommitAdoptedEntry.kind: LedgerCounts._adopt_commit,
+    rollouts.RolloutStartedEntry.kind: LedgerCounts._change_rollout,
+    rollouts.RolloutFinishedEntry.kind: LedgerCounts._change_rollout,
+    rollouts.RolloutAbortedEntry.kind: LedgerCounts._change_rollout,
+    rollouts.RolloutSupersededEntry.kind: LedgerCounts._change_rollout,
+    schedules.ScheduleRanEntry.kind: LedgerCounts._end_slot,
+    schedules.NodeLoadedEntry.kind: LedgerCounts._visit_node,
+    schedules.VerificationMissedEntry.kind: LedgerCounts._miss_verification,
 }
 COUNTED_KINDS = frozenset(_HANDLERS)
 """The kinds of entries that are counted."""
+
+
+Phases = dict[str, frozenset[str]]
+"""The checks of each phase."""
+
+
+class CheckCounts:
+    """The outcomes up to the run number `last`, and the oldest pass of each node in each phase."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self._runs, self._last_at_s = 0, 0.0
+        self._outcomes: Counter[tuple[str, str]] = Counter()
+        self._phases: Phases = {}
+        self._oldest: dict[str, dict[str, float]] = {}
+
+    def refresh(self, ledger: Ledger, fleet: Fleet) -> None:
+        """Read what was recorded since the last call. Other phases, or other checks in them, are read anew."""
+        phases = list_phases(fleet)
+        if ledger.outcomes_head() == self.last and phases == self._phases:
+            return
+        nodes = ledger.find_judged_nodes(self.last) if self.last and phases == self._phases else None
+        new = ledger.count_outcomes(self.last)
+        for (check, verdict), count in new.outcomes.items():
+            self._outcomes[find_check_family(check), verdict] += count
+        self._runs += new.runs
+        if new.last_at:
+            self._last_at_s = parse_epoch_seconds(new.last_at)
+        self._read_oldest(ledger, phases, nodes)
+        self.last, self._phases = new.last, phases
+
+    def _read_oldest(self, ledger: Ledger, phases: Phases, nodes: Collection[str] | None) -> None:
+        before = self._oldest if nodes is not None else {}
+        found = {phase: ledger.oldest_passes(checks, nodes) for phase, checks in phases.items()}
+        self._oldest = {phase: {**before.get(phase, {}), **passes} for phase, passes in found.items()}
+
+    def series(
+        self, policy: LifecyclePolicy, states: Iterable[NodeState], pools: Mapping[str, str], now_s: float
+    ) -> Iterator[Series]:
+        """Yield the series of checks; `states` are the nodes of the inventory, `pools` their pools by name."""
+        for labels, count in sorted(self._outcomes.items()):
+            yield Series(families.OUTCOMES, labels, count)
+        yield Series(families.RUNS, (), self._runs)
+        if self._runs:
+            yield Series(families.RUN_AGE, (), max(0.0, now_s - self._last_at_s))
+        oldest, unproven = list[tuple[tuple[str, str], float]](), Counter[tuple[str, str]]()
+        judged: dict[str, list[tuple[str, dict[str, float]]]] = {}
+        for state in states:
+            if state.unsettled_effects:
+                continue
+            if state.state not in judged:
+                phases = list_judged_phases(policy, state) & self._phases.keys()
+                judged[state.state] = [(phase, self._oldest.get(phase, {})) for phase in sorted(phases)]
+            for phase, passes in judged[state.state]:
+                labels, at_s = (pools[state.node], phase), passes.get(state.node)
+                unproven[labels] += at_s is None
+                if at_s is not None:
+                    oldest.append((labels, at_s))
+        yield from oldest_series(families.PASS_OLDEST, oldest, now_s)
+        yield from (Series(families.UNPROVEN, labels, count) for labels, count in sorted(unproven.items()))
+
+
+def find_check_family(check: str) -> str:
+    """Return the file of a check below suites/, such as `production/test_gpu`."""
+    return check.partition("::")[0].removeprefix("suites/").removesuffix(".py")
+
+
+def list_phases(fleet: Fleet) -> Phases:
+    """Return the checks of each phase."""
+    checks = [check for catalog in fleet.check_catalogs.values() for check in catalog.checks]
+    phases = {phase for check in checks for phase in check.phases}
+    return {phase: frozenset(check.id for check in checks if phase in check.phases) for phase in sorted(phases)}

@@ -9,8 +9,7 @@ from datetime import datetime
 from assay.act.loop.context import ControllerContext
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState
-from assay.tell.metrics.check_counts import CheckCounts
-from assay.tell.metrics.ledger_counts import LedgerCounts
+from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Takes the views of the fleet. Gives HTML pages that follow the ledger while they are open.
+"""Takes the views of the fleet. Pages follow the ledger while they are open; they need no build step and no other host.
 
-The pages need no build step and no other host. They only read.
+Gives HTML.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from assay.model.specs.fabric.ports_and_cables import CableEnd
+from assay.model.specs.fabric.cable import CableEnd
 from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fabric_view import (
     FaultyCabling,
@@ -14,7 +14,7 @@ from assay.tell.views.fabric_view import (
     list_ports,
     summarize_fabric,
 )
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.views.records import LiveRecords
 
 MAX_FAULTS = 50
 """So many are drawn; the others are counted."""

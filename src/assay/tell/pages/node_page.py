@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from assay.act.orders.possible_orders import list_node_orders
-from assay.model.drawing import draw_polyline
+from assay.act.orders.orders import list_node_orders
+from assay.model.page import draw_polyline
 from assay.model.timestamps import format_duration, parse_epoch_seconds, parse_time
 from assay.tell.pages.fabric_pages import list_drawn_faults
 from assay.tell.pages.page_frame import PageRequest, link, render_frame
-from assay.tell.views.live_records import LiveRecords
-from assay.tell.views.node_life import StateStay
 from assay.tell.views.node_measurements import LimitedSeries
 from assay.tell.views.node_sync import STATE_WORDS
-from assay.tell.views.node_view import build_node_view
-from assay.tell.views.spec_source import parse_place
+from assay.tell.views.node_view import StateStay, build_node_view
+from assay.tell.views.records import LiveRecords
+from assay.tell.views.sources import parse_place
 
 SPARK = (150.0, 34.0)
 

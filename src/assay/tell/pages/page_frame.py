@@ -1,17 +1,78 @@
-"""What all pages have: the frame with its navigation, the addresses of other pages, and the words for standings."""
+"""What all pages have: the frame with its navigation, the addresses of other pages, and the words for standings.
+
+The stylesheet and the scripts of pages. Their addresses hold the hash of their content, so browsers keep them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from assay.model.rendering import render_page
-from assay.tell.pages.static_files import list_urls
-from assay.tell.server.visitor import LOCAL_READER, Visitor
-from assay.tell.views.node_standing import STANDING_LETTERS, STANDING_WORDS
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from assay.model.page import render_page
+from assay.tell.server.requests import make_refusal
+from assay.tell.server.visitor_rights import LOCAL_READER, Visitor
+from assay.tell.views.node_status import STANDING_LETTERS, STANDING_WORDS
+
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+HASH_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """One file that pages load: its content, its media type, and its address."""
+
+    content: bytes
+    media_type: str
+    url: str
+
+
+@cache
+def load_static_files() -> dict[str, StaticFile]:
+    """Return the files by name. The stylesheet is the one of all pages, and what only live pages add to it.
+
+    htmx and its extension are one file: htmx begins as soon as its own script has run, in a timer. An extension in a
+    second script sometimes came too late, and such a page never followed the ledger.
+    """
+    ours = resources.files(__package__) / "static"
+    shared = resources.files("assay.model") / "style.css"
+    style = shared.read_bytes() + b"\n" + (ours / "live.css").read_bytes()
+    scripts = [(ours / name).read_bytes() for name in ("htmx.min.js", "hx-sse.min.js")]
+    return {
+        "style.css": _make_file("style.css", style, "text/css"),
+        "live.js": _make_file("live.js", b"\n;\n".join(scripts), "text/javascript"),
+        "icon.svg": _make_file("icon.svg", (ours / "icon.svg").read_bytes(), "image/svg+xml"),
+        "photo.js": _make_file("photo.js", (ours / "photo.js").read_bytes(), "text/javascript"),
+    }
+
+
+def _make_file(name: str, content: bytes, media_type: str) -> StaticFile:
+    digest = hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
+    return StaticFile(content, media_type, f"/static/{digest}/{name}")
+
+
+def list_urls() -> dict[str, str]:
+    """Return the address of each file by its name."""
+    return {name: file.url for name, file in load_static_files().items()}
+
+
+async def _send(request: Request) -> Response:
+    file = load_static_files().get(str(request.path_params["name"]))
+    if file is None or file.url != request.url.path:
+        raise make_refusal(404, "there is no such file")
+    return Response(file.content, media_type=file.media_type, headers=FOREVER)
+
+
+STATIC_ROUTE = Route("/static/{digest}/{name}", _send)
 
 
 @dataclass(frozen=True, slots=True)

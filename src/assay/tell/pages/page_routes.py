@@ -3,39 +3,132 @@
 One render serves everybody with the same rights: no page shows who reads it.
 
 `GET /live?after=SEQ` is the stream that tells an open page that the ledger has grown; the page then reads itself again.
+
+Pages that many ask for at once: rendered once for all of them, compressed once, and kept while nothing changes.
+
+However many viewers a page has, at most one render of it waits while another runs: a burst of entries is few renders.
 """
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from assay.model.ledger_entry import derive_id
-from assay.tell.pages.customer_page import render_customer_page
 from assay.tell.pages.fabric_pages import render_fabric_page, render_switch_page
-from assay.tell.pages.fleet_page import render_fleet_page
-from assay.tell.pages.machines_page import render_machines_page
+from assay.tell.pages.fleet_pages import (
+    render_customer_page,
+    render_fleet_page,
+    render_machines_page,
+    render_pool_page,
+    render_rack_page,
+    render_rollout_page,
+    render_rollouts_page,
+    render_source_page,
+    render_ticket_page,
+    render_tickets_page,
+    render_trends_page,
+)
 from assay.tell.pages.node_page import render_node_page
-from assay.tell.pages.page_frame import PageRequest
-from assay.tell.pages.rack_and_pool_pages import render_pool_page, render_rack_page
-from assay.tell.pages.rollout_pages import render_rollout_page, render_rollouts_page
-from assay.tell.pages.shared_pages import PageKey, SharedPage, SharedPages
-from assay.tell.pages.source_page import render_source_page
-from assay.tell.pages.static_files import STATIC_ROUTE
-from assay.tell.pages.ticket_pages import render_ticket_page, render_tickets_page
-from assay.tell.pages.trends_page import render_trends_page
+from assay.tell.pages.page_frame import STATIC_ROUTE, PageRequest
 from assay.tell.server.app_state import AppState
-from assay.tell.server.gate import AccessGate
+from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
 from assay.tell.server.ledger_changes import EventStream, LedgerChanges
-from assay.tell.server.request_bodies_and_refusals import make_refusal
-from assay.tell.server.security_headers import SECURITY_HEADERS
-from assay.tell.server.visitor import Visitor
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.server.requests import make_refusal
+from assay.tell.server.visitor_rights import Visitor
+from assay.tell.views.records import LiveRecords
+
+RENDERED_AT_ONCE, KEPT_PAGES, KEPT_BYTES = 2, 64, 32 * 1024 * 1024
+COMPRESSED_FROM_BYTES, COMPRESSION = 1024, 4
+PageKey = tuple[object, ...]
+"""What asks for a page have in common if one render serves them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPage:
+    """A rendered page and its tag, which names the records that it shows. `small`: in gzip, or b""."""
+
+    tag: str
+    body: bytes
+    small: bytes = b""
+
+    @classmethod
+    def pack(cls, tag: str, text: str) -> SharedPage:
+        """Return the page of this text."""
+        body = text.encode()
+        return cls(tag, body, gzip.compress(body, COMPRESSION) if len(body) >= COMPRESSED_FROM_BYTES else b"")
+
+    def reply(self, request: Request) -> Response:
+        """Return what a reader gets: the page, compressed for whom accepts it, or that nothing has changed."""
+        is_small = bool(self.small) and accepts_gzip(request.headers.get("accept-encoding", ""))
+        tag = f'"{self.tag}-gzip"' if is_small else f'"{self.tag}"'
+        headers = {**SECURITY_HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        if is_small:
+            return Response(self.small, media_type="text/html", headers={**headers, "Content-Encoding": "gzip"})
+        return Response(self.body, media_type="text/html", headers=headers)
+
+
+def accepts_gzip(accepted: str) -> bool:
+    """Whether a reader that says this in `Accept-Encoding` takes gzip."""
+    for one in accepted.split(","):
+        name, _, weight = one.replace(" ", "").lower().partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False
+
+
+class SharedPages:
+    """The newest pages, and the renders that are asked for now."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, SharedPage] = OrderedDict()
+        self._lock = Lock()
+        self._turns = anyio.CapacityLimiter(RENDERED_AT_ONCE)
+        self._waiting: dict[PageKey, asyncio.Task[SharedPage | None]] = {}
+
+    async def render(self, key: PageKey, work: Callable[[], SharedPage | None]) -> SharedPage | None:
+        """Return what `work` does in a thread. All who ask with the same key before it begins share it.
+
+        Who asks after it began gets a later one: what it reads is never older than the question.
+        """
+        task = self._waiting.get(key)
+        if task is None:
+            task = self._waiting[key] = asyncio.create_task(self._run(key, work))
+        return await asyncio.shield(task)
+
+    async def _run(self, key: PageKey, work: Callable[[], SharedPage | None]) -> SharedPage | None:
+        async with self._turns:
+            del self._waiting[key]
+            return await asyncio.to_thread(work)
+
+    def find(self, tag: str) -> SharedPage | None:
+        """Return the page with this tag if it is kept."""
+        return self._kept.get(tag)
+
+    def keep(self, page: SharedPage) -> None:
+        """Keep a page; the oldest give way."""
+        with self._lock:
+            self._kept[page.tag] = page
+            while len(self._kept) > KEPT_PAGES or sum(map(_size, self._kept.values())) > KEPT_BYTES:
+                self._kept.popitem(last=False)
+
+
+def _size(page: SharedPage) -> int:
+    return len(page.body) + len(page.small)
+
 
 PageRenderer = Callable[[LiveRecords, PageRequest], str | None]
 """Returns a page, None if there is no such thing."""

@@ -1,4 +1,4 @@
-"""Takes the summary of a run, or a comparison of two. Formats it, with one module for each format.
+"""Takes the files of ended runs. Keeps the latest outcome of every check, and finds what changed.
 
-Gives lines of text, JSON, JUnit XML, Markdown or GitHub annotations.
+Gives the overview, the Allure report, JUnit XML, Markdown and GitHub annotations.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from assay.tell.report.allure_results import result_uuid
+from assay.tell.report.allure import result_uuid
 
 ALLURE_PAGE = "allure/index.html"
 

@@ -12,11 +12,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from assay.tell.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup, explain_failures
-from assay.tell.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.tell.report.cluster_statistics import (
+    EVERYWHERE_GROUP,
+    UNRELATED_GROUP,
+    SubjectTraits,
+    TraitGroup,
+    explain_failures,
+)
+from assay.tell.report.latest_outcomes import FAILING, PASSING, UNKNOWN, LatestOutcomes
 from assay.tell.report.status_changes import StatusChange
-from assay.tell.report.subject_traits import SubjectTraits
 
 SEVERAL_PLACES_GROUP: TraitGroup = ("", "several places")
 """The group of a cause that no single place explains."""

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from assay.model.drawing import draw_polyline
-from assay.model.rendering import render_page
-from assay.model.traced_values import format_value
+from assay.model.page import draw_polyline, render_page
+from assay.model.reading import format_value
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure_links import NO_ALLURE, AllureLinks
-from assay.validate.results.distribution_lines import format_change
-from assay.validate.results.peer_distribution import PeerDistribution
+from assay.validate.results.distribution import PeerDistribution, format_change
 
 HISTOGRAM_SIZE, COURSE_SIZE = (440.0, 52.0), (220.0, 40.0)
 MIN_BAR = 2.0

@@ -16,7 +16,7 @@ from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from assay.model.outcome import Outcome, SuiteRun
-from assay.model.text.text_lists import format_count
+from assay.model.text.lists import format_count
 from assay.validate.results.outcome_lines import format_outcome, verdict_word
 from assay.validate.results.run_summary import VERDICT_PHRASES, PlaceCounts, RunSummary
 

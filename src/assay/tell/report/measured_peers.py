@@ -8,13 +8,17 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
 from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import OutcomeHistory
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.validate.results.measured_values import count_values, query_distributions
-from assay.validate.results.node_kinds import list_node_kinds
-from assay.validate.results.peer_distribution import PeerDistribution, PeerOutlier
+from assay.validate.results.distribution import (
+    PeerDistribution,
+    PeerOutlier,
+    count_values,
+    list_node_kinds,
+    query_distributions,
+)
 
 DISTRIBUTION_DAYS = (30, 7, 2)
 MAX_VALUES = 4_000_000

@@ -9,11 +9,28 @@ from dataclasses import dataclass
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_whole
 from assay.tell.report.change_clusters import ChangeCluster, cluster_changes
-from assay.tell.report.latest_outcomes_database import FAILING, KNOWN, ON_TRIAL, ON_TRIAL_PASSING, PASSING, UNKNOWN
-from assay.tell.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, LatestOutcomes, ReportedRun
-from assay.tell.report.rollout_waits import NO_ROLLOUT, RolloutWaits
-from assay.tell.report.status_changes import DAY_S, StatusChange, find_baseline, find_changes, find_unchanged
-from assay.tell.report.subject_traits import SubjectTraits
+from assay.tell.report.cluster_statistics import SubjectTraits
+from assay.tell.report.latest_outcomes import (
+    FAILING,
+    KNOWN,
+    ON_TRIAL,
+    ON_TRIAL_PASSING,
+    PASSING,
+    UNKNOWN,
+    AbnormalOutcome,
+    HolderStatus,
+    LatestOutcomes,
+    ReportedRun,
+)
+from assay.tell.report.status_changes import (
+    DAY_S,
+    NO_ROLLOUT,
+    RolloutWaits,
+    StatusChange,
+    find_baseline,
+    find_changes,
+    find_unchanged,
+)
 
 TREND_RUNS = 30
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from assay.model.drawing import draw_polyline
-from assay.model.formatting import format_quantity
-from assay.model.rendering import render_page
+from assay.model.page import draw_polyline, format_quantity, render_page
 from assay.model.timestamps import format_duration
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure_links import NO_ALLURE, AllureLinks

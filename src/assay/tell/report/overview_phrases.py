@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from assay.model.formatting import format_quantity
-from assay.model.text.text_lists import fold_names, format_list, format_percent
+from assay.model.page import format_quantity
+from assay.model.text.lists import fold_names, format_list, format_percent
 from assay.tell.report.change_clusters import SEVERAL_PLACES_GROUP, CauseSummary, ChangeCluster, PlaceShare
 from assay.tell.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup
 from assay.tell.report.overview_model import ExcusedChecks, FleetOverview, HolderSummary

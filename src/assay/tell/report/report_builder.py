@@ -22,19 +22,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import assay
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import list_runs
+from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.tell.report.allure import ReportAttachments, write_allure_results
 from assay.tell.report.allure_links import ALLURE_PAGE, AllureLinks
-from assay.tell.report.allure_results import ReportAttachments, write_allure_results
 from assay.tell.report.distribution_page import render_distributions
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes
+from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.measured_peers import list_outliers, read_distributions
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
-from assay.tell.report.rollout_waits import NO_ROLLOUT, RolloutWaits
-from assay.tell.report.status_changes import DAY_S
+from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits
 
 ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
 ALLURE_TIMEOUT_S = 300

@@ -1,4 +1,7 @@
-"""Finds what changed since a time: new failures, fixes, and outcomes that are no longer known."""
+"""Finds what changed since a time: new failures, fixes, and outcomes that are no longer known.
+
+The failures that a running rollout will remove: drift of nodes whose wave has not come, or that are on their way.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.model.outcome import VERDICTS
-from assay.tell.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
-from assay.tell.report.latest_outcomes_reader import LatestOutcomes, ReportedRun
-from assay.validate.results.failure_causes import FailureCause, find_cause
+from assay.tell.report.latest_outcomes import FAILING, PASSING, UNKNOWN, LatestOutcomes, ReportedRun
+from assay.validate.results.run_summary import FailureCause, find_cause
 
 DAY_S = 86400.0
 
@@ -100,3 +102,23 @@ def find_baseline(runs: Sequence[ReportedRun], window_s: float = DAY_S) -> Repor
     """Return the run to compare with: the newest before the window, else the oldest. `runs` are oldest first."""
     before = [run for run in runs if run.at <= runs[-1].at - window_s]
     return before[-1] if before else runs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutWaits:
+    """The rollout's id, "" without one; its nodes that are not done; the checks whose failure is drift."""
+
+    rollout: str = ""
+    nodes: frozenset[str] = frozenset()
+    checks: frozenset[str] = frozenset()
+
+    def explains(self, one: StatusChange) -> bool:
+        """Whether the rollout explains this failure. Any other failure on the same node is a real one."""
+        return one.now == FAILING and one.holder in self.nodes and one.check in self.checks
+
+    def select_rest(self, changes: Iterable[StatusChange]) -> Iterator[StatusChange]:
+        """Yield the changes that the rollout does not explain."""
+        return (one for one in changes if not self.explains(one))
+
+
+NO_ROLLOUT = RolloutWaits()

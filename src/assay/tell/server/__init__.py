@@ -1,4 +1,4 @@
-"""Takes requests of people and programs, and the policy's `access`. Gives the visitor who asks.
+"""Takes requests over HTTPS: of agents, of machines that boot, of people. Finds out who asks.
 
-Refuses everybody who is not declared.
+Gives the answer of a page, the API or an intake, and refuses everybody who is not declared.
 """

@@ -12,13 +12,12 @@ from starlette.requests import Request
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import CurrentContext
-from assay.model.specs.intake_limits import IntakeLimits
+from assay.model.specs.serving import IntakeLimits
+from assay.tell.server.agent_tokens import AgentTokens, RateLimiter
 from assay.tell.server.batch_writer import BatchWriter
-from assay.tell.server.refusal_log import RefusalLog
-from assay.tell.server.request_bodies_and_refusals import make_refusal
+from assay.tell.server.requests import RefusalLog, make_refusal
 from assay.tell.server.sessions import Sessions
-from assay.tell.server.tokens_and_rate_limits import AgentTokens, RateLimiter
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.views.records import LiveRecords
 
 UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 

@@ -1,7 +1,15 @@
-"""The gate of pages and API: finds out who asks, and refuses everybody else."""
+"""The gate of pages and API: finds out who asks, and refuses everybody else.
+
+Where no access is declared: only people on this machine may read.
+
+Reads who asks from a proxy's headers, if the connection comes from an address that is declared.
+
+The headers of every reply that a browser may show.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -10,13 +18,72 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from assay.model.specs.access_rules import AccessRules
+from assay.model.specs.serving import AccessRules, ProxyTrust, VisitorRights
+from assay.tell.server.agent_tokens import read_bearer_token
 from assay.tell.server.app_state import AppState, Authenticator
-from assay.tell.server.local_reader import is_local_reader
-from assay.tell.server.proxy_identity import is_trusted_proxy, read_proxy_visitor
-from assay.tell.server.request_bodies_and_refusals import make_refusal
-from assay.tell.server.tokens_and_rate_limits import read_bearer_token
-from assay.tell.server.visitor import LOCAL_READER, Visitor, make_visitor
+from assay.tell.server.requests import make_refusal
+from assay.tell.server.visitor_rights import LOCAL_READER, Visitor, make_visitor
+
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-user", "x-real-ip")
+"""Headers of a proxy: behind one, every visitor seems to be on this machine."""
+
+
+def is_local_reader(request: Request) -> bool:
+    """Whether a request comes from this machine, not through a proxy, and was meant for this machine.
+
+    A page of another site could give its own host name our address; so the name must be one of this machine.
+    """
+    client = request.client.host if request.client else ""
+    is_forwarded = any(name in request.headers for name in FORWARDED)
+    return is_loopback(client) and is_loopback(request.url.hostname or "") and not is_forwarded
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is that of this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+MAX_NAME = 64
+
+
+def is_trusted_proxy(proxy: ProxyTrust | None, address: str) -> bool:
+    """Whether the headers of a connection from this address count."""
+    if proxy is None or not address:
+        return False
+    try:
+        client = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    plain = getattr(client, "ipv4_mapped", None) or client
+    return any(plain in ipaddress.ip_network(network) for network in proxy.addresses)
+
+
+def read_proxy_visitor(rules: AccessRules, request: Request) -> Visitor | str:
+    """Return the visitor that a trusted proxy names, else why there is none.
+
+    A header that comes twice names nobody: one of the two may be the visitor's own.
+    """
+    proxy = rules.proxy
+    assert proxy is not None
+    names, groups = request.headers.getlist(proxy.user_header), request.headers.getlist(proxy.groups_header)
+    if len(names) != 1 or len(groups) > 1:
+        return "the proxy names nobody" if not names else "the proxy's headers come more than once"
+    name = names[0].strip()
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        return "the proxy names somebody whose name cannot be one"
+    rights = rules.visitors.get(name) or _find_group(proxy, groups[0] if groups else "")
+    return make_visitor(name, rights) if rights else "neither this name nor one of its groups is declared"
+
+
+def _find_group(proxy: ProxyTrust, header: str) -> VisitorRights | None:
+    member_of = {group.strip() for group in header.split(",")}
+    return next((rights for group, rights in proxy.groups.items() if group in member_of), None)
+
 
 ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
 NOT_LOGGED_IN = "no token, no login, and no trusted proxy"
@@ -89,3 +156,16 @@ def refuse_other_site(request: Request) -> None:
     """Raise a refusal for a change that a page of another site may have asked a browser for."""
     if request.method not in SAFE_METHODS and request.headers.get("sec-fetch-site") != "same-origin":
         raise make_refusal(403, "changes are accepted from this server's own pages only, or with a token")
+
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+"""Scripts, styles and pictures of this server only; no frame of another page; no guesses about what a file is."""

@@ -16,18 +16,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.act.boot.boot_attempts import find_node_of
-from assay.act.boot.boot_script import BOOT_PATH
-from assay.act.boot.join_requests import JoinRefusedError
-from assay.act.boot.join_secrets import redeem_token
+from assay.act.boot.attempts import find_node_of
 from assay.act.boot.join_tokens import JoinRequest
+from assay.act.boot.joins import JoinRefusedError, redeem_token
 from assay.act.boot.node_identity import NodeProof, issue_tokens, make_challenge
-from assay.act.boot.tpm_structures import TpmError
+from assay.act.boot.script import BOOT_PATH
+from assay.act.boot.tpm import TpmError
 from assay.model.errors import AssayError
-from assay.model.specs.provisioning_spec import JoinPurpose
+from assay.model.specs.provisioning import JoinPurpose
+from assay.tell.server.agent_tokens import read_bearer_token
 from assay.tell.server.app_state import AppState
-from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
-from assay.tell.server.tokens_and_rate_limits import read_bearer_token
+from assay.tell.server.requests import make_refusal, read_body
 
 MAX_BODY_BYTES = 16 * 1024
 NO_STORE = {"Cache-Control": "no-store"}

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from assay.tell.server.security_headers import SECURITY_HEADERS
+from assay.tell.server.gate import SECURITY_HEADERS
 
 LOOK_S = 5.0
 """How long one look waits for an entry. A new entry ends it at once."""

@@ -10,12 +10,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from assay.model.rendering import render_page
-from assay.tell.pages.static_files import list_urls
+from assay.model.page import render_page
+from assay.tell.pages.page_frame import list_urls
 from assay.tell.server.app_state import AppState
-from assay.tell.server.gate import AccessGate, name_visitor, refuse_other_site
-from assay.tell.server.request_bodies_and_refusals import make_refusal, read_body
-from assay.tell.server.security_headers import SECURITY_HEADERS
+from assay.tell.server.gate import SECURITY_HEADERS, AccessGate, name_visitor, refuse_other_site
+from assay.tell.server.requests import make_refusal, read_body
 
 MAX_FORM_BYTES = 4096
 

@@ -13,9 +13,9 @@ from starlette.responses import Response
 from assay.declare.secret_lookup import read_secret
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
-from assay.model.specs.access_rules import AccessRules, DeclaredVisitor
 from assay.model.specs.credential_reference import CredentialReference
-from assay.tell.server.visitor import Visitor, make_visitor
+from assay.model.specs.serving import AccessRules, DeclaredVisitor
+from assay.tell.server.visitor_rights import Visitor, make_visitor
 
 SECURE_COOKIE, PLAIN_COOKIE = "__Host-assay-session", "assay-session"
 SALT = "assay session"

@@ -1,1 +1,4 @@
-"""Takes the records of a fleet. Gives lists of nodes, pools, rollouts and changes, for the API."""
+"""What people and programs are shown of a fleet, as data and plain sentences: no HTML, no HTTP.
+
+Takes the fleet, its ledger and the loop's states. Gives frozen dataclasses for pages, API and command line.
+"""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
 
-from assay.model.text.text_lists import fold_names
+from assay.model.text.lists import fold_names
 
 if TYPE_CHECKING:
     from assay.decide.state.burn_in_record import BurnInRecord

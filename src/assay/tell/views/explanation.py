@@ -5,26 +5,25 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
-from assay.act.loop.unknown_jobs import read_unknown_jobs
+from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.decide.state.node_state import NodeState
 from assay.tell.customer.customer_situation import find_fault_catalog
-from assay.tell.views.code_meanings import add_code_meanings
 from assay.tell.views.node_explanation import (
     JsonObject,
+    add_code_meanings,
     build_decision_chain,
     describe_lemon_score,
     describe_recent_news,
     describe_requirements,
 )
-from assay.tell.views.node_rollout import find_node_rollout, node_rollout_as_json
 from assay.tell.views.node_status import NodeStatus, node_status_as_json
-from assay.tell.views.node_sync import find_node_sync, node_sync_as_json
-from assay.tell.views.record_source import RecordSource
+from assay.tell.views.node_sync import find_node_rollout, find_node_sync, node_rollout_as_json, node_sync_as_json
+from assay.tell.views.records import RecordSource
 from assay.tell.views.trust_view import find_node_trust
 
 if TYPE_CHECKING:
-    from assay.tell.views.explanation_answer import ExplainAnswer
+    from assay.tell.views.node_sync import ExplainAnswer
 
 
 def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.act.loop.fleet_snapshot_cache import ScannedFabricComparison
-from assay.fabric.compare.cabling_tickets import make_cabling_tickets
+from assay.act.loop.snapshot import ScannedFabricComparison
 from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
+from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.designed_device import DesignedDevice
+from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.fabric_drawing import draw_fabric
 from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.fault_drawing import FindAddress, draw_discrepancy
-from assay.model.specs.fabric.ports_and_cables import CableEnd, PortId
+from assay.model.specs.fabric.cable import CableEnd, PortId
 
 PortState = Literal["right", "wrong", "unknown", "spare"]
 

@@ -13,7 +13,7 @@ from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory
 from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketRecord
-from assay.tell.views.fleet_view import NodeOnMap
+from assay.tell.views.fleet import NodeOnMap
 
 Direction = Literal["out", "back", "on"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-from assay.ledger.history.outcome_and_pool_queries import OutcomeHistory
 from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import OutcomeHistory
 from assay.ledger.history.strain_queries import StrainedMeasurement, StrainedPart, query_course, query_strain
 from assay.tell.views.node_measurements import LimitedSeries, PeerValues
 

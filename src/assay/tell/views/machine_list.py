@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.act.boot.machine_matching import KnownMachine, MachineMatch, Verdict, find_unseen, match_machines
-from assay.act.boot.sightings import Sighting
+from assay.act.boot.matching import KnownMachine, MachineMatch, Sighting, Verdict, find_unseen, match_machines
 from assay.act.ingest.bmc_takeovers import list_open_takeovers
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet

@@ -2,20 +2,22 @@
 
 `build_decision_chain`: outcome or fault → rule → decision → effects. `describe_requirements`: what the state still
 requires, and failures that decide nothing. `describe_recent_news`: faults without a decision, and the agent.
+
+What the codes in an explanation mean: the fault class of an XID or of a failed check, and an NVLink sub-code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.model.entries.decision_entries import DecisionEntry
-from assay.model.text.text_lists import format_count
+from assay.model.entries.node import DecisionEntry
+from assay.model.specs.nvlink_codes import decode_nvlink_xid
+from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
-from assay.tell.views.code_meanings import format_code_meaning
-from assay.tell.views.judging_hash_cache import JUDGING_HASHES
 from assay.tell.views.open_breakers import BreakerStatus, breaker_as_json
-from assay.tell.views.record_source import RecordSource
+from assay.tell.views.records import RecordSource
+from assay.tell.views.sources import JUDGING_HASHES
 
 if TYPE_CHECKING:
     from assay.decide.moves.required_checks import RequirementResult
@@ -23,6 +25,31 @@ if TYPE_CHECKING:
     from assay.decide.state.node_state import NodeState
     from assay.ledger.store import Ledger
     from assay.model.outcome import RecordedOutcome
+    from assay.model.specs.fault_catalog import FaultCatalog
+
+
+def add_code_meanings(catalog: FaultCatalog | None, items: Iterable[JsonObject]) -> None:
+    """Add `meaning`, `investigate` and `sub_code` to the JSON of faults (key `class`) and outcomes (key `fault`).
+
+    "" where the catalogue has none. Other items, and all items without a catalogue, stay as they are.
+    """
+    for item in items:
+        fault = catalog.find_class(item.get("class") or item.get("fault") or "") if catalog else None
+        if fault:
+            code = decode_nvlink_xid(item.get("detail") or "", fault.units) if fault.units else None
+            item["meaning"], item["investigate"] = fault.summary, fault.investigate
+            item["sub_code"] = str(code) if code and code.info is not None else ""
+
+
+def format_code_meaning(item: Mapping[str, Any]) -> str:
+    """Return the meaning in one line, "" if there is none. A sub-code that the item's text has is not repeated."""
+    if not item.get("meaning"):
+        return ""
+    text = item.get("text") or item.get("detail") or ""
+    code = f"; sub-code: {item['sub_code']}" if item["sub_code"] and item["sub_code"] not in text else ""
+    look = f"; look at: {item['investigate']}" if item["investigate"] else ""
+    return f"{item['meaning'].rstrip('.')}{code}{look}"
+
 
 JsonObject = dict[str, Any]
 MIB = 1024 * 1024
@@ -110,7 +137,7 @@ def format_requirements(requirements: Mapping[str, Any]) -> Iterator[str]:
 def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | None:
     """Return the snapshot of this node alone, without a status from its scheduler."""
     from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-    from assay.validate.runs.declared_outcomes import list_declared_outcomes
+    from assay.validate.runs.subjects import list_declared_outcomes
 
     fleet = source.fleet
     policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)

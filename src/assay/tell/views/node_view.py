@@ -1,13 +1,18 @@
-"""One node: its state and why, its life, what was measured on it, and its parts."""
+"""One node: its state and why, its life, what was measured on it, and its parts.
+
+The life of a node: its stays in states with what led there, its way through the policy's graph, and its timeline.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
-from assay.act.loop.unknown_jobs import read_unknown_jobs
+from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.drift.sync_report import NodeSync
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -16,26 +21,105 @@ from assay.decide.state.asset_history import (
     find_returned_parts,
     project_node_assets,
 )
+from assay.decide.state.entry_messages import EntryFormatter
+from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.policy_graph_svg import draw_path_svg
-from assay.model.entries.asset_entries import PartsSeenEntry
-from assay.model.entries.decision_entries import DecisionEntry
-from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.decide.state.policy_graph import StatePath, draw_path_svg
+from assay.model.entries.assets import PartsSeenEntry
+from assay.model.entries.node import DecisionEntry
+from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
-from assay.model.timestamps import format_time
+from assay.model.outcome import RecordedOutcome
+from assay.model.timestamps import format_duration, format_time, parse_time
 from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.explanation import explain_decisions
 from assay.tell.views.node_explanation import describe_lemon_score, format_recent_news, format_requirements
-from assay.tell.views.node_life import StateStay, TimelineItem, build_timeline, list_stays, make_state_path
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
-from assay.tell.views.node_rollout import find_node_rollout, format_node_rollout
-from assay.tell.views.node_standing import Standing, find_standing
-from assay.tell.views.node_status import NodeStatus, node_status_as_json
-from assay.tell.views.node_sync import find_node_sync
-from assay.tell.views.record_source import RecordSource
-from assay.tell.views.spec_source import find_commit_at
+from assay.tell.views.node_status import NodeStatus, Standing, find_standing, node_status_as_json
+from assay.tell.views.node_sync import find_node_rollout, find_node_sync, format_node_rollout
+from assay.tell.views.records import RecordSource
+from assay.tell.views.sources import find_commit_at
 from assay.tell.views.trust_view import NodeTrust, find_node_trust
+
+SUBJECTS_OF_KINDS = {
+    **dict.fromkeys(("hold", "release", "certified", "move", "zap.asked", "breaker.cleared", "photos.taken"), "people"),
+    **dict.fromkeys(("transition", "node.enrolled", "node.renamed", "node.left"), "state"),
+}
+"""What an entry of the timeline is about, by its kind; for other kinds it is the first word of the kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateStay:
+    """A stay in one state. `until` is "" for the present one; `why` is what led there, `rule` as `file:line name`."""
+
+    state: str
+    since: str
+    until: str
+    why: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineItem:
+    """Something that happened at a time (ISO 8601 UTC). `about` is such as fault, effect or people."""
+
+    at: str
+    about: str
+    text: str
+
+
+def list_stays(state: NodeState, decisions: Iterable[LedgerEntry]) -> list[StateStay]:
+    """Return the stays of a node, oldest first. `decisions` are its entries of that kind."""
+    made = {entry.id: DecisionEntry.read(entry) for entry in decisions}
+    causes = {one.decision: describe_causes(one.causes) for one in made.values()}
+    moves = state.transitions
+    begins = [(moves[0].origin if moves else state.state, state.enrolled_at, "", "")]
+    begins += [(move.target, move.at, causes.get(move.decision, ""), move.rule) for move in moves]
+    ends = [*(at for _, at, _, _ in begins[1:]), ""]
+    return [StateStay(name, at, until, why, rule) for (name, at, why, rule), until in zip(begins, ends, strict=True)]
+
+
+def make_state_path(stays: Sequence[StateStay], now: datetime) -> StatePath:
+    """Return the way of a node through its states, with how often and how long it was in each."""
+    times = Counter(stay.state for stay in stays)
+    spans: dict[str, timedelta] = {}
+    for stay in stays:
+        ended = parse_time(stay.until) if stay.until else now
+        spans[stay.state] = spans.get(stay.state, timedelta()) + max(ended - parse_time(stay.since), timedelta())
+    notes = {
+        name: f"{f'{times[name]} times, ' if times[name] > 1 else ''}{format_duration(spans[name])}" for name in spans
+    }
+    taken = frozenset((before.state, after.state) for before, after in pairwise(stays))
+    return StatePath(stays[-1].state, notes, taken)
+
+
+def build_timeline(
+    entries: Sequence[LedgerEntry], outcomes: Sequence[RecordedOutcome], last: int
+) -> tuple[TimelineItem, ...]:
+    """Return the `last` things that happened to a node, newest first: its entries, and checks whose verdict changed."""
+    formatter = EntryFormatter()
+    items = [TimelineItem(entry.at, _find_subject(entry), formatter.format(entry)) for entry in entries]
+    items += _list_verdict_changes(outcomes)
+    return tuple(sorted(items, key=lambda item: item.at)[::-1][:last])
+
+
+def _find_subject(entry: LedgerEntry) -> str:
+    return SUBJECTS_OF_KINDS.get(entry.kind, entry.kind.partition(".")[0])
+
+
+def _list_verdict_changes(outcomes: Iterable[RecordedOutcome]) -> Iterator[TimelineItem]:
+    known: dict[tuple[str, str], str] = {}
+    for recorded in outcomes:
+        outcome = recorded.outcome
+        key = (outcome.check, outcome.subject)
+        before, known[key] = known.get(key, "pass"), outcome.verdict
+        if outcome.verdict != before and "skip" not in (before, outcome.verdict):
+            words: Mapping[str, str] = {"pass": "passes again", "fail": "fails", "error": "cannot be judged"}
+            name = outcome.check.rpartition("::")[2].removeprefix("test_")
+            reason = f": {outcome.reason}" if outcome.reason else ""
+            yield TimelineItem(recorded.at, "outcome", f"{name} {words[outcome.verdict]} on {outcome.subject}{reason}")
+
 
 DECISIONS_SHOWN, TIMELINE_SHOWN, SERIES_SHOWN = 8, 150, 24
 WINDOW = timedelta(days=3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from assay.model.text.text_lists import format_count, format_list
+from assay.model.text.lists import format_count, format_list
 from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:

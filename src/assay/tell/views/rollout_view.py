@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.act.rollouts.rollout_report import RolloutReport, report_rollout
+from assay.act.rollouts.rollout_advance import RolloutReport, report_rollout
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
 from assay.decide.rollouts.rollout_history import Rollout
-from assay.tell.views.live_records import LiveRecords
+from assay.tell.views.records import LiveRecords
 
 STILL_OPEN = ("failed", "held", "out", "leaving", "waiting", "left alone", "proven", "")
 """The order in which nodes are listed: what needs people first."""

@@ -8,7 +8,7 @@ from typing import Literal
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import parse_time
-from assay.tell.views.record_source import RecordSource
+from assay.tell.views.records import RecordSource
 
 ProofState = Literal["open", "waits", "refuted", "closed"]
 """`waits`: for the proof, since a technician said that it is done. `refuted`: the check was run, and still fails."""

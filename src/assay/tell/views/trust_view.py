@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.act.orders.trust_orders import list_fleet_waits
+from assay.act.orders.orders import list_fleet_waits
 from assay.decide.state.node_state import NodeState
-from assay.decide.trust.trust_waits import TrustWait
-from assay.decide.trust.watch_record import RECORD_KINDS, WatchRecord, make_watch_record
+from assay.decide.trust.record import RECORD_KINDS, WatchRecord, make_watch_record
+from assay.decide.trust.waits import TrustWait
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.trust_rules import TrustStep
-from assay.model.text.text_lists import format_count, format_list
+from assay.model.text.lists import format_count, format_list
 from assay.model.timestamps import format_minute
-from assay.tell.views.record_source import RecordSource
+from assay.tell.views.records import RecordSource
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Takes the rounds of a search and a command. Runs each pair in a process of its own, with a deadline.
+"""Takes free nodes, a fabric design, and the results of collectives between nodes.
 
-Gives one line of JSON for each result, in a file from which an interrupted search continues.
+Gives the next nodes to run together, and the node, adapter or uplink that makes them slow, wrong or hang.
 """

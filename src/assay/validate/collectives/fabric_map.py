@@ -1,4 +1,7 @@
-"""Which parts of the fabric a pair of nodes uses: the nodes, their adapters, and the uplinks of their leaves."""
+"""Which parts of the fabric a pair of nodes uses: the nodes, their adapters, and the uplinks of their leaves.
+
+Builds the map of a fabric from its compiled design, and from the subnet manager's forwarding tables.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
+
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.devices import DesignedDevice
+from assay.fabric.readers.forwarding_tables import ForwardingTable
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
 
 PartKind = Literal["node", "adapter", "nvlink", "uplink"]
 KIND_ORDER: Mapping[PartKind, int] = {"node": 0, "adapter": 1, "nvlink": 2, "uplink": 3}
@@ -119,3 +128,80 @@ def format_adapter(node: str, rail: int) -> str:
 def find_node(part: FabricPart) -> str:
     """Return the node of a part that is a node or an adapter."""
     return part.name.rpartition(" rail ")[0] if part.kind == "adapter" else part.name
+
+
+def find_nvlink_domains(fleet: Fleet) -> dict[str, str]:
+    """Return the NVLink domain of each node whose rack is one machine."""
+    domains = {}
+    for node in fleet.nodes.values():
+        spec = fleet.node_specs.get(node.spec)
+        if spec and spec.rack:
+            domains[node.name] = " ".join(part for part in node.rack_place if part)
+    return domains
+
+
+def build_fabric_map(topology: CompiledTopology, domains: Mapping[str, str]) -> FabricMap:
+    """Return the map of a design: each node's leaf and place by rail, and each leaf's uplinks in port order.
+
+    Traffic of an adapter takes all planes alike, so the first stands for all.
+    """
+    devices = list(topology)
+    ports: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    uplinks: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for a, a_port, b, b_port in topology.links:
+        for near, near_port, far, far_port in ((a, a_port, b, b_port), (b, b_port, a, a_port)):
+            if max(devices[near].plane, devices[far].plane) > 1:
+                continue
+            if devices[near].node and not devices[far].node:
+                ports[devices[near].node].append((near, far, far_port))
+            elif devices[near].kind == devices[far].kind == "switch":
+                uplinks[near].append((near_port, far, far_port))
+    leaves = {leaf for own in ports.values() for _, leaf, _ in own}
+    first = {leaf: min(port for own in ports.values() for _, at, port in own if at == leaf) for leaf in leaves}
+    nodes = {
+        name: FabricNode(
+            name,
+            tuple(devices[leaf].name for _, leaf, _ in sorted(own)),
+            tuple(port - first[leaf] for _, leaf, port in sorted(own)),
+            domains.get(name, ""),
+        )
+        for name, own in ports.items()
+    }
+    names = {
+        devices[leaf].name: [_format_uplink(devices[leaf], port) for port, *_ in sorted(uplinks[leaf])]
+        for leaf in leaves
+    }
+    return FabricMap(nodes, names)
+
+
+def add_routes(fabric: FabricMap, topology: CompiledTopology, tables: Iterable[ForwardingTable]) -> FabricMap:
+    """Return the map with the uplink of each destination as the subnet manager's tables have it.
+
+    A destination is found by the GUID of its adapter or port, or by the adapter's name. Raises AssayError if the tables
+    are not of this fabric.
+    """
+    adapters: dict[str, tuple[str, int]] = {}
+    for name in fabric.nodes:
+        ends = [end for cable in topology.cables_of_node(name) for end in cable.ends if end.node == name]
+        own = {end.guid: end.device for end in ends}
+        for rail, (guid, device) in enumerate(own.items()):
+            adapters |= {guid: (name, rail), device: (name, rail)}
+    routes = {}
+    for table in tables:
+        leaf = topology.devices.get(table.switch)
+        uplinks = frozenset(fabric.uplinks.get(leaf.name, ())) if leaf else frozenset[str]()
+        if leaf is None or not uplinks:
+            continue
+        for entry in table.entries:
+            destination = adapters.get(entry.guid) or adapters.get(entry.name)
+            if destination and _format_uplink(leaf, entry.port) in uplinks:
+                routes[leaf.name, *destination] = _format_uplink(leaf, entry.port)
+    if not routes:
+        fix = "give the output of dump_fts of this fabric: it lists each switch's table with the destinations' names"
+        raise AssayError(f"no forwarding table leads from a leaf of {topology.name} to an adapter", fix=fix)
+    return FabricMap(fabric.nodes, fabric.uplinks, routes)
+
+
+def _format_uplink(leaf: DesignedDevice, port: int) -> str:
+    """Return an uplink's name, as `assay fabric impact` takes it."""
+    return f"{leaf.name}[{port}]"

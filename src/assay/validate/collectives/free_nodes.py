@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.adapters.scheduler_adapter import format_jobs
-from assay.adapters.status_readings import StatusReadings
+from assay.adapters.scheduler import StatusReadings, format_jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,205 @@
-"""The report of a search: who is named on which evidence, what could not be told and why, and what was exercised."""
+"""The report of a search: who is named on which evidence, what could not be told and why, and what was exercised.
+
+What a search exercised, of all that the fabric has: a part that no pair used is not known to be good.
+
+What the stages beside the pairs found: nodes alone, all nodes together, and blocks that fail only together.
+
+The report of a search with all its stages: a node that fails alone is named as such, before what pairs show.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from assay.validate.collectives.coverage import CoverageShare, measure_coverage
-from assay.validate.collectives.explanation import FaultyPart, PairExplanation, explain
-from assay.validate.collectives.fabric_map import FabricMap, FabricPart
-from assay.validate.collectives.group_judging import GroupObservation
-from assay.validate.collectives.judging import BY_SEVERITY, PairObservation, SpeedRule
-from assay.validate.collectives.pair_results import PairResult
-from assay.validate.collectives.shaky_nodes import observe_by_node
-from assay.validate.collectives.stage_findings import StageFindings
+from assay.model.text.lists import format_list, format_nodes
+from assay.validate.collectives.fabric_map import FabricMap, FabricPart, PartKind
+from assay.validate.collectives.faulty_part_search import FaultyPart, PairExplanation, explain, observe_by_node
+from assay.validate.collectives.judging import (
+    BY_SEVERITY,
+    GroupObservation,
+    PairObservation,
+    SpeedRule,
+    observe_alone,
+    observe_together,
+    select_rounds,
+)
+from assay.validate.collectives.results import PairResult
+from assay.validate.collectives.search import (
+    Block,
+    GateFindings,
+    ScaleFinding,
+    SearchResults,
+    StagedSearch,
+    WholeFinding,
+)
 
 if TYPE_CHECKING:
     from assay.validate.collectives.search_answers import (
         CollectivesAnswer,
+        KindCoverage,
         NamedPartAnswer,
+        NeededBlock,
+        StagesAnswer,
         SuspectPartAnswer,
         UndecidedAnswer,
+        WholeRun,
     )
+
+
+COVERED_KINDS: tuple[PartKind, ...] = ("node", "adapter", "uplink")
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageShare:
+    """How many parts of one kind were exercised, of `total`; free nodes alone can exercise `reachable` of them."""
+
+    kind: PartKind
+    exercised: int
+    reachable: int
+    total: int
+
+    def as_json(self) -> KindCoverage:
+        """Return plain JSON data."""
+        return {"exercised": self.exercised, "reachable": self.reachable, "total": self.total}
+
+    def __str__(self) -> str:
+        share = f"{self.exercised:,} of {self.total:,} {self.kind}s ({_format_percent(self.exercised, self.total)})"
+        out_of_reach = self.total - self.reachable
+        return f"{share}; the free nodes cannot exercise {out_of_reach:,} of them" if out_of_reach else share
+
+
+def measure_coverage(
+    fabric: FabricMap, nodes: Collection[str], observations: Iterable[PairObservation], beside: Collection[str] = ()
+) -> list[CoverageShare]:
+    """Return the coverage of nodes, of adapters if pairs were measured by rail, and of uplinks if they are known.
+
+    `beside` are nodes that were measured otherwise: alone, or all together.
+    """
+    exercised = {part for one in observations if one.verdict != "unknown" for part in one.parts}
+    exercised |= {FabricPart("node", name) for name in beside}
+    uplinks = {name for names in fabric.uplinks.values() for name in names}
+    adapters = sum(len(node.leaves) for node in fabric.nodes.values())
+    free_adapters = sum(len(fabric.nodes[name].leaves) for name in nodes)
+    has_rails = any(part.kind == "adapter" for part in exercised)
+    counts = {
+        "node": (len(nodes), len(fabric.nodes)),
+        "adapter": (free_adapters, adapters) if has_rails else (0, 0),
+        "uplink": (len(find_reachable_uplinks(fabric, nodes)), len(uplinks)),
+    }
+    return [CoverageShare(kind, _count(exercised, kind), *counts[kind]) for kind in COVERED_KINDS if counts[kind][1]]
+
+
+def find_reachable_uplinks(fabric: FabricMap, nodes: Collection[str]) -> set[str]:
+    """Return the uplinks that some pair of these nodes would use."""
+    leaves = {(leaf, rail) for name in nodes for rail, leaf in enumerate(fabric.nodes[name].leaves)}
+    found = {
+        fabric.find_uplink(leaf, name, rail)
+        for leaf, rail in leaves
+        for name in nodes
+        if rail < len(fabric.nodes[name].leaves) and fabric.nodes[name].leaves[rail] != leaf
+    }
+    return found - {""}
+
+
+def _count(parts: Iterable[FabricPart], kind: PartKind) -> int:
+    return sum(part.kind == kind for part in parts)
+
+
+def _format_percent(part: int, whole: int) -> str:
+    """Return a share. It is 100 % only if nothing is missing, and 0 % only if everything is."""
+    share = 100 * part / max(whole, 1)
+    return f"{min(max(round(share), 1), 99) if 0 < part < whole else round(share)} %"
+
+
+RING_NOTE = "a ring of many nodes crosses few uplinks: this says nothing about the others"
+WHOLE_WORDS: Mapping[str, str] = {
+    "good": "as expected",
+    "bad": "bad in two runs",
+    "once": "bad once, and then good twice",
+    "unjudged": "ended in time, without a wrong result; the speed that it should have is not known (no `expected`)",
+    "open": "could not tell: too few runs gave an answer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageFindings:
+    """What the stages found; None for a stage that did not run. `is_early`: no pair ran, since all was as expected."""
+
+    gate: GateFindings | None = None
+    whole: WholeFinding | None = None
+    is_early: bool = False
+    scale: ScaleFinding | None = None
+    blocks: Sequence[Block] = field(default=())
+    runs: int = 0
+
+    def as_json(self) -> StagesAnswer:
+        """Return plain JSON data, without the stages that did not run."""
+        found: StagesAnswer = {}
+        if self.gate:
+            once = {node: [one.as_json() for one in runs] for node, runs in self.gate.once.items()}
+            found["alone"] = {"good": self.gate.good, "faulty": list(self.gate.faulty), "once": once}
+        if self.whole:
+            evidence: list[WholeRun] = [
+                {"round": one.round, "nodes": list(one.nodes), "why": one.why, "verdict": one.verdict}
+                for one in self.whole.runs
+            ]
+            found["together"] = {"verdict": self.whole.verdict, "ended_early": self.is_early, "runs": evidence}
+        if self.scale:
+            needed: list[NeededBlock] = [
+                {"block": block.name, "nodes": list(block.nodes)} for block in self.needed_blocks
+            ]
+            found["scale"] = {
+                "blocks": needed,
+                "enough": self.scale.is_enough,
+                "open": self.scale.is_open,
+                "runs": self.runs,
+            }
+        return found
+
+    @property
+    def needed_blocks(self) -> list[Block]:
+        """The blocks without which all nodes together do not fail."""
+        return [self.blocks[number] for number in self.scale.blocks] if self.scale else []
+
+    def list_lines(self) -> Iterator[str]:
+        """Yield the findings for people."""
+        if self.gate:
+            bad = f", {len(self.gate.faulty)} named" if self.gate.faulty else ""
+            yield f"each node alone: {self.gate.good:,} good{bad}"
+            yield from _list_once(self.gate)
+        if self.whole:
+            yield f"{self.whole.runs[0].label}: {WHOLE_WORDS[self.whole.verdict]}"
+            yield from (f"  {one.round}  {one.why}" for one in self.whole.runs if one.is_bad)
+            if self.is_early:
+                yield f"  so no pair was run; {RING_NOTE}"
+        if self.scale:
+            yield from self._describe_scale(self.scale)
+
+    def _describe_scale(self, scale: ScaleFinding) -> Iterator[str]:
+        if scale.is_open:
+            yield f"could not tell which nodes fail only together: {self.runs} runs gave no answer"
+            return
+        yield f"pairs are good, and many nodes together fail; in {self.runs} runs, these were needed:"
+        for block in self.needed_blocks:
+            yield f"  {block.name}: {format_nodes(block.nodes)}" if len(block.nodes) > 1 else f"  {block.name}"
+        if len(scale.blocks) == 1:
+            yield "  it fails alone"
+        elif scale.is_enough:
+            yield "  the two fail together, without any other"
+        else:
+            yield "  the two alone do not fail: more nodes, or some of those between them, are needed too"
+
+
+def _list_once(gate: GateFindings) -> Iterator[str]:
+    if gate.note:
+        yield f"  {gate.note}"
+    elif gate.once:
+        yield f"  bad once alone, and not named: {format_list(gate.once)}"
+        runs: list[GroupObservation] = [one for own in gate.once.values() for one in own if one.is_bad]
+        yield from (f"  {one.round}  {one.label}: {one.why}" for one in runs[:8])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +351,49 @@ def _describe_routing(fabric: FabricMap) -> str:
     if not fabric.uplinks:
         return "unknown: links are not named"
     return "the subnet manager's tables" if fabric.routes else "assumed from the design: one uplink per destination"
+
+
+ALONE = "alone"
+"""How the symptom of a node that the gate names ends."""
+
+
+def build_staged_report(search: StagedSearch, results: SearchResults) -> CollectivesReport:
+    """Return the report of all results so far."""
+    pairs = build_report(search.fabric, search.nodes, results.pairs, search.rule)
+    if not results.groups and not search.stages.gate:
+        return pairs
+    stages = find_stages(search, results)
+    coverage = measure_coverage(
+        search.fabric, search.nodes, search.pair_search(results).observe(results.pairs), _list_measured(search, results)
+    )
+    rounds = dict.fromkeys([*(one.round for one in results.groups), *pairs.rounds])
+    named = tuple(_name_alone(stages.gate)) if stages.gate else ()
+    return replace(pairs, named=named + pairs.named, coverage=tuple(coverage), rounds=tuple(rounds), stages=stages)
+
+
+def find_stages(search: StagedSearch, results: SearchResults) -> StageFindings:
+    """Return what the stages beside the pairs found."""
+    scale = search.ask_about_scale(results) if search.stages.whole != "no" else None
+    return StageFindings(
+        search.judge_gate(results) if search.stages.gate else None,
+        search.judge_whole(results),
+        search.is_over_early(results),
+        scale if isinstance(scale, ScaleFinding) else None,
+        search.list_blocks(search.list_survivors(results)) if scale else (),
+        len(select_rounds(results.groups, "S")),
+    )
+
+
+def _name_alone(gate: GateFindings) -> Iterator[NamedPart]:
+    for node, runs in gate.faulty.items():
+        bad = tuple(one for one in runs if one.is_bad)
+        words = " and ".join(verdict for verdict in BY_SEVERITY if any(one.verdict == verdict for one in bad))
+        often = "" if len(bad) == len(runs) else ", now and then"
+        yield NamedPart(FabricPart("node", node), f"{words} {ALONE}{often}", len(runs), bad)
+
+
+def _list_measured(search: StagedSearch, results: SearchResults) -> set[str]:
+    rule = search.stages.rule
+    alone = observe_alone(select_rounds(results.groups, "G"), rule)
+    together = observe_together([one for one in results.groups if one.round[:1] in "WS"], rule)
+    return {node for one in (*alone, *together) if one.verdict != "unknown" or one.has_ended for node in one.nodes}

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.errors import AssayError
-from assay.validate.collectives.group_judging import GroupRule
-from assay.validate.collectives.group_results import GroupResult, read_group_results
-from assay.validate.collectives.judging import SpeedRule
-from assay.validate.collectives.pair_results import PairResult, read_results
-from assay.validate.collectives.staged_search import StageSettings
+from assay.validate.collectives.judging import GroupRule, SpeedRule
+from assay.validate.collectives.results import GroupResult, PairResult, read_group_results, read_results
+from assay.validate.collectives.search import StageSettings
 
 FORMAT = 1
 

@@ -1,20 +1,50 @@
 """The search for faulty parts: screening, then, if a pair was bad, up to three rounds of confirmation. Pure.
 
 The next round depends on the seed and on the results so far only, so an interrupted search continues where it stopped.
+
+All stages of a search: each node alone, pairs, all nodes together, and the blocks that fail only together. Pure.
+
+The next round follows from the seed, the settings and the results so far, so an interrupted search continues.
+
+The gate: each node runs a collective alone first, over its NVLink. Who fails is faulty itself, and takes no partner.
+
+A node is named if two runs were bad. So a node that was bad in G1 runs again in G2, and if that was good, in G3. Pure.
+
+Finds the blocks of nodes without which a large collective does not fail, though all its pairs are good. Pure.
+
+A prefix of the blocks grows, by bisection, until it fails: its last block is needed. With that block kept, the group
+grows from there towards the first block until it fails: its first block is needed too. If both are the same block, it
+fails alone. Each answer is that of two runs of at most three.
+
+This is right if a larger group fails wherever a smaller one does. It names the first and the last of the needed blocks;
+a last question says whether these two alone fail.
+
+How long a search takes. Rounds are what costs time, not pairs: all pairs of a round run at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-from assay.validate.collectives.confirmation import CONFIRMATION_ROUNDS, plan_confirmation
-from assay.validate.collectives.fabric_map import FabricMap
-from assay.validate.collectives.judging import PairObservation, SpeedRule
-from assay.validate.collectives.matchings import PairRound, plan_screening
-from assay.validate.collectives.pair_results import PairResult
-from assay.validate.collectives.shaky_nodes import observe_by_node
+from assay.validate.collectives.fabric_map import FabricMap, find_node
+from assay.validate.collectives.faulty_part_search import explain, observe_by_node
+from assay.validate.collectives.judging import (
+    GroupObservation,
+    GroupRule,
+    PairObservation,
+    SpeedRule,
+    WholeStage,
+    observe_alone,
+    observe_together,
+    select_rounds,
+)
+from assay.validate.collectives.results import Group, GroupResult, GroupRound, PairResult
+from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS, PairRound, plan_confirmation, plan_screening
 
 
 @dataclass(frozen=True)
@@ -47,3 +77,308 @@ class CollectiveSearch:
         observations = [one for one in self.observe(before) if one.round in ended]
         confirmation = plan_confirmation(self.fabric, self.nodes, observations, names[0])
         return confirmation if confirmation.pairs else None
+
+
+GATE_ROUNDS = ("G1", "G2", "G3")
+MIN_BAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GateFindings:
+    """What the gate says of each node: `faulty` and `once` (bad, but not twice) with all runs of the node.
+
+    `note` says why nobody is named, "" if that needs no word. `good` counts the nodes that were good.
+    """
+
+    faulty: Mapping[str, tuple[GroupObservation, ...]]
+    once: Mapping[str, tuple[GroupObservation, ...]]
+    good: int = 0
+    note: str = ""
+
+
+def plan_gate(nodes: Sequence[str], observations: Sequence[GroupObservation], name: str) -> GroupRound:
+    """Return a round of the gate: all nodes, then those of which it is not known yet. It may have no group."""
+    if name == GATE_ROUNDS[0]:
+        return GroupRound(name, tuple((node,) for node in nodes))
+    runs = _group_by_node(observations)
+    return GroupRound(name, tuple((node,) for node in nodes if _is_open(runs.get(node, ()))))
+
+
+def judge_gate(observations: Sequence[GroupObservation]) -> GateFindings:
+    """Return who is faulty alone. If no node was good, nobody is: the command may be the cause."""
+    runs = {node: tuple(own) for node, own in _group_by_node(observations).items()}
+    bad = {node: own for node, own in runs.items() if any(one.is_bad for one in own)}
+    good = sum(node not in bad and any(one.verdict == "good" for one in own) for node, own in runs.items())
+    if bad and not any(one.verdict == "good" for one in observations):
+        note = "no node was good alone: the command or its environment may be the cause, so nobody is named"
+        return GateFindings({}, bad, 0, note)
+    faulty = {node: own for node, own in bad.items() if sum(one.is_bad for one in own) >= MIN_BAD}
+    return GateFindings(faulty, {node: own for node, own in bad.items() if node not in faulty}, good)
+
+
+def _is_open(own: Sequence[GroupObservation]) -> bool:
+    """Whether another run can decide: bad once so far."""
+    return sum(one.is_bad for one in own) == 1
+
+
+def _group_by_node(observations: Sequence[GroupObservation]) -> Mapping[str, list[GroupObservation]]:
+    found: defaultdict[str, list[GroupObservation]] = defaultdict(list)
+    for one in observations:
+        found[one.nodes[0]].append(one)
+    return found
+
+
+VOTES = 2
+"""So many equal answers decide a question."""
+MAX_UNANSWERED = 3
+"""After so many runs without an answer, the question stays open."""
+
+
+class ScaleQuestion(NamedTuple):
+    """The numbers of the blocks that run together next. The answer is whether they fail."""
+
+    blocks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleFinding:
+    """The blocks that are needed: one that fails alone, or two. With `is_enough`, these two alone fail.
+
+    `is_open` means that the runs gave no answer: then `blocks` is empty.
+    """
+
+    blocks: tuple[int, ...] = ()
+    is_enough: bool = True
+    is_open: bool = False
+
+
+_Questions = Generator[ScaleQuestion, bool, ScaleFinding]
+
+
+def find_next_question(count: int, answers: Sequence[bool | None], needed: int = VOTES) -> ScaleQuestion | ScaleFinding:
+    """Return the next question about `count` blocks that fail together, or the finding.
+
+    `answers` are those of the runs so far, in their order: failed, did not, or None for a run that says nothing. So
+    many equal ones as `needed` decide a question.
+    """
+    questions = _ask(count)
+    try:
+        question = next(questions)
+        votes: list[bool | None] = []
+        for answer in answers:
+            votes.append(answer)
+            if votes.count(None) >= MAX_UNANSWERED:
+                return ScaleFinding(is_open=True)
+            if votes.count(answer) >= needed and answer is not None:
+                question, votes = questions.send(answer), []
+    except StopIteration as end:
+        finding: ScaleFinding = end.value
+        return finding
+    return question
+
+
+def _ask(count: int) -> _Questions:
+    """Ask for the shortest prefix that fails, then for its shortest end that fails. Together, all blocks fail."""
+    good, bad = 0, count
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        fails = yield ScaleQuestion(tuple(range(middle)))
+        good, bad = (good, middle) if fails else (middle, bad)
+    last = bad - 1
+    first, after = 0, last + 1
+    while after - first > 1:
+        middle = (first + after) // 2
+        fails = yield ScaleQuestion(tuple(range(middle, last + 1)))
+        first, after = (middle, after) if fails else (first, middle)
+    if first == last:
+        return ScaleFinding((last,))
+    is_enough = last - first == 1 or (yield ScaleQuestion((first, last)))
+    return ScaleFinding((first, last), is_enough)
+
+
+MIN_TOGETHER = 3
+"""Two nodes together are a pair."""
+MIN_UNIT_BLOCKS = 4
+"""With fewer units, the blocks of the scale stage are single nodes."""
+MAX_RUNS = 3
+"""All nodes together run so often at most, to decide whether they fail."""
+
+
+class SearchResults(NamedTuple):
+    """All results of a search so far."""
+
+    pairs: Sequence[PairResult]
+    groups: Sequence[GroupResult] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageSettings:
+    """Which stages a search has beside the pairs. `whole`: all nodes together run `first` or `last`, or not at all."""
+
+    gate: bool = False
+    whole: WholeStage = "no"
+    rule: GroupRule = field(default=GroupRule())
+
+
+class Block(NamedTuple):
+    """Nodes that the scale stage takes or leaves together: those of one unit, or one node."""
+
+    name: str
+    nodes: Group
+
+
+class WholeFinding(NamedTuple):
+    """How all nodes together ended: `good`, `bad` (in two runs), `once` (bad, then not twice), or `open`.
+
+    `unjudged`: it ended in time, without a wrong result, but nobody knows the speed that it should have.
+    """
+
+    verdict: str
+    runs: tuple[GroupObservation, ...]
+
+
+@dataclass(frozen=True)
+class StagedSearch:
+    """One search among free nodes, with the stages that its settings ask for."""
+
+    fabric: FabricMap
+    nodes: Sequence[str]
+    seed: int = 0
+    rule: SpeedRule = field(default=SpeedRule())
+    stages: StageSettings = field(default=StageSettings())
+
+    def find_next_round(self, results: SearchResults, ended: Collection[str]) -> PairRound | GroupRound | None:
+        """Return the next round after those that `ended`, None if the search is over."""
+        known = SearchResults(results.pairs, [one for one in results.groups if one.round in ended])
+        if self.stages.gate and (planned := self._plan_gate(known, ended)):
+            return planned
+        if self.stages.whole == "first" and not select_rounds(known.groups, "W"):
+            left = self.list_partners(known)
+            if len(left) >= MIN_TOGETHER:
+                return GroupRound("W1", (left,))
+        if self.is_over_early(known):
+            return None
+        pairs = self.pair_search(known).find_next_round(known.pairs, ended)
+        return pairs or self._plan_together(known)
+
+    def judge_gate(self, results: SearchResults) -> GateFindings:
+        """Return what the nodes alone say."""
+        return judge_gate(observe_alone(select_rounds(results.groups, "G"), self.stages.rule))
+
+    def list_partners(self, results: SearchResults) -> Group:
+        """Return the nodes that run in pairs: all that did not fail alone."""
+        faulty = self.judge_gate(results).faulty
+        return tuple(node for node in self.nodes if node not in faulty)
+
+    def pair_search(self, results: SearchResults) -> CollectiveSearch:
+        """Return the search in pairs."""
+        return CollectiveSearch(self.fabric, self.list_partners(results), self.seed, self.rule)
+
+    def is_over_early(self, results: SearchResults) -> bool:
+        """Whether all nodes together ran first, checked, and as expected."""
+        first = self._observe_together(results, self.list_partners(results))[:1]
+        return self.stages.whole == "first" and any(one.verdict == "good" and one.is_checked for one in first)
+
+    def list_survivors(self, results: SearchResults) -> Group:
+        """Return the nodes that should be good together: all that are not named. Empty if a link explains failures.
+
+        Empty too if it could not be told who makes a pair bad: then a large group would fail for that reason.
+        """
+        search = self.pair_search(results)
+        explanation = explain(search.observe(results.pairs))
+        is_link = any(one.part.kind in ("uplink", "nvlink") or one.rivals for one in explanation.faulty)
+        if is_link:
+            return ()
+        named = {find_node(one.part) for one in explanation.faulty}
+        return tuple(node for node in search.nodes if node not in named)
+
+    def judge_whole(self, results: SearchResults) -> WholeFinding | None:
+        """Return how the survivors ended together, None if they have not run."""
+        first = self._observe_together(results, self.list_partners(results))
+        runs = tuple(self._observe_together(results, self.list_survivors(results)) or first)
+        if not runs:
+            return None
+        bad, ended = _count_votes(runs)
+        if bad:
+            return WholeFinding("bad" if bad >= VOTES else "once" if ended >= VOTES else "open", runs)
+        is_good = any(one.verdict == "good" for one in runs)
+        return WholeFinding("good" if is_good else "unjudged" if ended else "open", runs)
+
+    def list_blocks(self, nodes: Sequence[str]) -> list[Block]:
+        """Return the blocks of the scale stage: units, or nodes if there are few units."""
+        units: dict[str, list[str]] = {}
+        for node in nodes:
+            units.setdefault(self.fabric.unit_of(node), []).append(node)
+        if len(units) < MIN_UNIT_BLOCKS:
+            return [Block(node, (node,)) for node in nodes]
+        return [Block(name, tuple(members)) for name, members in units.items()]
+
+    def ask_about_scale(self, results: SearchResults) -> ScaleQuestion | ScaleFinding | None:
+        """Return the next question of the scale stage, or its finding. None if all nodes together did not fail."""
+        whole, survivors = self.judge_whole(results), self.list_survivors(results)
+        if whole is None or whole.verdict != "bad" or len(survivors) < MIN_TOGETHER:
+            return None
+        if whole.runs[0].nodes != survivors:
+            return None
+        observed = observe_together(select_rounds(results.groups, "S"), self.stages.rule)
+        answers = [True if one.is_bad else False if one.has_ended else None for one in observed]
+        return find_next_question(len(self.list_blocks(survivors)), answers)
+
+    def _plan_gate(self, results: SearchResults, ended: Collection[str]) -> GroupRound | None:
+        observations = observe_alone(select_rounds(results.groups, "G"), self.stages.rule)
+        for name in GATE_ROUNDS:
+            if name not in ended:
+                planned = plan_gate(self.nodes, observations, name)
+                return planned if planned.groups else None
+        return None
+
+    def _plan_together(self, results: SearchResults) -> GroupRound | None:
+        """Return the next round after the pairs: all survivors, until it is decided whether they fail; then blocks."""
+        if self.stages.whole == "no":
+            return None
+        survivors = self.list_survivors(results)
+        if len(survivors) < MIN_TOGETHER:
+            return None
+        own = self._observe_together(results, survivors)
+        bad, ended = _count_votes(own)
+        if not (bad >= VOTES or ended >= VOTES or (ended and not bad) or len(own) >= MAX_RUNS):
+            number = 1 + len(select_rounds(results.groups, "W"))
+            return GroupRound(f"W{number}", (survivors,))
+        question = self.ask_about_scale(results)
+        if not isinstance(question, ScaleQuestion):
+            return None
+        blocks = self.list_blocks(survivors)
+        nodes = tuple(node for number in question.blocks for node in blocks[number].nodes)
+        return GroupRound(f"S{1 + len(select_rounds(results.groups, 'S'))}", (nodes,))
+
+    def _observe_together(self, results: SearchResults, nodes: Group) -> list[GroupObservation]:
+        own = [one for one in select_rounds(results.groups, "W") if one.nodes == nodes]
+        return observe_together(own, self.stages.rule)
+
+
+def _count_votes(runs: Sequence[GroupObservation]) -> tuple[int, int]:
+    """Return how many runs were bad, and how many ended well and were not slow."""
+    bad = sum(one.is_bad for one in runs)
+    return bad, sum(one.has_ended and not one.is_bad for one in runs)
+
+
+LAUNCH_S = 30.0
+"""To start the first processes on the nodes. Our own assumption: containers from a cache start in seconds."""
+PAIR_S = 20.0
+"""One pair: 5 s to set up the communicator, 15 s of all-reduces. Our own assumption."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """Minutes if nothing is wrong, and at most: with all confirmation rounds, and a hang in each round."""
+
+    healthy_minutes: float
+    longest_minutes: float
+
+
+def estimate_time(rounds: int, runs_a_round: int, at_once: int, deadline_s: float) -> TimeEstimate:
+    """Return the estimate for a number of screening rounds."""
+    batches = math.ceil(runs_a_round / max(at_once, 1))
+    healthy = LAUNCH_S + rounds * batches * min(PAIR_S, deadline_s)
+    longest = (rounds * batches + len(CONFIRMATION_ROUNDS)) * deadline_s
+    return TimeEstimate(healthy / 60 if rounds else 0.0, longest / 60 if rounds else 0.0)

@@ -7,7 +7,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from assay.validate.collectives.fabric_map import PartKind
-from assay.validate.collectives.pair_results import PairVerdict
+from assay.validate.collectives.results import PairVerdict
 
 
 class PlannedRound(TypedDict):

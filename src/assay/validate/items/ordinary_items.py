@@ -1,6 +1,10 @@
 """Judges ordinary items: pytest's own phases, fixtures and plugins, with the rules of suites around them.
 
 Where allure-pytest runs, its tests get the same labels and measurements as assay's own report.
+
+Refuses pytest's options and marks that excuse a failed check, or run it again until it passes.
+
+A check is judged once. Only collecting evidence may be repeated.
 """
 
 from __future__ import annotations
@@ -11,13 +15,13 @@ from collections.abc import Callable, Generator
 
 import pytest
 
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckVerdict, Outcome
 from assay.model.outcome_labels import allure_labels, format_measurement
 from assay.validate.items import terminal_report
-from assay.validate.items.pytest_rerun_options import refuse_excusing_marks, refuse_rerun_options
-from assay.validate.judging.current_check import CurrentCheck
 from assay.validate.judging.evidence_cache import UnjudgeableCheck
+from assay.validate.judging.unjudged_checks import CurrentCheck
 from assay.validate.judging.verdict import (
     CheckContext,
     convert_exception,
@@ -25,6 +29,36 @@ from assay.validate.judging.verdict import (
     find_phase_verdict,
     format_reason,
 )
+
+RERUN_OPTIONS = ("reruns", "retries", "force_flaky")
+"""Options of pytest-rerunfailures, pytest-retry and flaky; an ini file can set the first two."""
+REFUSED_MARKS = {
+    "xfail": "xfail does not exist here; a known issue is data, not code",
+    "flaky": "no check runs again until it passes; only collecting is retried",
+}
+
+
+def refuse_rerun_options(config: pytest.Config) -> None:
+    """Raise AssayError where an option would run failed checks again."""
+    for name in RERUN_OPTIONS:
+        if config.getoption(name, default=None) or _is_in_ini(config, name):
+            what = f"`{name}` is set: failed checks would run again until they pass"
+            raise AssayError(what, fix="unset it for suites; collect again with `assay observe`, then judge once")
+
+
+def _is_in_ini(config: pytest.Config, name: str) -> bool:
+    try:
+        return bool(config.getini(name))
+    except ValueError:  # no plugin has registered it, so it has no effect
+        return False
+
+
+def refuse_excusing_marks(item: pytest.Item) -> None:
+    """Raise UnjudgeableCheck for an item that is marked to be excused or to run again."""
+    for name, reason in REFUSED_MARKS.items():
+        if item.get_closest_marker(name):
+            raise UnjudgeableCheck(reason)
+
 
 CONTEXT_KEY = pytest.StashKey[CheckContext]()
 PHASE_RESULTS_KEY = pytest.StashKey[list[tuple[CheckVerdict, str, float]]]()

@@ -24,8 +24,8 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome
 from assay.validate.items.slim_items import SlimItem
 from assay.validate.items.terminal_report import ItemPhase, ItemVerdict, PassProgress, make_item_report
-from assay.validate.judging.current_check import CurrentCheck
 from assay.validate.judging.evidence_cache import EvidenceCache, UnjudgeableCheck
+from assay.validate.judging.unjudged_checks import CurrentCheck
 from assay.validate.judging.verdict import (
     RETURN_REASON,
     CheckContext,

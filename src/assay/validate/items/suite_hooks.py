@@ -1,10 +1,16 @@
-"""Takes over the test functions of a fleet's suites: one pytest item per check × subject, one outcome per item."""
+"""Takes over the test functions of a fleet's suites: one pytest item per check × subject, one outcome per item.
+
+Makes the items of a check: slim ones where it only judges evidence, else it leaves them to pytest.
+
+Opens the modules of the suites in a session that stores outcomes: one that fails costs its own checks only.
+"""
 
 from __future__ import annotations
 
 import gc
+import inspect
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,33 +21,126 @@ from assay.declare.home import find_home
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckSubject, Outcome
 from assay.validate.fixtures.check_fixtures import CheckFixtures
-from assay.validate.items import terminal_report
-from assay.validate.items.item_factory import ItemFactory, wants_slim_items
+from assay.validate.items import ordinary_items, terminal_report
 from assay.validate.items.ordinary_items import CONTEXT_KEY, OrdinaryItemHooks
 from assay.validate.items.slim_item_runner import SlimItemProtocol, SuiteLoop, sort_items_by_node
-from assay.validate.items.slim_items import SlimCheck, SlimItem
+from assay.validate.items.slim_items import FixtureBinding, SlimCheck, SlimItem
+from assay.validate.items.terminal_report import find_collection_error
 from assay.validate.judging.evidence_cache import EvidenceCache
-from assay.validate.judging.failure_excuses_and_artefacts import OutcomeAnnotator
+from assay.validate.judging.failure_notes import OutcomeAnnotator
+from assay.validate.judging.session_outcome_file import OutcomeDelivery
 from assay.validate.judging.verdict import CheckContext
-from assay.validate.markers import CheckMarks
-from assay.validate.pytest_internals import IS_SILENT_KEY, escape_terminal, fixture_order_only_of_ordinary_items
-from assay.validate.runs.command_line_selection import (
+from assay.validate.markers import CHECK_MARKERS, CheckMarks
+from assay.validate.pytest_internals import (
+    IS_SILENT_KEY,
+    escape_terminal,
+    find_fixture_functions,
+    fixture_order_only_of_ordinary_items,
+)
+from assay.validate.runs.command_line import (
     ANY_SUBJECT,
     ExpressionFilter,
+    NamedSubject,
     RequestedIds,
+    SelectedSubjects,
+    TypedSelection,
+    find_last_failed,
     find_requested_ids,
     find_subject_kind,
+    read_parameters,
     select_nodes,
 )
-from assay.validate.runs.last_failed import find_last_failed
-from assay.validate.runs.parent_process import RECEIVED_SIGNALS
-from assay.validate.runs.selected_subjects import NamedSubject, SelectedSubjects
-from assay.validate.runs.typed_selection import TypedSelection
+from assay.validate.runs.shard_processes import RECEIVED_SIGNALS
 
-if TYPE_CHECKING:  # loaded only in sessions that store outcomes
+if TYPE_CHECKING:
     from assay.model.fleet import Fleet
-    from assay.validate.judging.session_outcome_file import OutcomeDelivery
-    from assay.validate.runs.node_selection import NodeSelection
+    from assay.validate.runs.subjects import NodeSelection
+
+
+OWN_MARKS = frozenset(line.partition(":")[0].partition("(")[0] for line in CHECK_MARKERS)
+"""Marks on which no plugin acts. A check with any other mark gets ordinary items, so that the mark takes effect."""
+DEBUG_OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "assay_ordinary_items")
+"""Options that show what slim items lack: phases, fixtures, a traceback."""
+NO_SUBJECT = NamedSubject(CheckSubject("", ""), "", "")
+
+
+def wants_slim_items(config: pytest.Config) -> bool:
+    """Return whether slim items will do: no option asks for tracebacks, a debugger, fixtures or Allure's files."""
+    is_debugging = any(config.getoption(option, default=False) for option in DEBUG_OPTIONS)
+    return (
+        terminal_report.is_one_line_output(config)
+        and not ordinary_items.is_allure_requested(config)
+        and not is_debugging
+    )
+
+
+class ItemFactory:
+    """Makes the slim items of one session. `slim` says whether it may; without, all items are ordinary."""
+
+    def __init__(self, fixtures: CheckFixtures, *, slim: bool) -> None:
+        self._fixtures, self._binding, self.slim = fixtures, FixtureBinding(fixtures), slim
+
+    def describe_check(self, check_id: str, function: Any, module: pytest.Collector) -> SlimCheck:
+        """Return what the items of a test function have in common."""
+        own_markers: list[pytest.Mark] = list(getattr(function, "pytestmark", []))
+        return SlimCheck(check_id, function, CheckMarks.of_function(function, module), own_markers, module.ihook)
+
+    def is_slim_check(self, check: SlimCheck, module: pytest.Collector) -> bool:
+        """Return whether a check is a plain function whose arguments, marks and fixtures are all assay's.
+
+        It then has one item for each subject, and the item's id ends with the subject's.
+        """
+        if not isinstance(module, pytest.Module) or not _is_plain_function(check.function):
+            return False
+        marks = {mark.name for mark in (*check.own_markers, *module.iter_markers())}
+        return (
+            marks <= OWN_MARKS
+            and self._binding.knows(list(read_parameters(check.function)))
+            and not hasattr(module.obj, "pytest_generate_tests")
+            and self._has_own_fixtures_only(check.function, module)
+        )
+
+    def make_example(self, check: SlimCheck, module: pytest.Collector) -> SlimItem:
+        """Return an item without a subject, against which `ExpressionFilter` holds -k and -m."""
+        return _make_item(check, module, f"{check.name}[", NO_SUBJECT)
+
+    def make_items(
+        self, check: SlimCheck, module: pytest.Collector, subjects: Iterable[NamedSubject]
+    ) -> list[pytest.Item]:
+        """Return a slim item for each subject."""
+        check.recipe = self._binding.make_recipe(list(read_parameters(check.function)))
+        check.keywords = dict.fromkeys((check.name, *module.keywords, *(mark.name for mark in check.own_markers)), 1)
+        return [_make_item(check, module, f"{check.name}[{subject.id}]", subject) for subject in subjects]
+
+    def _has_own_fixtures_only(self, function: Callable[..., Any], module: pytest.Module) -> bool:
+        """Return whether pytest would use only assay's fixtures: no module overrides one, and none is automatic."""
+        used = find_fixture_functions(module, function)
+        used.pop("request", None)
+        return all(getattr(fixture, "__self__", None) is self._fixtures for fixture in used.values())
+
+
+def _make_item(check: SlimCheck, module: pytest.Collector, name: str, subject: NamedSubject) -> SlimItem:
+    item: SlimItem = SlimItem.from_parent(
+        module, name=name, check=check, subject=subject.subject, node_name=subject.node
+    )
+    return item
+
+
+def _is_plain_function(function: Any) -> bool:
+    """Return whether a call with its arguments by name is all that the function needs: no defaults, no generator."""
+    special = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    if (
+        not inspect.isfunction(function)
+        or hasattr(function, "__wrapped__")
+        or any(is_special(function) for is_special in special)
+    ):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return all(
+        parameter.kind in kinds and parameter.default is parameter.empty
+        for parameter in read_parameters(function).values()
+    )
+
 
 LEFT_OUT_REASON = "left out by a conftest or a plugin; only the command line may leave checks out: -- -k …"
 MANY_ITEMS = 5000  # items, or nodes
@@ -106,7 +205,6 @@ class SuiteHooks:
         protocol = SlimItemProtocol(config, self.evidence, self.take_outcome, current)
         ordinary = OrdinaryItemHooks(config, self.fleet, self.open_context, self.take_outcome, current)
         if self._delivery is not None:
-            from assay.validate.items.module_collection import ModuleCollection
             from assay.validate.runs.outside_influences import list_influences
 
             config.pluginmanager.register(ModuleCollection(self._delivery, self._name_module), "assay-modules")
@@ -261,3 +359,36 @@ def _open_delivery(config: pytest.Config, fleet: Fleet, selection: NodeSelection
     from assay.validate.judging.session_outcome_file import open_delivery
 
     return open_delivery(config, fleet, selection.nodes)
+
+
+class ModuleCollection:
+    """The hook around the import of each module. `name_module` returns its name, "" for one of other suites."""
+
+    def __init__(self, delivery: OutcomeDelivery, name_module: Callable[[pytest.Collector], str]) -> None:
+        self._delivery, self._name_module = delivery, name_module
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Note which module is imported, and store why one was not."""
+        name = self._name_module(collector) if isinstance(collector, pytest.Module) else ""
+        if not name:
+            return (yield)
+        current = self._delivery.current
+        if current is not None:
+            current.begin(name)
+        report = yield
+        if current is not None:
+            current.end()
+        if report.outcome != "passed":
+            self._delivery.add_unjudged(name, f"{name} cannot be imported: {find_collection_error(report)}")
+        return report
+
+    @pytest.hookimpl(specname="pytest_make_collect_report", tryfirst=True)
+    def pytest_skip_crashed(self, collector: pytest.Collector) -> pytest.CollectReport | None:
+        """Import no module again that has crashed its process."""
+        name = self._name_module(collector) if isinstance(collector, pytest.Module) else ""
+        if name and self._delivery.unjudged.find(name):
+            return pytest.CollectReport(collector.nodeid, "passed", None, [])
+        return None

@@ -16,8 +16,15 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceBasis, EvidenceDocument
-from assay.model.evidence_objects import list_object_paths, mark_used, read_digest, unpack_object
+from assay.model.evidence import (
+    FABRIC_EVIDENCE_PREFIX,
+    EvidenceBasis,
+    EvidenceDocument,
+    list_object_paths,
+    mark_used,
+    read_digest,
+    unpack_object,
+)
 
 
 class UnjudgeableCheck(Exception):

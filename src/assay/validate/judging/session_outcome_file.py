@@ -21,14 +21,13 @@ from assay.ledger.runs.writer import OutcomeWriter, merge_run_files
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
-from assay.validate.judging.current_check import CurrentCheck
 from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable
-from assay.validate.judging.unjudged_checks import UnjudgedReasons, encode_reasons
+from assay.validate.judging.unjudged_checks import CurrentCheck, UnjudgedReasons, encode_reasons
 
 if TYPE_CHECKING:  # a run imports this too, and needs no pytest
     import pytest
 
-    from assay.validate.runs.selected_subjects import NamedSubject
+    from assay.validate.runs.command_line import NamedSubject
 
 JUDGED_KEY = "judged"
 """Key in `about` of a shard's file that pytest has judged to its end."""

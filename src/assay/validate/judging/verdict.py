@@ -13,9 +13,9 @@ import pytest
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
-from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE
-from assay.model.text.printable_text import escape_line
-from assay.model.text.text_lists import escape_surrogates, suggest_nearest
+from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE
+from assay.model.text.lists import escape_surrogates, suggest_nearest
+from assay.model.text.safe_text import escape_line
 from assay.validate.judging.evidence_cache import (
     NOT_ASKED_FOR,
     CachedEvidence,

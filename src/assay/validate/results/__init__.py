@@ -1,4 +1,4 @@
-"""Takes two run files, and the runs before them. Pairs their outcomes by name and classifies each change.
+"""Takes the outcomes of runs. Filters, compares and summarises them, and checks them against gates.
 
-Gives changes, groups of similar changes, flaky checks and measurements that shifted.
+Gives changes, flaky checks, shifts and distributions of measurements, and what may be deleted.
 """

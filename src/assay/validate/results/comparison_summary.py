@@ -10,15 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.model.outcome import SuiteRun
-from assay.model.text.text_lists import fold_names, format_count, format_list
-from assay.validate.results.failure_causes import find_cause
-from assay.validate.results.flaky_changes import (
-    MAX_FLAKY_CANDIDATES,
-    FlakyOutcome,
-    find_flaky_outcomes,
-    is_every_candidate_read,
-)
-from assay.validate.results.measurement_shifts import MeasurementShift, find_shifts
+from assay.model.text.lists import fold_names, format_count, format_list
 from assay.validate.results.outcome_lines import (
     SUBJECT_WIDTH,
     escape_control,
@@ -27,6 +19,15 @@ from assay.validate.results.outcome_lines import (
     verdict_word,
 )
 from assay.validate.results.run_comparison import CHANGE_KINDS, WORSE_KINDS, ChangeKind, OutcomeChange, RunComparison
+from assay.validate.results.run_summary import find_cause
+from assay.validate.results.shifts import (
+    MAX_FLAKY_CANDIDATES,
+    FlakyOutcome,
+    MeasurementShift,
+    find_flaky_outcomes,
+    find_shifts,
+    is_every_candidate_read,
+)
 
 KIND_TITLES: dict[ChangeKind, str] = {
     "new_failure": "newly failing",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.ledger.runs.reader import StoredRun
 from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
-from assay.model.text.text_lists import fold_names, format_count, format_list
+from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_minute
 from assay.validate.results.run_summary import FailureGroup, RunSummary
 

@@ -16,9 +16,9 @@ from assay.ledger.runs.schema import deciding_condition
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import VERDICTS
-from assay.model.specs.check_catalog_and_gates import ANY_POOL, Gates, PoolGate
-from assay.model.text.text_lists import format_count, format_percent
-from assay.validate.results.earlier_runs import list_earlier_runs
+from assay.model.specs.check_catalog import ANY_POOL, Gates, PoolGate
+from assay.model.text.lists import format_count, format_percent
+from assay.validate.results.paired_runs import list_earlier_runs
 from assay.validate.results.run_comparison import ChangeKind, compare_runs
 from assay.validate.results.run_summary import RunSummary
 

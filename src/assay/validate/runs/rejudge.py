@@ -15,21 +15,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from assay.declare.fleet_loader import load_fleet
+from assay.declare.loader import load_fleet
 from assay.declare.repository.git import REGULAR_MODES, read_git_objects, resolve_commit, run_git
-from assay.declare.repository.repository_tree import MAX_FILE_BYTES, CommitTree
+from assay.declare.repository.tree import MAX_FILE_BYTES, CommitTree
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.run_manifest import PYTEST_SETTINGS, RunManifest, hash_folders, read_program_versions
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument
-from assay.model.evidence_objects import list_object_paths, read_digest, unpack_object
+from assay.model.evidence import EvidenceDocument, list_object_paths, read_digest, unpack_object
 from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
 from assay.validate.items.suite_hooks import REJUDGED_RUN_VARIABLE
 from assay.validate.results.paired_runs import RunEquality, compare_exactly
-from assay.validate.runs.local_processes import LocalProcesses
-from assay.validate.runs.progress_and_completeness import OutcomesByPool
+from assay.validate.runs.completeness import OutcomesByPool
 from assay.validate.runs.run_validation import RunOptions, run_validation
+from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.sharding import RunShard
 
 COMMIT_FOLDERS = ("inventory", "specs", "suites")

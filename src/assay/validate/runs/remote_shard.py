@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.ledger.runs.reader import StoredRun
-from assay.validate.judging.failure_excuses_and_artefacts import artefact_folder
+from assay.validate.judging.failure_notes import artefact_folder
 from assay.validate.judging.session_outcome_file import delete_run_file, merge_worker_files
-from assay.validate.runs.local_processes import start_pytest
-from assay.validate.runs.shard_crash import settle_exit
+from assay.validate.runs.shard_processes import settle_exit, start_pytest
 from assay.validate.runs.sharding import RunShard, is_shard_judged
 
 SHARD_JOBS_FILE = "shard_jobs.json"

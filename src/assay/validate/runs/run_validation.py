@@ -2,6 +2,8 @@
 
 `run_validation` starts a run, `resume_run` continues one that was cut short; both record it in the ledger. Only one
 process at a time works on a run.
+
+How old the evidence of a pass may be in a run, by check: what the policy allows for the phases of the run.
 """
 
 from __future__ import annotations
@@ -23,19 +25,16 @@ from assay.fabric.design.node_cables import digest_node_cables
 from assay.ledger.errors import LEDGER_VARIABLE
 from assay.ledger.file_locks import hold_file_lock
 from assay.ledger.location import locate_existing_ledger
-from assay.ledger.runs.reader import StoredRun
-from assay.ledger.runs.run_lookup import RUN_FILE, find_run
+from assay.ledger.runs.reader import RUN_FILE, StoredRun, find_run
 from assay.ledger.runs.run_manifest import RunManifest, create_run
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
+from assay.model.specs.evidence_age import PhaseAges, find_longest_hours, find_max_hours
 from assay.validate.results.run_summary import RunSummary
-from assay.validate.runs.evidence_freshness import list_fresh_hours
-from assay.validate.runs.local_processes import LocalProcesses
-from assay.validate.runs.node_selection import NodeSelection
-from assay.validate.runs.progress_and_completeness import (
+from assay.validate.runs.completeness import (
     NOT_DELIVERED_REASON,
     DueOutcomes,
     OutcomesByPool,
@@ -44,6 +43,7 @@ from assay.validate.runs.progress_and_completeness import (
     merge_shards,
     write_empty_run,
 )
+from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.sharding import (
     UNJUDGED_PREFIXES,
     EndedShard,
@@ -53,6 +53,27 @@ from assay.validate.runs.sharding import (
     cut_into_shards,
     is_shard_judged,
 )
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks
+
+UNREQUIRED_HOURS = {"weekly": 336.0}
+"""Phases that no state requires: a week is judged once a week, and one may be missed (our own choice)."""
+OTHER_HOURS = 48.0
+"""For other such phases: what was not read for two days is not known, as on the page of the report (our own choice)."""
+
+
+def list_fresh_hours(fleet: Fleet, phases: Collection[str]) -> dict[str, float]:
+    """Return the greatest age of evidence in hours for each declared check of these phases (none: of all)."""
+    found = {}
+    for check in list_declared_checks(fleet, phases):
+        judged = [phase for phase in check.phases if not phases or phase in phases]
+        ages: PhaseAges = {phase: _find_hours(fleet, phase) for phase in judged}
+        found[check.id] = find_max_hours(ages, check) or OTHER_HOURS
+    return found
+
+
+def _find_hours(fleet: Fleet, phase: str) -> float:
+    allowed = [hours for policy in fleet.policies.values() if (hours := find_longest_hours(policy, phase)) is not None]
+    return max(allowed, default=UNREQUIRED_HOURS.get(phase, OTHER_HOURS))
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assay.adapters.slurm import slurm_jobs
-from assay.adapters.slurm.slurm_client import require_slurm
-from assay.adapters.slurm.slurm_jobs import FORGOTTEN_TASK, JOB_NAME_PREFIX, UNPLACED_TASK, ArrayTask
-from assay.model.text.text_lists import format_count
+from assay.adapters.slurm import jobs as slurm_jobs
+from assay.adapters.slurm.client import require_slurm
+from assay.adapters.slurm.jobs import FORGOTTEN_TASK, JOB_NAME_PREFIX, UNPLACED_TASK, ArrayTask
+from assay.model.text.lists import format_count
 from assay.validate.runs.remote_shard import (
     SHARD_LEDGER_VARIABLE,
     RemoteShard,

@@ -1,1 +1,4 @@
-"""Takes a fabric design as parsed YAML; knows the geometry of a fat tree. Gives a typed FabricDesign, or conflicts."""
+"""Takes a fabric design as parsed YAML; knows the geometry of a fat tree.
+
+Gives a typed FabricDesign, or conflicts.
+"""

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from assay.model.specs.fabric.design_cables_and_partitions import expand_node_names
+from assay.model.specs.fabric.design_parts import expand_node_names
 from assay.model.specs.spec_document import StrictModel
 
 NvlinkKind = Literal["gpu", "asic"]

@@ -1,4 +1,4 @@
-"""What a node of one kind must be.
+"""What a node of one kind must be, and which of its settings differ.
 
-Takes the parsed YAML of a node spec. Checks it against the model. Gives a typed, frozen NodeSpec, or conflicts.
+Takes the parsed YAML of a node spec, and readings. Gives a NodeSpec, or what is not as declared.
 """

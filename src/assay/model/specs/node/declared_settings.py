@@ -2,18 +2,132 @@
 
 `SETTING_ROLES` and `NOT_SETTABLE` together name every field. `assay check` refuses a declared setting whose role is not
 in `playbooks/configure.yml`.
+
+CorrectionRules: which settings the policy lets a node in service get where it is, and how often.
+
+Compares the firmware settings that adapters have with those of a node spec.
+
+An adapter is named by its place: an HCA by its PCI address, a NIC by its interface.
+
+One declared setting of a node that reads otherwise, or that cannot be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from assay.model.specs.node.hca_settings_comparison import format_firmware_setting, list_adapters
+from pydantic import Field
+
+from assay.model.backoff import Backoff
+from assay.model.reading import parse_reading
+from assay.model.specs.node.host_settings import (
+    FirmwareSettingValue,
+    FirmwareSettingValues,
+    make_chrony_file,
+    make_drop_ins,
+)
 from assay.model.specs.node.node_spec import NodeSpec
-from assay.model.specs.node.unit_settings import make_chrony_file, make_drop_ins
 from assay.model.specs.spec_document import StrictModel
+from assay.model.text.lists import suggest_nearest
+
+
+@dataclass(frozen=True, slots=True)
+class SettingMismatch:
+    """A setting by its path in the node spec (`bios.QuietBoot`), with the wanted and the seen value as texts.
+
+    A value that cannot be read is seen as `(KIND: REASON)`, which equals no value.
+    """
+
+    name: str
+    wanted: str
+    seen: str
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether there is no value: the reading failed, is unsupported or absent."""
+        return self.seen.startswith("(")
+
+
+def format_setting_mismatches(mismatches: Iterable[SettingMismatch]) -> str:
+    """Return mismatches as one line of text."""
+    return ", ".join(f"{one.name} is {one.seen}, expected {one.wanted}" for one in mismatches)
+
+
+def format_setting_diff(header: str, mismatches: Sequence[SettingMismatch]) -> dict[str, str]:
+    """Return mismatches as a difference that Ansible shows with --diff."""
+    return {
+        "header": header,
+        "before": "".join(f"{one.name}: {one.seen}\n" for one in mismatches),
+        "after": "".join(f"{one.name}: {one.wanted}\n" for one in mismatches),
+    }
+
+
+def format_reading(tree: Any, *path: str) -> str:
+    """Return the reading at a path of a tree as text; `(KIND: REASON)` if it has no value, `absent` if it is missing.
+
+    Redfish's and JSON's booleans are `true` and `false`; the items of a list are separated by blanks.
+    """
+    for step in path:
+        if isinstance(tree, Mapping) and step in tree:
+            tree = tree[step]
+        elif parse_reading(tree) is None:
+            return "absent"
+    reading = parse_reading(tree)
+    if reading is None:
+        return "(failed: it is no reading)"
+    if reading.kind != "value":
+        return f"({reading.kind}: {reading.reason})"
+    if isinstance(reading.value, bool):
+        return str(reading.value).lower()
+    return " ".join(map(str, reading.value)) if isinstance(reading.value, list) else str(reading.value)
+
+
+PRINTED_VALUE = re.compile(r"(.+)\((\d+)\)")
+
+
+def list_adapters(spec: NodeSpec) -> Iterator[tuple[str, str, FirmwareSettingValues]]:
+    """Yield (name, place, declared settings) of the adapters that the spec declares settings of."""
+    given = spec.hca_settings
+    adapters = [(hca.name, hca.pci.lower(), given.hcas) for hca in spec.hcas]
+    adapters += [(nic.name, nic.name, given.nics) for nic in spec.nics]
+    for name, place, common in adapters:
+        if settings := {**common, **given.by_name.get(name, {})}:
+            yield name, place, settings
+
+
+def format_firmware_setting(wanted: FirmwareSettingValue) -> str:
+    """Return a declared value as mstconfig takes it."""
+    return str(wanted)
+
+
+def is_printed_as(wanted: FirmwareSettingValue, seen: str) -> bool:
+    """Say whether mstconfig prints a declared value as `seen`: by its name, its number, or both (`ETH(2)`)."""
+    found = PRINTED_VALUE.fullmatch(seen)
+    names = {name.lower() for name in (seen, *(found.groups() if found else ()))}
+    return bool(names & {str(wanted).lower(), *({str(int(wanted))} if isinstance(wanted, bool) else ())})
+
+
+def list_hca_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, wanted, seen) of every declared firmware setting. `seen` is as wanted only if it stays so."""
+    for name, place, settings in list_adapters(spec):
+        for setting, wanted in settings.items():
+            text = format_firmware_setting(wanted)
+            now = format_reading(tree, "adapter_settings", place, setting, "current")
+            next_boot = format_reading(tree, "adapter_settings", place, setting, "next_boot")
+            yield f"hca_settings.{name}.{setting}", text, _describe(wanted, text, now, next_boot)
+
+
+def _describe(wanted: FirmwareSettingValue, text: str, now: str, next_boot: str) -> str:
+    for seen in (now, next_boot):
+        if seen.startswith("(") or seen == "absent":
+            return seen
+    if not is_printed_as(wanted, now):
+        return now if now == next_boot else f"{now}, and {next_boot} from the next boot on"
+    return text if is_printed_as(wanted, next_boot) else f"{next_boot} from the next boot on"
+
 
 SettingHome = Literal["bmc", "device", "kernel", "disk"]
 SettingApplication = Literal["at_once", "idle", "zap"]
@@ -151,3 +265,70 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         },
         "on_disk": spec.host.root == "disk",
     }
+
+
+SETTING_PATHS = sorted(SETTING_ROLES, key=len, reverse=True)
+Contradiction = tuple[str, int, str, str]
+"""The list, the number of its entry, what is wrong with it, and the fix."""
+
+
+class CorrectionRules(StrictModel):
+    """Settings that a node in service gets without leaving service, by fault rules with `remedy: configure`.
+
+    A setting is named by its path in the node spec, such as `host.sysctls`. What stands in no list is left to people.
+
+    - `at_once`: settings that a node gets while jobs run there. `idle`: settings that it gets while it has no job; it
+      is cordoned meanwhile.
+    - `times`: so often within `window_hours` a node gets a setting. If it differs once more, another tool changes it
+      too, and people get a ticket. `waits_minutes`: how long assay waits before the second time, the third …
+    - `per_hour`: how many corrections may begin in the whole fleet.
+    """
+
+    at_once: list[str] = Field(default=[])
+    idle: list[str] = Field(default=[])
+    times: int = Field(default=3, ge=1, le=20)
+    window_hours: float = Field(default=168, gt=0)
+    waits_minutes: list[float] = Field(default=[30, 240], min_length=1)
+    per_hour: int = Field(default=60, ge=1)
+    source: str = ""
+
+    @property
+    def backoff(self) -> Backoff:
+        """The waits between corrections of the same setting, in seconds."""
+        return Backoff(tuple(minutes * 60 for minutes in self.waits_minutes), factor=1.0)
+
+    def find_application(self, setting: str) -> SettingApplication:
+        """Return when a node in service gets a setting by the policy; `zap` if it does not get it there."""
+        return "at_once" if setting in self.at_once else "idle" if setting in self.idle else "zap"
+
+    def find_contradictions(self) -> Iterator[Contradiction]:
+        """Yield the entries that name no setting, or ask for more than the setting allows."""
+        for name, listed in (("at_once", self.at_once), ("idle", self.idle)):
+            for number, setting in enumerate(listed):
+                role = SETTING_ROLES.get(setting)
+                if role is None:
+                    fix = suggest_nearest(setting, SETTING_ROLES) or f"use one of {', '.join(SETTING_ROLES)}"
+                    yield name, number, f"{setting!r} is no setting of a node spec", fix
+                elif role.applied == "zap":
+                    yield name, number, f"{setting} needs a restart or a reset, so only zap brings it", "remove it here"
+                elif role.applied == "idle" and name == "at_once":
+                    yield name, number, f"{setting} may disturb a running job", "move it to corrections.idle"
+                elif name == "idle" and setting in self.at_once:
+                    yield name, number, f"{setting} stands in corrections.at_once too", "remove one of the two"
+
+
+def find_setting(name: str) -> str:
+    """Return the path of `SETTING_ROLES` that a name below it belongs to, "" for none.
+
+    `host.sysctls.vm.swappiness` belongs to `host.sysctls`, and `nics.eth0.mtu` to `nics.mtu`.
+    """
+    if found := next((path for path in SETTING_PATHS if name == path or name.startswith(f"{path}.")), ""):
+        return found
+    first, last = name.partition(".")[0], name.rpartition(".")[2]
+    return f"{first}.{last}" if f"{first}.{last}" in SETTING_ROLES else ""
+
+
+def needs_idle_node(setting: str, text: str) -> bool:
+    """Whether a setting needs an idle node; in a mapping or list, whether an entry that a text names does."""
+    role = SETTING_ROLES[setting]
+    return role.applied != "at_once" or any(name in text for name in role.idle_names)

@@ -1,140 +1,197 @@
-"""Compares the probe's readings with the settings of a node spec. What cannot be read is never as declared."""
+"""The settings of a node's GPUs that a node spec may declare.
+
+The firmware settings of a node's HCAs and NICs that a node spec may declare.
+
+Settings of the kernel that a node spec declares by name: options of modules, huge pages.
+
+A file that a node spec declares: what a host must have at a path.
+
+Settings that systemd's units and chrony read from files. The files are as the role `host_files` has them.
+
+WipeSpec: how the local NVMe drives of a node are wiped, and what becomes of a drive that could not be wiped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+import hashlib
+from collections.abc import Mapping, Sequence
+from posixpath import normpath
+from typing import Annotated, Literal
 
-from assay.model.specs.node.correction_rules import find_setting
-from assay.model.specs.node.gpu_settings_comparison import list_gpu_settings
-from assay.model.specs.node.hca_settings_comparison import list_adapters, list_hca_settings
-from assay.model.specs.node.host_file import HostFile
-from assay.model.specs.node.kernel_settings import list_option_names
-from assay.model.specs.node.node_spec import NodeSpec
-from assay.model.specs.node.setting_mismatch import SettingMismatch, format_reading
-from assay.model.specs.node.unit_settings import list_setting_names
+from pydantic import AfterValidator, Field, StringConstraints
 
-PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci", "time", "unit_settings", "adapter_settings")
-"""The areas of the probe that `find_host_mismatches` reads."""
-IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver", "fabric_manager", "host.module_options")
-"""The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
-DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig", "hca_settings")
-"""The settings that a device takes only with a restart of the host, whatever the host boots."""
+from assay.model.specs.spec_document import StrictModel
 
 
-def make_probe_arguments(spec: NodeSpec) -> list[str]:
-    """Return the arguments that let the probe read what only this spec names: files, and settings by name."""
-    names = {
-        "--files": list(spec.host.files),
-        "--module-options": list_option_names(spec.host.module_options),
-        "--adapters": [f"{place}={'+'.join(settings)}" for _, place, settings in list_adapters(spec)],
-        "--unit-settings": list_setting_names(spec.host.unit_settings),
+class ApplicationClocks(StrictModel):
+    """The application clocks of a GPU, a pair that `nvidia-smi -q -d SUPPORTED_CLOCKS` lists.
+
+    `memory_mhz`: the clock of its memory. `graphics_mhz`: the clock of its processors.
+    """
+
+    memory_mhz: int = Field(gt=0)
+    graphics_mhz: int = Field(gt=0)
+
+
+class GpuSettings(StrictModel):
+    """The settings of all GPUs. A field that is not given is not checked, except for clocks and power limit.
+
+    `persistence`: whether the driver stays loaded between jobs. `ecc`: whether the memory corrects errors. `mig`:
+    whether the GPUs are partitioned. `compute_mode`: how many processes may use a GPU. `application_clocks`: the clocks
+    of jobs; not given, they must not be below the default. `power_limit_w`: the requested power limit in watts; not
+    given, it must not be below the default.
+    """
+
+    persistence: bool | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    compute_mode: Literal["default", "exclusive_process", "prohibited"] | None = None
+    application_clocks: ApplicationClocks | None = None
+    power_limit_w: int | None = Field(default=None, gt=0)
+
+
+FirmwareSettingName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9_]*$")]
+FirmwareSettingText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")]
+FirmwareSettingValue = bool | int | FirmwareSettingText
+FirmwareSettingValues = dict[FirmwareSettingName, FirmwareSettingValue]
+
+
+class HcaSettings(StrictModel):
+    """Firmware settings by name, as `mstconfig` names them. What is not given is neither checked nor changed.
+
+    `hcas`: the settings of all adapters of `hcas`. `nics`: the settings of all interfaces of `nics`. `by_name`: the
+    settings of one adapter or interface, beside or instead of those.
+    """
+
+    hcas: FirmwareSettingValues = Field(default={})
+    nics: FirmwareSettingValues = Field(default={})
+    by_name: dict[str, FirmwareSettingValues] = Field(default={})
+
+
+KernelName = Annotated[str, Field(pattern=r"^\w+$")]
+
+
+def _refuse_letters_for_switches(text: str) -> str:
+    """Refuse the letters that the kernel shows for a switch: the probe reads them as 1 and 0."""
+    if text in ("Y", "N", "y", "n"):
+        raise ValueError(f"write a switch as {'1' if text in 'Yy' else '0'}, not as {text}")
+    return text
+
+
+ModuleOption = Annotated[str, Field(pattern=r'^[^\s"\\#]+$'), AfterValidator(_refuse_letters_for_switches)]
+ModuleOptions = dict[KernelName, dict[KernelName, ModuleOption]]
+HugePages = dict[Annotated[str, Field(pattern=r"^[1-9]\d*kB$")], Annotated[int, Field(ge=0)]]
+
+
+def list_option_names(modules: ModuleOptions) -> list[str]:
+    """Return the declared options as `module.option`."""
+    return [f"{module}.{option}" for module, options in modules.items() for option in options]
+
+
+MAX_CONTENT = 64 * 1024
+KERNEL_FOLDERS = ("/dev/", "/proc/", "/sys/")
+
+
+def _require_plain_path(path: str) -> str:
+    """Refuse paths that lead elsewhere than they say, and files of the kernel."""
+    if {"", ".", ".."} & set(path.split("/")[1:]) or path.startswith(KERNEL_FOLDERS):
+        raise ValueError(f"{path!r} is no path of a file on disk: write it without `.`, `..` and double slashes")
+    return path
+
+
+HostFilePath = Annotated[str, Field(pattern=r"^/[\w.@+/-]+$"), AfterValidator(_require_plain_path)]
+
+
+class HostFile(StrictModel):
+    """A file on the host. It holds no secrets: the spec is in git.
+
+    `content`: its whole text. `mode`: its permissions, octal. `validate_with`: a command that must accept the new text
+    before the file is replaced; `%s` is a file with the text. `apply_with`: a command that runs after a change, such as
+    `systemctl restart slurmd`. If it fails, the old file is put back. No shell runs these commands.
+    """
+
+    content: str = Field(max_length=MAX_CONTENT)
+    mode: str = Field(default="0644", pattern=r"^0[0-7]{3}$")
+    validate_with: str | None = Field(default=None, pattern=r"%s")
+    apply_with: str | None = Field(default=None, min_length=1)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the content, as the probe reads it."""
+        return hashlib.sha256(self.content.encode()).hexdigest()
+
+
+UNIT_TYPES = ("service", "socket", "timer", "slice", "mount")
+UnitName = Annotated[str, Field(pattern=rf"^[\w@:-][\w@.:-]*\.({'|'.join(UNIT_TYPES)})$")]
+SettingName = Annotated[str, Field(pattern=r"^[A-Z]\w*$")]
+SettingValue = Annotated[str, Field(pattern=r"^[^\s\\](.*[^\s\\])?$", max_length=1024)]
+UnitSettings = dict[UnitName, dict[SettingName, SettingValue]]
+
+
+WRITTEN_BY = "# assay writes this file from the node spec."
+
+
+def list_setting_names(units: UnitSettings) -> list[str]:
+    """Return the declared settings as `unit/Setting`."""
+    return [f"{unit}/{setting}" for unit, settings in units.items() for setting in settings]
+
+
+def make_drop_ins(units: UnitSettings) -> dict[str, dict[str, str]]:
+    """Return the drop-in of each unit by path, and the command that applies it, as the role `host_files` takes them."""
+    return {
+        f"/etc/systemd/system/{unit}.d/90-assay.conf": {
+            "content": _format_drop_in(unit, settings),
+            "mode": "0644",
+            "apply_with": f"sh -c 'systemctl daemon-reload && systemctl try-restart {unit}'",
+        }
+        for unit, settings in units.items()
     }
-    return [word for option, chosen in names.items() if chosen for word in (option, ",".join(chosen))]
 
 
-def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
-    """Return every declared setting of the host that reads otherwise in `tree`, the probe's channel."""
-    return [SettingMismatch(*one) for one in _list_settings(spec, tree) if one[1] != one[2]]
+def _format_drop_in(unit: str, settings: Mapping[str, str]) -> str:
+    section = unit.rpartition(".")[2].capitalize()
+    lines = [f"{name}={text}" for name, text in settings.items()]
+    return "\n".join([WRITTEN_BY, f"[{section}]", *lines]) + "\n"
 
 
-def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "memory"]) -> bool:
-    """Say whether a mismatch may end with a restart of the host. A setting that nobody could read is no reason."""
-    return any(_takes_restart(mismatch, root) and not is_unknown(mismatch) for mismatch in mismatches)
+def make_chrony_file(servers: Sequence[str]) -> dict[str, str]:
+    """Return the file of chrony that names the servers, in the same form; nothing without servers."""
+    if not servers:
+        return {}
+    lines = [WRITTEN_BY, *(f"server {server} iburst" for server in servers)]
+    return {"content": "\n".join(lines) + "\n", "mode": "0644", "apply_with": "chronyc reload sources"}
 
 
-def _takes_restart(mismatch: SettingMismatch, root: Literal["disk", "memory"]) -> bool:
-    if find_setting(mismatch.name) in DEVICE_SETTINGS:
-        return not mismatch.is_unread
-    return root == "disk" and find_setting(mismatch.name) in IMAGE_SETTINGS
+WipeMethod = Literal["sanitize-crypto", "sanitize-block", "format-crypto", "format-erase"]
+"""`nvme sanitize` by a new key or of all blocks; `nvme format` by a new key (`--ses=2`) or of user data (`--ses=1`)."""
+WIPE_METHODS: tuple[WipeMethod, ...] = ("sanitize-crypto", "sanitize-block", "format-crypto", "format-erase")
 
 
-def needs_image(mismatches: Iterable[SettingMismatch]) -> bool:
-    """Say whether a mismatch ends only with another image, where the root is in memory."""
-    return any(find_setting(mismatch.name) in IMAGE_SETTINGS and not is_unknown(mismatch) for mismatch in mismatches)
+_SYSTEM_MOUNTS = ("/boot", "/boot/efi", "/efi", "/etc", "/usr", "/var")
 
 
-def is_unknown(mismatch: SettingMismatch) -> bool:
-    """Say whether the setting could not be read, so that nobody knows whether it differs."""
-    return mismatch.seen.startswith("(failed") or mismatch.seen.startswith("(unsupported")
+def _is_no_system(path: str) -> str:
+    if normpath(path) in _SYSTEM_MOUNTS:
+        raise ValueError(f"{path} belongs to the running system")
+    return path
 
 
-def _list_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield (name, wanted, seen) of every declared setting."""
-    yield from _list_restart_settings(spec, tree)
-    yield from _list_kernel_settings(spec, tree)
-    yield from list_gpu_settings(spec, tree)
-    yield from list_hca_settings(spec, tree)
-    for path, file in spec.host.files.items():
-        yield f"host.files.{path}", *_compare_file(file, tree, path)
-    if spec.host.time_servers:
-        yield "host.time_servers", *_compare_words(spec.host.time_servers, format_reading(tree, "time", "sources"))
-    yield from _list_unit_settings(spec, tree)
-    for name in spec.host.services:
-        yield f"host.services.{name}", "active", format_reading(tree, "services", "units", name)
-    for nic in spec.nics:
-        if nic.mtu:
-            yield f"nics.{nic.name}.mtu", str(nic.mtu), format_reading(tree, "nic", nic.name, "mtu_bytes")
+DataMount = Annotated[str, Field(pattern=r"^/[\w./-]+$"), AfterValidator(_is_no_system)]
+"""A mount point that does not belong to the running system."""
 
 
-def _list_unit_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
-    for unit, settings in spec.host.unit_settings.items():
-        for name, wanted in settings.items():
-            seen = format_reading(tree, "unit_settings", unit, name)
-            yield f"host.unit_settings.{unit}.{name}", wanted, seen
+class WipeSpec(StrictModel):
+    """How the local drives are wiped. A drive that holds the running system is never wiped, but told.
 
+    `models`: shell patterns of the model names of drives to wipe; all, by default. `methods`: in order of preference; a
+    drive gets the first that it knows, and the next if its blocks can still be read after that. `unmount`: mount
+    points that the wipe may unmount; a drive that is used for anything else is left alone. `unwiped`: what people do
+    with a drive that was not wiped: `remove` it and shred it, or let the node `return` with it. `source`: the rule
+    behind it.
+    """
 
-def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
-    host = spec.host
-    if host.kernel:
-        yield "host.kernel", host.kernel, format_reading(tree, "host", "kernel")
-    if spec.kernel_cmdline:
-        yield "kernel_cmdline", *_compare_words(spec.kernel_cmdline, format_reading(tree, "host", "cmdline"))
-    yield "driver", spec.driver, format_reading(tree, "kernel", "versions", "nvidia")
-    if spec.fabric_manager:
-        yield "fabric_manager", spec.fabric_manager, format_reading(tree, "kernel", "versions", "fabric_manager")
-    for module, options in host.module_options.items():
-        for name, wanted in options.items():
-            seen = format_reading(tree, "kernel", "module_options", module, name)
-            yield f"host.module_options.{module}.{name}", wanted, seen
-    if host.iommu:
-        yield "host.iommu", host.iommu, _read_iommu(spec, tree)
-
-
-def _list_kernel_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
-    host = spec.host
-    if host.governor:
-        yield "host.governor", host.governor, format_reading(tree, "host", "cpu", "governors")
-    if host.transparent_hugepages:
-        seen = format_reading(tree, "kernel", "transparent_hugepages")
-        yield "host.transparent_hugepages", host.transparent_hugepages, seen
-    if host.modules:
-        yield "host.modules", *_compare_words(host.modules, format_reading(tree, "kernel", "modules"))
-    for size, count in host.hugepages.items():
-        yield f"host.hugepages.{size}", str(count), format_reading(tree, "kernel", "hugepages", size, "total")
-    for name, wanted in host.sysctls.items():
-        yield f"host.sysctls.{name}", " ".join(wanted.split()), format_reading(tree, "kernel", "sysctl", name)
-
-
-def _compare_words(wanted: list[str], seen: str) -> tuple[str, str]:
-    """Return the wanted words that are missing and what was seen of them. A reading without a value stays as it is."""
-    if seen.startswith("(") or seen == "absent":
-        return " ".join(wanted), seen
-    missing = [word for word in wanted if word not in seen.split()]
-    return " ".join(missing), "absent" if missing else ""
-
-
-def _compare_file(file: HostFile, tree: Any, path: str) -> tuple[str, str]:
-    """Return what differs of a file: its content or, where that is right, its permissions."""
-    content = format_reading(tree, "files", path, "sha256")
-    if content != file.sha256:
-        seen = content if content.startswith(("(", "absent")) else f"sha256 {content[:12]}"
-        return f"sha256 {file.sha256[:12]}", seen
-    return f"mode {file.mode}", f"mode {format_reading(tree, 'files', path, 'mode')}"
-
-
-def _read_iommu(spec: NodeSpec, tree: Any) -> str:
-    """Return how the IOMMU treats the GPUs that are on the bus; a GPU that fell off it says nothing."""
-    seen = {format_reading(tree, "pci", address, "iommu") for address in spec.gpus.pci}
-    known = {text for text in seen if text != "absent" and not text.startswith("(absent")}
-    return " and ".join(sorted(known)) or "(failed: no GPU is on the bus)"
+    models: list[str] = Field(default=["*"], min_length=1)
+    methods: list[WipeMethod] = Field(default=[*WIPE_METHODS], min_length=1)
+    unmount: list[DataMount] = Field(default=[])
+    unwiped: Literal["remove", "return"] = "remove"
+    source: str

@@ -8,12 +8,16 @@ from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec, HostName
-from assay.model.specs.node.drive_wipe import WipeSpec
-from assay.model.specs.node.gpu_settings import GpuSettings
-from assay.model.specs.node.hca_settings import HcaSettings
-from assay.model.specs.node.host_file import HostFile, HostFilePath
-from assay.model.specs.node.kernel_settings import HugePages, ModuleOptions
-from assay.model.specs.node.unit_settings import UnitSettings
+from assay.model.specs.node.host_settings import (
+    GpuSettings,
+    HcaSettings,
+    HostFile,
+    HostFilePath,
+    HugePages,
+    ModuleOptions,
+    UnitSettings,
+    WipeSpec,
+)
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 

@@ -1,11 +1,19 @@
 """Reads NVMe drives from sysfs, and their SMART logs through nvme-cli or smartctl.
 
 Source of the log's fields: NVM Express Base Specification, SMART / Health Information.
+
+Reads what proves the wipe of an NVMe drive: its ways to erase, its sanitize log, its users, and marked blocks.
+
+Sources: NVM Express Base Specification 2.0, Identify Controller (OACS, FNA, SANICAP) and Sanitize Status log page; the
+JSON of nvme-cli 1.x and 2.x. A marked block holds a marker, again and again; blocks are spread evenly over the drive.
+
+Finds who uses a block device: file systems, swap, and arrays or volumes on it, also through partitions.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -134,3 +142,177 @@ def describe_missing_log(tool: str, text: str) -> ReadingTree:
     """Return the leaf for output that holds nothing to read, with its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return failed(f"{tool} gave no log" + (f"; it ended with {lines[-1][:120]!r}" if lines else ""))
+
+
+BLOCK_CLASS = "/sys/class/block"
+OCTAL = re.compile(r"\\([0-7]{3})")
+User = tuple[str, str]
+"""A kind (mount, swap or holder) and a name: the mount point, the device of the swap, the array or volume."""
+
+
+def list_block_users(root: NodeRoot, devices: list[str]) -> list[User]:
+    """Return the users of devices (`nvme0n1`), those on top first. Raises OSError if the mounts cannot be read."""
+    family = _find_family(root, devices)
+    holders = [("holder", name) for name, is_holder in reversed(family.items()) if is_holder]
+    return [*_list_mounts(root, family), *_list_swaps(root, family), *holders]
+
+
+def _find_family(root: NodeRoot, devices: list[str]) -> dict[str, bool]:
+    """Return the devices, their partitions and all that holds them, each with whether it is a holder."""
+    family, waiting = dict.fromkeys(devices, False), list(devices)
+    while waiting:
+        name = waiting.pop()
+        partitions = [one for one in _list_names(root, f"{BLOCK_CLASS}/{name}") if one.startswith(name)]
+        for found, is_holder in [
+            *((one, False) for one in partitions),
+            *((one, True) for one in _list_names(root, f"{BLOCK_CLASS}/{name}/holders")),
+        ]:
+            if found not in family:
+                family[found] = is_holder
+                waiting.append(found)
+    return family
+
+
+def _list_names(root: NodeRoot, folder: str) -> list[str]:
+    return root.list_names(folder) if root.exists(folder) else []
+
+
+def _list_mounts(root: NodeRoot, family: dict[str, bool]) -> list[User]:
+    """Return the mounts of a family, the last one first. The kernel writes a space in a mount point in octal."""
+    rows = [line.split() for line in reversed(root.read_text("/proc/mounts").splitlines())]
+    return [("mount", OCTAL.sub(_decode, row[1])) for row in rows if _names_device(root, row[0], family)]
+
+
+def _decode(found: re.Match[str]) -> str:
+    return chr(int(found[1], 8))
+
+
+def _list_swaps(root: NodeRoot, family: dict[str, bool]) -> list[User]:
+    lines = root.read_text("/proc/swaps").splitlines()[1:] if root.exists("/proc/swaps") else []
+    return [("swap", line.split()[0]) for line in lines if _names_device(root, line.split()[0], family)]
+
+
+def _names_device(root: NodeRoot, source: str, family: dict[str, bool]) -> bool:
+    """Whether a source such as `/dev/mapper/data` is a device of the family."""
+    if not source.startswith("/dev/"):
+        return False
+    return os.path.basename(os.path.realpath(root.local_path(source))) in family  # noqa: PTH119  # as in node_access
+
+
+WIPE_TOOL_S, BLOCKS_S = 5.0, 8.0
+BLOCK, SAMPLES = 4096, 16
+CRYPTO_ERASE, BLOCK_ERASE = 1 << 0, 1 << 1  # SANICAP
+FORMAT = 1 << 1  # OACS
+FORMAT_CRYPTO = 1 << 2  # FNA
+ACTIONS = {2: "sanitize-block", 3: "sanitize-overwrite", 4: "sanitize-crypto"}  # SCDW10, bits 2:0
+STATUSES = {0: "never", 1: "completed", 2: "in progress", 3: "failed", 4: "completed"}  # SSTAT, bits 2:0
+FULL_PROGRESS = 65536
+
+
+def read_drive_wipe(root: NodeRoot, markers: Mapping[str, str]) -> LazyTree:
+    """Return the `drive_wipe` branch, controllers by name. `markers`: what to look for, by serial number."""
+    try:
+        names = root.list_names(NVME_CLASS)
+    except OSError as error:
+        return leaf_for_error(NVME_CLASS, error)
+    return {name: _ask_drive(root, name, markers) for name in names} or absent(f"{NVME_CLASS} is empty")
+
+
+def _ask_drive(root: NodeRoot, name: str, markers: Mapping[str, str]) -> LazyTree:
+    folder = f"{NVME_CLASS}/{name}"
+    return {
+        **{field: root.defer_read(f"{folder}/{field}") for field in ("serial", "model", "transport")},
+        "methods": TimedQuestion(WIPE_TOOL_S, partial(_ask_nvme, "id-ctrl", name, parse_methods)),
+        "log": TimedQuestion(WIPE_TOOL_S, partial(_ask_nvme, "sanitize-log", name, parse_sanitize_log)),
+        "users": partial(_read_users, root, name),
+        "blocks": TimedQuestion(BLOCKS_S, partial(_read_blocks, root, name, markers)),
+    }
+
+
+def _ask_nvme(question: str, drive: str, understand: Any) -> ReadingTree:
+    return run_tool(["nvme", question, "--output-format=json", f"/dev/{drive}"], WIPE_TOOL_S - 1, understand)
+
+
+def parse_methods(text: str) -> ReadingTree:
+    """Parse `nvme id-ctrl -o json` into the ways in which the drive can be erased."""
+    fields = find_json_object(text) or {}
+    numbers = [fields.get(name, 0) for name in ("sanicap", "oacs", "fna")]
+    if "sn" not in fields or not all(isinstance(number, int) for number in numbers):
+        return describe_missing_log("nvme", text)
+    sanicap, oacs, fna = numbers
+    can = {
+        "sanitize-crypto": sanicap & CRYPTO_ERASE,
+        "sanitize-block": sanicap & BLOCK_ERASE,
+        "format-crypto": oacs & FORMAT and fna & FORMAT_CRYPTO,
+        "format-erase": oacs & FORMAT,
+    }
+    return value([method for method, bits in can.items() if bits])
+
+
+def parse_sanitize_log(text: str) -> ReadingTree:
+    """Parse `nvme sanitize-log -o json` into `status`, `action` and `percent` of the newest sanitize.
+
+    The log lies below the device's name; its status is text with the number in front, in some versions a number.
+    """
+    document = find_json_object(text) or {}
+    log = next((one for one in [document, *document.values()] if isinstance(one, dict) and "sstat" in one), {})
+    status, command, progress = _find_status(log.get("sstat")), log.get("cdw10_info", 0), log.get("sprog", 0)
+    if status not in STATUSES or not isinstance(command, int) or not isinstance(progress, int):
+        return describe_missing_log("nvme", text)
+    return {
+        "status": value(STATUSES[status]),
+        "action": value(ACTIONS.get(command & 7, "none")),
+        "percent": value(progress * 100 // FULL_PROGRESS),
+    }
+
+
+def _find_status(field: Any) -> int:
+    """Return the number of a status, -1 for what is none."""
+    text = field.get("status") if isinstance(field, dict) else field
+    if isinstance(text, int):
+        return text & 7
+    found = re.match(r"\((\d)\)", text) if isinstance(text, str) else None
+    return int(found[1]) if found else -1
+
+
+def _list_block_devices(root: NodeRoot, drive: str) -> list[str]:
+    """Return the block devices of a drive. With multipathing, sysfs has `nvme0c1n1` for the device `nvme0n1`."""
+    return sorted({re.sub(r"c\d+", "", name) for name in list_namespaces(root, drive)})
+
+
+def _read_users(root: NodeRoot, drive: str) -> ReadingTree:
+    """Return a list of (kind, name), such as ("mount", "/data") or ("holder", "md1")."""
+    try:
+        return value([list(user) for user in list_block_users(root, _list_block_devices(root, drive))])
+    except OSError as error:
+        return leaf_for_error(str(error.filename), error)
+
+
+def _read_blocks(root: NodeRoot, drive: str, markers: Mapping[str, str]) -> ReadingTree:
+    """Return for each block device the offsets of its samples in bytes, and how many of them hold the marker."""
+    try:
+        marker = markers.get(root.read_text(f"{NVME_CLASS}/{drive}/serial"), "")
+        devices = _list_block_devices(root, drive)
+        return value({name: _read_samples(root.local_path(f"/dev/{name}"), marker) for name in devices})
+    except OSError as error:
+        return failed(f"{error.filename or f'/dev/{drive}'}: {error.strerror}")
+
+
+def _read_samples(path: str, marker: str) -> dict[str, Any]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # read the drive, not what the kernel remembers
+        offsets = list_sample_offsets(os.lseek(descriptor, 0, os.SEEK_END))
+        wanted = marker.encode() * (BLOCK // len(marker)) if marker else None
+        marked = sum(os.pread(descriptor, BLOCK, offset) == wanted for offset in offsets)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+    finally:
+        os.close(descriptor)
+    return {"offsets": offsets, "marked": marked}
+
+
+def list_sample_offsets(size: int) -> list[int]:
+    """Return the offsets of the sampled blocks of a device of `size` bytes: the first, the last, and some between."""
+    last = size // BLOCK - 1
+    return sorted({last * number // (SAMPLES - 1) * BLOCK for number in range(SAMPLES)}) if last >= 0 else []

@@ -1,31 +1,216 @@
 """Reads one GPU: identity, PCIe link, settings, processes and load, with the branches of the modules beside this one.
 
 Each reading is its own question, so that one refusal hides nothing else.
+
+Reads a GPU's memory: its size, its ECC errors by place, and the repairs (retired pages, remapped rows).
+
+Reads a GPU's clocks, throttle reasons and throttled times, its temperatures and its power, with their limits.
 """
 
 from __future__ import annotations
 
+from ctypes import byref
 from typing import Any
 
 from assay.model.reading import ReadingTree, value
-from assay.node.probe.gpu.clocks_power_temperature import (
-    ask_gpu_temperature,
-    read_clocks,
-    read_power,
-    read_temperature,
-    read_throttle,
-    read_throttled,
-)
-from assay.node.probe.gpu.memory_ecc_remap import (
-    read_ecc,
-    read_frame_buffer,
-    read_remap,
-    read_repair,
-    read_retired_pages,
-)
-from assay.node.probe.gpu.nvlink_and_fabric import read_fabric, read_nvlink
+from assay.node.probe.gpu.nvlink import read_fabric, read_nvlink
 from assay.node.probe.gpu.nvml import GPU_LOST, NvmlGpu, NvmlQuestion
 from assay.node.probe.node_access import LazyTree
+
+CORRECTED, UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
+VOLATILE, AGGREGATE = 0, 1  # nvmlEccCounterType_t
+DRAM, SRAM = 2, 7  # nvmlMemoryLocation_t
+SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
+
+
+def read_ecc(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch `ecc`: the mode, now and after the next reset, and the errors since boot and in total."""
+    return {
+        "enabled": gpu.ask_later("nvmlDeviceGetCurrentEccMode", then=bool),
+        "pending": gpu.ask_later("nvmlDeviceGetPendingEccMode", then=bool),
+        "volatile": _errors(gpu, VOLATILE),
+        "aggregate": _errors(gpu, AGGREGATE),
+        "sram_threshold_exceeded": _sram_threshold(gpu),
+    }
+
+
+def _errors(gpu: NvmlGpu, counter: int) -> LazyTree:
+    def at(location: int, kind: int) -> NvmlQuestion:
+        return gpu.ask_later("nvmlDeviceGetMemoryErrorCounter", kind, counter, location)
+
+    return {
+        "corrected": gpu.ask_later("nvmlDeviceGetTotalEccErrors", CORRECTED, counter),
+        "uncorrected": gpu.ask_later("nvmlDeviceGetTotalEccErrors", UNCORRECTED, counter),
+        "sram_corrected": at(SRAM, CORRECTED),
+        "sram_uncorrected": at(SRAM, UNCORRECTED),
+        "dram_corrected": at(DRAM, CORRECTED),
+        "dram_uncorrected": at(DRAM, UNCORRECTED),
+    }
+
+
+def _sram_threshold(gpu: NvmlGpu) -> NvmlQuestion:
+    def ask() -> ReadingTree:
+        status = gpu.nvml.bindings.c_nvmlEccSramErrorStatus_v1_t()
+        leaf: ReadingTree = gpu.ask(
+            "nvmlDeviceGetSramEccErrorStatus", byref(status), into=lambda _: value(bool(status.bThresholdExceeded))
+        )
+        return leaf
+
+    return ask
+
+
+def read_retired_pages(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch `retired_pages`, for GPUs before Ampere; later ones remap rows instead."""
+    return {
+        "single_bit": gpu.ask_later("nvmlDeviceGetRetiredPages", SINGLE_BIT, then=len),
+        "double_bit": gpu.ask_later("nvmlDeviceGetRetiredPages", DOUBLE_BIT, then=len),
+        "pending": gpu.ask_later("nvmlDeviceGetRetiredPagesPendingStatus", then=bool),
+    }
+
+
+def read_remap(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `remap`: remapped rows, whether one is pending or failed, and spare rows."""
+
+    def branch(rows: tuple[int, int, int, int]) -> LazyTree:
+        correctable, uncorrectable, pending, failure = rows
+        return {
+            "correctable": value(correctable),
+            "uncorrectable": value(uncorrectable),
+            "pending": value(bool(pending)),
+            "failed": value(bool(failure)),
+            "histogram": gpu.ask_branch_later(_histogram, "nvmlDeviceGetRowRemapperHistogram"),
+        }
+
+    return gpu.ask_branch_later(branch, "nvmlDeviceGetRemappedRows")
+
+
+def _histogram(banks: Any) -> ReadingTree:
+    """Return how many banks have all, many, some, few or no spare rows left."""
+    return {left: value(getattr(banks, left)) for left in ("max", "high", "partial", "low", "none")}
+
+
+def read_repair(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `repair`: whether the next reset repairs a memory channel or a TPC."""
+
+    def branch(pending: list[int]) -> ReadingTree:
+        return {"channel_pending": value(bool(pending[0])), "tpc_pending": value(bool(pending[1]))}
+
+    return gpu.ask_branch_later(branch, "nvmlDeviceGetRepairStatus")
+
+
+def read_frame_buffer(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the branch `memory`: bytes of the frame buffer. The call allocates no memory."""
+
+    def branch(memory: Any) -> ReadingTree:
+        return {f"{part}_bytes": value(getattr(memory, part)) for part in ("total", "used", "free")}
+
+    return gpu.ask_branch_later(branch, "nvmlDeviceGetMemoryInfo")
+
+
+THROTTLE_REASONS = (  # nvmlClocksEventReason…, by bit
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "display_clock_setting",
+    "board_limit",
+    "reliability",
+)
+
+GRAPHICS, SM, MEMORY = 0, 1, 2  # nvmlClockType_t
+THROTTLE_TIME_FIELDS = {  # NVML_FI_DEV_PERF_POLICY_… and, from driver 575 on, NVML_FI_DEV_CLOCKS_EVENT_REASON_…, in ns
+    "thermal_us": 75,
+    "power_cap_us": 74,
+    "software_thermal_us": 269,
+    "hardware_thermal_us": 270,
+    "power_brake_us": 271,
+}
+
+SENSOR = 0  # NVML_TEMPERATURE_GPU
+MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
+SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = range(4)  # nvmlTemperatureThresholds_t
+
+
+def read_clocks(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch `clocks`: MHz, now and at most, and the application clocks as set and by default."""
+    return {
+        "sm_mhz": gpu.ask_later("nvmlDeviceGetClockInfo", SM),
+        "sm_max_mhz": gpu.ask_later("nvmlDeviceGetMaxClockInfo", SM),
+        "memory_mhz": gpu.ask_later("nvmlDeviceGetClockInfo", MEMORY),
+        "memory_max_mhz": gpu.ask_later("nvmlDeviceGetMaxClockInfo", MEMORY),
+        "application_mhz": gpu.ask_later("nvmlDeviceGetApplicationsClock", GRAPHICS),
+        "application_memory_mhz": gpu.ask_later("nvmlDeviceGetApplicationsClock", MEMORY),
+        "application_default_mhz": gpu.ask_later("nvmlDeviceGetDefaultApplicationsClock", GRAPHICS),
+    }
+
+
+def read_throttle(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the names of the active reasons. Drivers before 535 have the call's older name."""
+    return gpu.ask_first_supported(
+        gpu.ask_later("nvmlDeviceGetCurrentClocksEventReasons", then=name_throttle_reasons),
+        gpu.ask_later("nvmlDeviceGetCurrentClocksThrottleReasons", then=name_throttle_reasons),
+    )
+
+
+def read_throttled(gpu: NvmlGpu) -> ReadingTree:
+    """Return the branch `throttled`: microseconds of each reason since the driver started."""
+    leaves = gpu.read_fields([(field, 0) for field in THROTTLE_TIME_FIELDS.values()])
+    return {
+        name: value(leaf["value"] // 1000) if "value" in leaf else leaf
+        for name, leaf in zip(THROTTLE_TIME_FIELDS, leaves, strict=True)
+    }
+
+
+def name_throttle_reasons(bits: int) -> list[str]:
+    """Return the name of every reason that is set; a reason that is newer than this list is `bit 11`."""
+    return [
+        THROTTLE_REASONS[bit] if bit < len(THROTTLE_REASONS) else f"bit {bit}"
+        for bit in range(bits.bit_length())
+        if bits >> bit & 1
+    ]
+
+
+def ask_gpu_temperature(gpu: NvmlGpu) -> NvmlQuestion:
+    """Return the question for the core's temperature, °C."""
+    return gpu.ask_first_supported(
+        gpu.ask_later("nvmlDeviceGetTemperatureV", SENSOR),
+        gpu.ask_later("nvmlDeviceGetTemperature", SENSOR),
+    )
+
+
+def read_temperature(gpu: NvmlGpu, now: ReadingTree) -> LazyTree:
+    """Return the branch `temperature`, °C; `now` is the core's leaf, `margin_c` the distance to slowdown."""
+    return {
+        "gpu_c": now,
+        "memory_c": lambda: gpu.read_fields([(MEMORY_TEMPERATURE, 0)])[0],
+        "margin_c": gpu.ask_later("nvmlDeviceGetMarginTemperature"),
+        "shutdown_c": gpu.ask_later("nvmlDeviceGetTemperatureThreshold", SHUTDOWN),
+        "slowdown_c": gpu.ask_later("nvmlDeviceGetTemperatureThreshold", SLOWDOWN),
+        "operating_max_c": gpu.ask_later("nvmlDeviceGetTemperatureThreshold", GPU_MAX),
+        "memory_max_c": gpu.ask_later("nvmlDeviceGetTemperatureThreshold", MEMORY_MAX),
+    }
+
+
+def read_power(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch `power`, W: the draw, and the limits: in force, requested, default and highest."""
+    return {
+        "draw_w": gpu.ask_later("nvmlDeviceGetPowerUsage", then=_watts),
+        "limit_w": gpu.ask_later("nvmlDeviceGetEnforcedPowerLimit", then=_watts),
+        "requested_w": gpu.ask_later("nvmlDeviceGetPowerManagementLimit", then=_watts),
+        "default_w": gpu.ask_later("nvmlDeviceGetPowerManagementDefaultLimit", then=_watts),
+        "max_w": gpu.ask_later(
+            "nvmlDeviceGetPowerManagementLimitConstraints", then=lambda least_most: least_most[1] / 1000
+        ),
+    }
+
+
+def _watts(milliwatts: int) -> float:
+    return milliwatts / 1000
+
 
 OEM, ECC, POWER = 0, 1, 2  # nvmlInforomObject_t
 

@@ -13,8 +13,18 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from assay.model.reading import LOST, ReadingTree, absent, failed, unsupported, value
-from assay.node.probe.gpu.nvidia_smi_elements import ADDRESS, DEVICE, GPU, LOG, PID, PROCESSES, SYSTEM
-from assay.node.probe.gpu.nvidia_smi_values import find_text, parse_whole, read_value
+from assay.node.probe.gpu.nvidia_smi_elements import (
+    ADDRESS,
+    DEVICE,
+    GPU,
+    LOG,
+    PID,
+    PROCESSES,
+    SYSTEM,
+    find_text,
+    parse_whole,
+    read_value,
+)
 from assay.node.probe.node_access import run_tool
 
 COMMAND = ("nvidia-smi", "-q", "-x")

@@ -1,0 +1,200 @@
+"""Gives a node, for a token, what it joins with: the agent's token, a cluster's bootstrap token, Slurm's key.
+
+A secret is made or read before its token is taken, so that an outage costs no token. Ledger and logs never have it.
+
+Makes a bootstrap token of Kubernetes for one start of one node, with an end: a Secret in kube-system.
+
+The format is of the Kubernetes documentation, "Authenticating with Bootstrap Tokens".
+
+Issues, takes and revokes one-time tokens. The ledger decides, so any number of servers may do it at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from datetime import datetime, timedelta
+
+from assay.act.boot.join_tokens import (
+    JOIN_KINDS,
+    JoinRefusal,
+    JoinRequest,
+    JoinToken,
+    find_refusal,
+    hash_token,
+    is_closed,
+    make_issued_entry,
+    make_refused_entry,
+    make_revoked_entry,
+    make_used_entry,
+    read_tokens,
+)
+from assay.act.ingest.fault_recording import make_sighting_entries
+from assay.act.loop.context import ControllerContext
+from assay.act.orders.orders import refuse_watched
+from assay.adapters.kubernetes.client import ApiRequest, connect_cluster
+from assay.declare.secret_lookup import read_secret
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.faults.sightings import FaultSighting
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.node_settings import KubernetesClusterSettings
+from assay.model.specs.provisioning import KubernetesJoin
+from assay.model.text.safe_text import register_secret
+from assay.model.timestamps import format_time
+
+SYSTEM = "kube-system"
+GROUP = "system:bootstrappers:assay"
+"""Nodes join as this group; RBAC of the cluster says what it may do."""
+ALPHABET = string.ascii_lowercase + string.digits
+
+
+def make_bootstrap_token(join: KubernetesJoin, asked: JoinRequest, expires_at: datetime) -> str:
+    """Return a new token, good until `expires_at`. Raises AssayError where the API server refuses it."""
+    ident, secret = (_draw(length) for length in (6, 16))
+    register_secret(secret)
+    content = {
+        "token-id": ident,
+        "token-secret": secret,
+        "expiration": format_time(expires_at),
+        "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": GROUP,
+        "description": f"assay: {asked.node}, start {asked.attempt}",
+    }
+    name = f"bootstrap-token-{ident}"
+    body = {"metadata": {"name": name}, "type": "bootstrap.kubernetes.io/token", "stringData": content}
+    api = connect_cluster(KubernetesClusterSettings(kubeconfig=join.kubeconfig, context=join.context))
+    api.request(ApiRequest("create", "secrets", name, SYSTEM), api.core.create_namespaced_secret, SYSTEM, body)
+    return f"{ident}.{secret}"
+
+
+def _draw(length: int) -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+REPLAY_FAULT = "security.join-token-replayed"
+
+
+class JoinRefusedError(AssayError):
+    """A node may not have, or not use, a token."""
+
+
+def issue_token(ledger: Ledger, asked: JoinRequest, proven_by: str, expires_at: datetime, now: datetime) -> str:
+    """Return a new token. It is nowhere else: the ledger has its SHA-256.
+
+    A node gets one for each attempt and purpose; one whose answer was lost boots again. So does one whose token was
+    revoked or replayed. Raises JoinRefusedError.
+    """
+    if is_closed(ledger.entries(asked.node, kinds=JOIN_KINDS), asked):
+        raise record_refusal(ledger, asked, "", JoinRefusal("a token of this attempt was revoked or replayed"), now)
+    if now >= expires_at:
+        raise record_refusal(ledger, asked, "", JoinRefusal("the time of this attempt is over"), now)
+    token = secrets.token_urlsafe(32)
+    if ledger.append(make_issued_entry(asked, hash_token(token), expires_at, proven_by, now)) != [True]:
+        raise record_refusal(ledger, asked, "", JoinRefusal(f"its token for {asked.purpose} was given out before"), now)
+    return token
+
+
+def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> None:
+    """Take a token: whoever returns from here may have the secret that it stands for, once.
+
+    Raises JoinRefusedError; then the refusal is in the ledger. A token that somebody shows again, or that belongs to
+    another node, is a fault of the node that shows it. The open tokens of both nodes are revoked.
+    """
+    ledger, now, digest = context.ledger, context.clock.now(), hash_token(token)
+    known = _find_token(ledger, asked.node, digest)
+    while (refusal := find_refusal(known, asked, now)) is None:
+        if ledger.append(make_used_entry(asked, digest, now)) == [True]:
+            return
+        known = _find_token(ledger, asked.node, digest)  # another process ended it first
+    if refusal.is_replay and known:
+        _record_replay(context, asked, digest, known.request.node, refusal)
+        raise JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
+    raise record_refusal(ledger, asked, digest if known else "", refusal, now)
+
+
+def find_token_refusal(context: ControllerContext, asked: JoinRequest, token: str) -> JoinRefusal | None:
+    """Return why a token would not be taken now, None if it would. Records nothing."""
+    return find_refusal(_find_token(context.ledger, asked.node, hash_token(token)), asked, context.clock.now())
+
+
+def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
+    """End the tokens of a node that were not used yet, and return how many."""
+    return sum(ledger.append(*_list_revocations(ledger, node, why, now)))
+
+
+def record_refusal(
+    ledger: Ledger, asked: JoinRequest, digest: str, refusal: JoinRefusal, now: datetime
+) -> JoinRefusedError:
+    """Record why a node was refused, and return the error. `digest`: "" for what is no known token."""
+    ledger.append(make_refused_entry(asked, digest, refusal, now))
+    return JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
+
+
+def _find_token(ledger: Ledger, node: str, digest: str) -> JoinToken | None:
+    """Return a token: nearly always it is one of the node that shows it."""
+    own = read_tokens(ledger.entries(node, kinds=JOIN_KINDS))
+    return own.get(digest) or read_tokens(ledger.entries(kinds=JOIN_KINDS)).get(digest)
+
+
+def _record_replay(
+    context: ControllerContext, asked: JoinRequest, digest: str, owner: str, refusal: JoinRefusal
+) -> None:
+    """Record in one transaction the refusal, the fault, and the end of the open tokens of both nodes."""
+    ledger = context.ledger
+    with context.hold_fault_lock():
+        now = context.clock.now()
+        refused = make_refused_entry(asked, digest, refusal, now)
+        if any(entry.id == refused.id for entry in ledger.entries(asked.node, kinds=[refused.kind])):
+            return
+        detail = f"a token for {asked.purpose} was shown and not taken: {refusal.why}"
+        sighting = FaultSighting(REPLAY_FAULT, "", format_time(now), detail, "join", format_time(now))
+        faults = make_sighting_entries(context, asked.node, sighting)
+        nodes = dict.fromkeys([asked.node, owner])
+        revoked = [one for node in nodes for one in _list_revocations(ledger, node, "a token was replayed", now)]
+        ledger.append(refused, *faults, *revoked)
+
+
+def _list_revocations(ledger: Ledger, node: str, why: str, now: datetime) -> list[LedgerEntry]:
+    tokens = read_tokens(ledger.entries(node, kinds=JOIN_KINDS))
+    return [
+        make_revoked_entry(digest, token, why, now)
+        for digest, token in tokens.items()
+        if not token.ended_by and now < token.expires_at
+    ]
+
+
+DIGEST_PREFIX = "sha256:"
+
+
+def redeem_token(context: ControllerContext, asked: JoinRequest, token: str) -> str:
+    """Return the secret of a token, once. Raises JoinRefusedError, or AssayError where the secret cannot be had now."""
+    secret = ""
+    refuse_watched(context.fleet, asked.node, "netboot")
+    if find_token_refusal(context, asked, token) is None:
+        secret = _make_secret(context, asked)
+    use_token(context, asked, token)
+    return secret
+
+
+def _make_secret(context: ControllerContext, asked: JoinRequest) -> str:
+    fleet = context.fleet
+    provisioning = fleet.provisioning_of(asked.node)
+    joins = provisioning.joins if provisioning else None
+    if asked.purpose == "agent":
+        return _read_agent_token(context, asked.node)
+    if asked.purpose == "kubernetes" and joins and joins.kubernetes:
+        lifetime = timedelta(minutes=joins.kubernetes.token_minutes)
+        return make_bootstrap_token(joins.kubernetes, asked, context.clock.now() + lifetime)
+    if asked.purpose == "slurm" and joins and joins.slurm:
+        return read_secret(joins.slurm.key, fleet.root)
+    raise AssayError(f"the Provisioning no longer joins nodes to {asked.purpose}", where=asked.node)
+
+
+def _read_agent_token(context: ControllerContext, node: str) -> str:
+    fix = "give the node's `agent_token` as env, file, command or vault: a digest alone cannot be given out"
+    for reference in context.fleet.nodes[node].settings.agent_token:
+        text = "" if reference.sha256 else read_secret(reference, context.fleet.root)
+        if text and not text.startswith(DIGEST_PREFIX):
+            return text
+    raise AssayError("the server has no agent token of the node", where=node, fix=fix)

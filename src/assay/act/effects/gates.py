@@ -1,0 +1,189 @@
+"""Holds back what a spec declares while another controller works with a newer commit than this one.
+
+A clone that was not fetched yet still says what the fleet was before. By that spec, a node that has the new firmware
+would look wrong, and be flashed back.
+
+Holds back the effects that would disturb who works on a node: somebody closed it after the decision was made.
+
+It asks before an effect enters its queue, and again before each attempt: an effect may wait long in its queue, or for
+its next attempt. A node whose scheduler cannot be read may have been closed, or may have jobs: it waits too.
+
+Holds back effects that nobody allows: by the trust step of their action, or because their order is too old.
+
+It asks before an effect enters its queue and before each attempt, whatever decided it, and whenever that was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from assay.act.actions.action import ActionContext, EffectIntent
+from assay.act.effects.effect_journal import JournaledEffect
+from assay.act.loop.pass_log import read_passes
+from assay.act.loop.projections import RolloutCache, read_node_states
+from assay.adapters.scheduler import group_by_scheduler
+from assay.decide.moves.foreign_cordons import DISTURBING_ACTIONS, find_respected_cordon, is_ordered_stay
+from assay.decide.state.node_state import NodeState
+from assay.decide.trust.gate import (
+    find_effect_obstacle,
+    find_outlived,
+    find_same_machines,
+    is_rollout_outlived,
+    list_known_orders,
+    make_age_pause,
+    make_outlived_entry,
+)
+from assay.declare.repository import signed_commits
+from assay.model.decision import DECLARED_ACTIONS
+from assay.model.entries.rollouts import CommitAdoptedEntry
+from assay.model.timestamps import format_duration
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
+
+
+def find_newer_commit(context: ActionContext, intent: EffectIntent) -> str:
+    """Return the adopted commit that the fleet of this controller is behind, "" if this effect need not wait.
+
+    A commit that this clone does not have counts as newer.
+    """
+    ours = context.fleet.commit
+    if intent.action not in DECLARED_ACTIONS or not ours:
+        return ""
+    entries = context.ledger.entries(kinds=[CommitAdoptedEntry.kind])
+    adopted = CommitAdoptedEntry.read(entries[-1]).commit if entries else ours
+    if adopted == ours or signed_commits.is_descendant(context.fleet.root, ours, adopted):
+        return ""
+    return adopted
+
+
+def describe_wait(commit: str) -> str:
+    """Return why an effect waits for a commit."""
+    return f"another controller works with the newer commit {commit[:12]}, so assay waits until this clone has it"
+
+
+class StartableEffect(Protocol):
+    """An effect that can run now, and what the ledger has of it."""
+
+    @property
+    def intent(self) -> EffectIntent:
+        """What is to be done."""
+
+    @property
+    def recorded(self) -> JournaledEffect | None:
+        """What the ledger has of it, None before it starts."""
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether it is only verified, and not attempted again."""
+
+
+E = TypeVar("E", bound=StartableEffect)
+
+
+def select_undisturbing(context: ActionContext, node_states: Mapping[str, NodeState], pending: Sequence[E]) -> list[E]:
+    """Return the effects that may go on: attempts under way, what disturbs nobody, and what a person ordered.
+
+    The schedulers are asked only about effects that would disturb somebody and whose next attempt has not begun.
+    """
+    disturbing = {
+        effect.intent.node
+        for effect in pending
+        if begins_attempt(effect) and _may_disturb(effect.intent, node_states.get(effect.intent.node))
+    }
+    waiting = _find_waiting_nodes(context, disturbing)
+    return [effect for effect in pending if not (begins_attempt(effect) and effect.intent.node in waiting)]
+
+
+def must_attempt_wait(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether an attempt that would begin now must wait for those who closed the node, or for its scheduler."""
+    if intent.action not in DISTURBING_ACTIONS:
+        return False
+    node_state = read_node_states(context.ledger).get(intent.node)
+    return _may_disturb(intent, node_state) and bool(_find_waiting_nodes(context, [intent.node]))
+
+
+def begins_attempt(effect: StartableEffect) -> bool:
+    """Whether the next thing to do is an attempt, and not the proof of one."""
+    return not effect.is_superseded and (effect.recorded is None or effect.recorded.status == "tried")
+
+
+def _may_disturb(intent: EffectIntent, node_state: NodeState | None) -> bool:
+    is_ordered = node_state is not None and is_ordered_stay(node_state)
+    return intent.action in DISTURBING_ACTIONS and not is_ordered
+
+
+def _find_waiting_nodes(context: ActionContext, names: Iterable[str]) -> set[str]:
+    """Return which of these nodes others keep closed, or have a scheduler that does not answer; show why."""
+    nodes = [context.fleet.nodes[name] for name in sorted(names)]
+    readings = group_by_scheduler(nodes, context.workloads).read_statuses()
+    for line in readings.describe_errors():
+        context.progress(f"{line}; assay waits")
+    waiting = set(readings.errors)
+    for name, status in readings.statuses.items():
+        foreign = status.foreign_cordon
+        if foreign and (reason := find_respected_cordon(context.fleet.policy, foreign)):
+            context.progress(f"{name}: closed by others ({reason}), so assay waits")
+            waiting.add(name)
+    return waiting
+
+
+STAGES_THAT_LOOK = ("once", "decide", "act")
+
+
+def must_wait_for_trust(context: ActionContext, intent: EffectIntent, same: Mapping[str, str] | None = None) -> bool:
+    """Whether an attempt that would begin now must wait for a person; show why. `same`: see `list_same_machines`."""
+    node_state = read_node_states(context.ledger).get(intent.node)
+    if node_state is None:  # nobody has said anything about it
+        return context.fleet.find_trust(intent.node, [intent.action]).step != "act"
+    why, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
+    why = why or (list_same_machines(context) if same is None else same).get(intent.node, "")
+    if why:
+        context.progress(f"{intent.node}: {intent.action}: {why}")
+    return bool(why)
+
+
+def list_same_machines(context: ActionContext) -> dict[str, str]:
+    """Return, by node of the inventory, why nothing is done to it: another one answers as the same machine."""
+    states = read_node_states(context.ledger)
+    return find_same_machines(states[name] for name in context.fleet.nodes if name in states)
+
+
+def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeState]) -> bool:
+    """Record which orders and rollouts have outlived their time. Return whether there are any new ones.
+
+    To be called before anything is decided or done: each pass notes that somebody looked.
+    """
+    policy, now, ledger = context.fleet.policy, context.clock.now(), context.ledger
+    paused = _measure_pause(context)
+    entries = [entry for state in node_states.values() for entry in find_outlived(policy, state, now, paused)]
+    if paused > timedelta(hours=policy.trust.rollout_hours):
+        rollout = RolloutCache(ledger).find_active()
+        if rollout and is_rollout_outlived(policy, rollout, now, paused):
+            reason = f"no controller looked after it for {format_duration(paused)}"
+            entries.append(make_age_pause(rollout, reason, now))
+    return any(ledger.append(*entries)) if entries else False
+
+
+def hold_restored_orders(ledger: Ledger, file: Path, now: datetime) -> None:
+    """Let every order that is open in a restored ledger wait for a person: nobody knows what was done since."""
+    why = f"the ledger was restored from {file.name}"
+    open_orders = {
+        (node, order) for node, state in read_node_states(ledger).items() for order in list_known_orders(state)
+    }
+    entries = [make_outlived_entry(node, order, f"the order: {why}", now) for node, order in sorted(open_orders)]
+    rollout = RolloutCache(ledger).find_active()
+    if rollout and rollout.status == "running":
+        entries.append(make_age_pause(rollout, why, now))
+    ledger.append(*entries)
+
+
+def _measure_pause(context: ActionContext) -> timedelta:
+    """Return for how long no pass looked at the fleet, by this machine's clock; very long where nobody knows."""
+    passes = read_passes(context.home)
+    ends = [passes[stage].ended_s for stage in STAGES_THAT_LOOK if stage in passes]
+    return timedelta(seconds=abs(time.time() - max(ends))) if ends else timedelta(days=3650)

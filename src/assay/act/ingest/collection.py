@@ -1,0 +1,203 @@
+"""Collects the evidence of nodes and fabrics, keeps it, and records which channels no longer answer.
+
+Adds to the evidence of a loaded node what other nodes of its kind reached: the channel `fleet`.
+
+It is stored with the evidence, so a check that compares with the fleet can be judged again on the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from statistics import median, quantiles
+from types import MappingProxyType
+
+from assay.act.ingest.burn_ins import RunningBurnIn
+from assay.act.ingest.silent_nodes import record_answers
+from assay.act.loop.context import ControllerContext
+from assay.decide.moves.required_checks import judge_state_requirements, list_due_phases
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.fabric.compare.compare import FabricComparison
+from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
+from assay.ledger.newest.interned_texts import split_batches
+from assay.model.decision import LOAD
+from assay.model.entries.faults import ObservationFailedEntry
+from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
+from assay.model.outcome import RecordedOutcome
+from assay.model.reading import ReadingTree, unsupported, value
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.load_parts import LoadPart
+from assay.model.text.lists import format_count
+from assay.model.timestamps import parse_time
+from assay.observe.evidence_collector import stream_evidence
+from assay.observe.evidence_contents import find_unanswered_branches
+from assay.observe.evidence_store import StoredDocuments
+
+RECENT = timedelta(days=30)
+LEAST_GPUS = 40
+"""Fewer say little of a distribution; five nodes of eight GPUs, as for the drift of a burn-in."""
+TWENTIETHS = 20
+LEAST_NODES = TWENTIETHS
+"""For what is measured of a whole node: with fewer, none of twenty is below `low`."""
+LEAST = {"gpu": LEAST_GPUS, "node": LEAST_NODES}
+
+
+def read_fleet_speeds(context: ControllerContext, node: Node) -> ReadingTree:
+    """Return, by measurement of the active checks, what other nodes with the same spec, or their GPUs, reached.
+
+    A measurement has `median`, `low` (which one in twenty is below), and how many `gpus` or `nodes` it was measured on.
+    With too few of them, it is unsupported.
+    """
+    speeds: dict[tuple[str, str], list[float]] = {}
+    for check in _list_speed_checks(context):
+        for recorded in context.ledger.newest_passes(check.id):
+            if _is_peer(context, node, recorded):
+                for one in recorded.outcome.measurements:
+                    speeds.setdefault((one.name, check.subject), []).append(one.value)
+    return {name: _describe(name, subject, seen) for (name, subject), seen in sorted(speeds.items())}
+
+
+def _list_speed_checks(context: ControllerContext) -> Iterator[CheckDeclaration]:
+    for catalog in context.fleet.check_catalogs.values():
+        yield from (check for check in catalog.checks if check.parts and check.subject in LEAST)
+
+
+def _is_peer(context: ControllerContext, node: Node, recorded: RecordedOutcome) -> bool:
+    other = context.fleet.nodes.get(recorded.outcome.node)
+    if other is None or other.name == node.name or other.spec != node.spec or not recorded.seen_at:
+        return False
+    return parse_time(context.now) - parse_time(recorded.seen_at) <= RECENT
+
+
+def _describe(name: str, subject: str, seen: list[float]) -> ReadingTree:
+    if len(seen) < LEAST[subject]:
+        noun = "GPUs" if subject == "gpu" else "nodes"
+        return unsupported(f"{len(seen)} {noun} of this kind have passed with {name}; {LEAST[subject]} are needed")
+    low = quantiles(seen, n=TWENTIETHS)[0]
+    return {"median": value(round(median(seen), 3)), "low": value(round(low, 3)), f"{subject}s": value(len(seen))}
+
+
+NODES_AT_ONCE = 50
+"""A document of a node with eight GPUs takes about a megabyte of memory."""
+
+
+def collect_node_evidence(
+    context: ControllerContext,
+    snapshot: FleetSnapshot,
+    names: Sequence[str],
+    burning: Mapping[str, RunningBurnIn] = MappingProxyType({}),
+) -> StoredDocuments:
+    """Collect and keep the evidence of the nodes `names`; append `observe.failed` for channels that stopped answering.
+
+    Nodes whose state waits for active checks run their load first. Nodes that the snapshot only counts are in
+    service, and run none. `burning`: nodes that a burn-in loads, which run no other load.
+    """
+    selected = set(names)
+    views = [view for view in snapshot.nodes if view.name in selected]
+    views = [view for view in views if view.name not in burning and not context.fleet.is_watched(view.name, LOAD)]
+    active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
+    for name, parts in active.items():
+        context.progress(f"{name}: loading it with {', '.join(parts)} …")
+    context.progress(f"observing {format_count(len(names), 'node')} …")
+    digests: dict[str, str] = {}
+    documents = stream_evidence(
+        context.fleet,
+        names,
+        clock=context.clock,
+        active=active,
+        store=context.evidence,
+        after_entry=context.ledger.head(),
+        bmc_sessions=context.bmc_sessions,
+    )
+    with closing(documents):
+        for batch in split_batches(documents, NODES_AT_ONCE):
+            before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
+            complete = [_complete(context, evidence, before[evidence.node], burning, active) for evidence in batch]
+            digests |= {evidence.node: _keep(context, evidence, before[evidence.node]) for evidence in complete}
+            record_answers(context, complete)
+    return StoredDocuments(context.evidence, {name: digests[name] for name in dict.fromkeys(names)})
+
+
+def _complete(
+    context: ControllerContext,
+    evidence: EvidenceDocument,
+    before: EvidenceDocument | None,
+    burning: Mapping[str, RunningBurnIn],
+    active: Collection[str],
+) -> EvidenceDocument:
+    """Return the evidence with what a burn-in of the node found, or, after a load, with the speeds of other nodes."""
+    if evidence.node in burning:
+        return burning[evidence.node].add_to(evidence, before)
+    if evidence.node in active:
+        speeds = read_fleet_speeds(context, context.fleet.nodes[evidence.node])
+        return replace(evidence, channels={**evidence.channels, "fleet": speeds})
+    return evidence
+
+
+def _keep(context: ControllerContext, evidence: EvidenceDocument, before: EvidenceDocument | None) -> str:
+    """Store the evidence as the newest of its node, and append which channels stopped answering; return its digest."""
+    digest = context.evidence.store_latest(evidence)
+    context.ledger.append(*_make_failure_entries(context, evidence, before))
+    return digest
+
+
+def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:
+    """Return the parts of the load that the node's state waits for and that may run now, in the order to run them.
+
+    There are none for a node that is in service or has a job.
+    """
+    if snapshot.policy_state_of(view).in_service or view.jobs != ():
+        return ()
+    due = set(list_due_phases(snapshot, view))
+    unmet = [judged.requirement for judged in judge_state_requirements(snapshot, view) if not judged.is_met]
+    asked = [part for one in unmet if one.active and one.phase in due for part in one.parts]
+    return tuple(dict.fromkeys(asked))
+
+
+def _make_failure_entries(
+    context: ControllerContext, evidence: EvidenceDocument, before: EvidenceDocument | None
+) -> Iterator[LedgerEntry]:
+    """Yield an entry for each channel, or branch of one, that answered last time and does not now."""
+    known = dict(_list_unanswered(before)) if before else {}
+    for channel, reason in _list_unanswered(evidence):
+        if channel not in known:
+            ident = derive_id("observe.failed", evidence.node, channel, evidence.at.isoformat())
+            yield ObservationFailedEntry(channel, reason).make_entry(ident, context.now, evidence.node)
+
+
+def _list_unanswered(evidence: EvidenceDocument) -> Iterator[tuple[str, str]]:
+    for channel, tree in evidence.channels.items():
+        for branch, reason in find_unanswered_branches(tree).items():
+            yield f"{channel}.{branch}" if branch else channel, reason
+
+
+def scan_fabrics(context: ControllerContext, names: Collection[str]) -> dict[str, FabricComparison]:
+    """Scan each fabric of the nodes `names`, keep the discovery, and return how it compares with its design."""
+    for design in _find_designs(context, names):
+        context.progress(f"discovering the fabric {design.name} …")
+        before, head = context.evidence.latest(format_fabric_subject(design)), context.ledger.head()
+        found = run_fabric_scan(context.fleet, design, clock=context.clock, before=before)
+        context.evidence.store_latest(replace(found, after_entry=head))
+    return compare_fabrics(context, names)
+
+
+def compare_fabrics(context: ControllerContext, names: Collection[str]) -> dict[str, FabricComparison]:
+    """Return how the last discovery of each fabric compares with its design. Fabrics never scanned are left out."""
+    found: dict[str, FabricComparison] = {}
+    for design in _find_designs(context, names):
+        if evidence := context.evidence.latest(format_fabric_subject(design)):
+            found[design.name] = judge_scan(context.fleet, design, evidence)
+    return found
+
+
+def _find_designs(context: ControllerContext, names: Collection[str]) -> list[FabricDesign]:
+    fabrics = dict.fromkeys(context.fleet.nodes[name].settings.fabric for name in names)
+    if missing := sorted(str(name) for name in fabrics if name and name not in context.fleet.designs):
+        raise AssayError(f"the inventory names a fabric without a design: {', '.join(missing)}")
+    return [context.fleet.designs[str(name)] for name in fabrics if name]

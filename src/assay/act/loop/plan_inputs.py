@@ -1,0 +1,287 @@
+"""What `assay plan` needs from the ledger: node states, median durations, a backtest, and outcomes that change meaning.
+
+Plan and trends do not import each other; this module joins them.
+
+Reads the two revisions of a plan. A base that cannot be read in parts does not block the plan of its repair.
+
+The parts that cannot be read are taken from the head, so they compare as equal; the plan names each of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from assay.decide.plan.inputs import CountingChange, FleetFacts, FleetRevision
+from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
+from assay.decide.state.node_projection import project_node_states
+from assay.decide.state.node_state import NodeState
+from assay.decide.trends.backtest import find_changed_scopes, read_ledger_entries, read_recent_outcomes, run_backtest
+from assay.decide.trends.rejudged_measurements import PolicyRevision
+from assay.declare.loader import build_fleet, build_readable_fleet, read_draft
+from assay.declare.repository.acting_files import read_acting_files
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.spec_values_read_by_checks import read_check_inputs
+from assay.declare.yaml import ParseCache
+from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
+from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.entries.node import NodeEnrolledEntry, TransitionEntry
+from assay.model.errors import AssayError
+from assay.model.fleet import FIELD_OF_KIND, Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.text.lists import format_count, format_nodes
+from assay.model.timestamps import parse_time
+
+ONE_HOUR = timedelta(hours=1)
+
+
+def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
+    """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created."""
+    entries = read_ledger_entries(ledger)
+    changes = _find_counting_changes(ledger, before, after, now)
+    if not entries:
+        return FleetFacts(recounts=changes, now=now)
+    node_states = project_node_states(entries)
+    return FleetFacts(
+        node_states,
+        median_action_durations(entries),
+        median_state_durations(entries),
+        _run_backtest(ledger, before, after, entries, now),
+        changes,
+        _replay_policy(before, after, node_states, now),
+        now,
+    )
+
+
+def _replay_policy(
+    before: FleetRevision, after: FleetRevision, node_states: Mapping[str, NodeState], now: datetime
+) -> PolicyReplayReport | None:
+    """Return what a change of the policy costs on the recorded faults, None if the policy does not change."""
+    if before.policy == after.policy:
+        return None
+    from assay.act.loop.policy_replay import replay_policy_change  # few plans need it, and all would wait for it
+
+    return replay_policy_change(before, after, node_states, now)
+
+
+def _find_counting_changes(
+    ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime
+) -> tuple[CountingChange, ...]:
+    """Return how changed stages and known issues change the meaning of the last outcomes of their checks."""
+    checks = find_affected_checks(before, after)
+    newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
+    return find_counting_changes(before, after, newest, now)
+
+
+def _run_backtest(
+    ledger: Path | str, before: FleetRevision, after: FleetRevision, entries: list[LedgerEntry], now: datetime
+) -> BacktestReport | None:
+    """Return the backtest, None if neither limits nor policy change."""
+    revisions = _policy_revision(before), _policy_revision(after)
+    limits, rules = find_changed_scopes(*revisions)
+    if not limits and not rules:
+        return None
+    bounds = {
+        (check, measurement): sides
+        for check, reads in {**before.reads, **after.reads}.items()
+        for measurement, sides in reads.limits_by_measurement().items()
+    }
+    recent = read_recent_outcomes(ledger, {check for check, _ in bounds} if limits else (), now)
+    return run_backtest(*revisions, bounds, entries, recent, now)
+
+
+def _policy_revision(revision: FleetRevision) -> PolicyRevision:
+    return PolicyRevision(revision.fleet, revision.policy, revision.catalog)
+
+
+DURATION_KINDS = (EffectIntentEntry.kind, EffectVerifiedEntry.kind, NodeEnrolledEntry.kind, TransitionEntry.kind)
+"""The entries from which the durations of actions and stays follow."""
+
+
+def median_action_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
+    """Return the median hours from intent to verification of an effect, by action. Failed effects do not count."""
+    started: dict[str, tuple[str, str]] = {}
+    hours: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == EffectIntentEntry.kind:
+            intent = EffectIntentEntry.read(entry)
+            started.setdefault(intent.effect, (intent.action, entry.at))
+        elif entry.kind == EffectVerifiedEntry.kind:
+            action, at = started.pop(EffectVerifiedEntry.read(entry).effect, ("", ""))
+            if action:
+                hours[action].append(_count_hours(at, entry.at))
+    return _find_medians(hours)
+
+
+def median_state_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
+    """Return the median hours of the stays in each state that have ended."""
+    stays: dict[str, tuple[str, str]] = {}
+    hours: dict[str, list[float]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind == NodeEnrolledEntry.kind:
+            stays.pop(entry.node, None)  # where the node was before, and since when, is not known
+        elif entry.kind == TransitionEntry.kind:
+            move = TransitionEntry.read(entry)
+            state, since = stays.get(entry.node, ("", ""))
+            if state == move.from_state:
+                hours[state].append(_count_hours(since, entry.at))
+            stays[entry.node] = (move.to_state, entry.at)
+    return _find_medians(hours)
+
+
+def _count_hours(start: str, end: str) -> float:
+    return (parse_time(end) - parse_time(start)) / ONE_HOUR
+
+
+def _find_medians(hours: Mapping[str, list[float]]) -> dict[str, MedianDuration]:
+    return {name: MedianDuration(median(found), len(found)) for name, found in sorted(hours.items())}
+
+
+Unread = tuple[str, str]
+"""`file:line`, and why it cannot be read."""
+
+
+def load_plan_revisions(
+    root: Path, base: str, head: str = "", cache: ParseCache | None = None
+) -> tuple[FleetRevision, FleetRevision]:
+    """Return base and head of a plan; "" is the working tree.
+
+    Raises AssayError if the head has a mistake, or if git does not know a revision.
+    """
+    cache = cache or ParseCache()
+    was, will = (read_draft(root, rev=rev or None, cache=cache) for rev in (base, head))
+    after = _make_revision(will, _build_head(will, head), head)
+    unread = list(_list_unread_files(was))
+    fleet, dangling = mend_fleet(build_readable_fleet(was), after.fleet, was, will)
+    before = _make_revision(was, fleet, base)
+    return replace(before, unread=(*unread, *dangling)), after
+
+
+def _build_head(draft: RepositoryDraft, rev: str) -> Fleet:
+    try:
+        return build_fleet(draft)
+    except AssayError as error:
+        name = rev or "the working tree"
+        fix = f"`assay check` on {name} lists every mistake; a plan needs a head without mistakes"
+        raise AssayError(f"{name} cannot be read: {error.what}", where=error.where, fix=fix) from error
+
+
+def _make_revision(draft: RepositoryDraft, fleet: Fleet, rev: str) -> FleetRevision:
+    return FleetRevision(
+        fleet,
+        read_check_inputs(draft.tree),
+        rev or "the working tree",
+        read_acting_files(draft.tree),
+        {host.name: host for host in draft.hosts},
+    )
+
+
+def _list_unread_files(draft: RepositoryDraft) -> Iterator[Unread]:
+    """Yield the first problem of each file, with the number of the others."""
+    found: dict[str, list[Unread]] = {}
+    for problem in sorted(draft.problems):
+        found.setdefault(problem.file, []).append((problem.where, problem.message))
+    for (where, message), *others in found.values():
+        yield where, f"{message}, and {format_count(len(others), 'more mistake')}" if others else message
+
+
+def mend_fleet(
+    fleet: Fleet, head: Fleet, draft: RepositoryDraft, head_draft: RepositoryDraft
+) -> tuple[Fleet, list[Unread]]:
+    """Return the base's fleet with the parts that cannot be used taken from the head, and what dangles in it."""
+    fleet = _take_refused_specs(fleet, head, draft, head_draft)
+    fleet = replace(fleet, nodes=_take_unread_nodes(fleet, head, draft))
+    unread: list[Unread] = []
+    for kind, fits in (("LifecyclePolicy", _has_one_policy), ("FaultCatalog", _has_one_catalog)):
+        if why := fits(fleet):
+            unread += [("specs", why)] if not draft.problems else []
+            fleet = replace(fleet, **{FIELD_OF_KIND[kind]: getattr(head, FIELD_OF_KIND[kind])})
+    fleet, dangling = _take_dangling_nodes(fleet, head)
+    return _take_unfit_designs(fleet, head, [*unread, *dangling])
+
+
+def _take_refused_specs(fleet: Fleet, head: Fleet, draft: RepositoryDraft, head_draft: RepositoryDraft) -> Fleet:
+    """Return the fleet with the head's specs where the base's cannot be read."""
+    if not draft.refused:
+        return fleet
+    files = {problem.file for problem in draft.problems}
+    lost = {f"{one.kind}/{one.name}" for one in draft.refused}
+    lost |= {key for key, entry in head_draft.spec_files.items() if entry.document.file in files}
+    found: dict[str, Mapping[str, Any]] = {}
+    for kind, place in FIELD_OF_KIND.items():
+        own, theirs = getattr(fleet, place), getattr(head, place)
+        found[place] = {**{name: spec for name, spec in theirs.items() if f"{kind}/{name}" in lost}, **own}
+    return replace(fleet, **found)  # type: ignore[arg-type]  # each place holds specs of its own kind
+
+
+def _take_unread_nodes(fleet: Fleet, head: Fleet, draft: RepositoryDraft) -> Mapping[str, Node]:
+    """Return the nodes; those that the base declares and nobody can read are as in the head."""
+    if draft.all_hosts_read and all(host.settings for host in draft.hosts):
+        return fleet.nodes
+    if not draft.tree.files("inventory"):
+        return fleet.nodes
+    named = None if not draft.all_hosts_read else {host.name for host in draft.hosts}
+    lost = {name: node for name, node in head.nodes.items() if named is None or name in named}
+    return {**lost, **fleet.nodes}
+
+
+def _has_one_policy(fleet: Fleet) -> str:
+    return "" if len(fleet.policies) == 1 else f"there are {len(fleet.policies)} lifecycle policies"
+
+
+def _has_one_catalog(fleet: Fleet) -> str:
+    try:
+        return "" if fleet.fault_catalog else "there is no fault catalogue"
+    except AssayError as error:
+        return error.what
+
+
+def _take_dangling_nodes(fleet: Fleet, head: Fleet) -> tuple[Fleet, list[Unread]]:
+    """Return the fleet with the head's nodes and specs where a name of the base leads nowhere."""
+    dangling = {name for name, node in fleet.nodes.items() if not _is_resolved(fleet, node)}
+    if not dangling:
+        return fleet, []
+    theirs = {name: head.nodes[name] for name in dangling if name in head.nodes}
+    kept = {name: node for name, node in fleet.nodes.items() if name not in dangling}
+    specs = {node.spec: head.node_specs[node.spec] for node in theirs.values()}
+    bundles = {spec.firmware: head.bundles[spec.firmware] for spec in specs.values()}
+    profiles = {node.profile: head.profiles[node.profile] for node in theirs.values()}
+    mended = replace(
+        fleet,
+        nodes={**kept, **theirs},
+        node_specs={**fleet.node_specs, **specs},
+        bundles={**bundles, **fleet.bundles},
+        profiles={**profiles, **fleet.profiles},
+    )
+    why = f"{format_nodes(sorted(dangling))}: a spec, profile or bundle that does not exist"
+    return mended, [("inventory", why)]
+
+
+def _is_resolved(fleet: Fleet, node: Node) -> bool:
+    spec = fleet.node_specs.get(node.spec)
+    return spec is not None and spec.firmware in fleet.bundles and node.profile in fleet.profiles
+
+
+def _take_unfit_designs(fleet: Fleet, head: Fleet, unread: list[Unread]) -> tuple[Fleet, list[Unread]]:
+    """Return the fleet with the head's designs where the base's names nodes that are not there, or have other rails."""
+    unfit = [name for name, design in fleet.designs.items() if not _is_compilable(fleet, design)]
+    if not unfit:
+        return fleet, unread
+    designs = {name: design for name, design in fleet.designs.items() if name not in unfit}
+    designs |= {name: head.designs[name] for name in unfit if name in head.designs}
+    lines = [(fleet.lines.get((f"FabricDesign/{name}", "nodes"), "specs/fabrics"), name) for name in unfit]
+    missing = [(line, f"{name} does not fit the nodes of the inventory") for line, name in lines]
+    nodes = {node: head.nodes[node] for name in designs for node in designs[name].node_names() if node in head.nodes}
+    return replace(fleet, designs=designs, nodes={**nodes, **fleet.nodes}), [*unread, *missing]
+
+
+def _is_compilable(fleet: Fleet, design: FabricDesign) -> bool:
+    nodes = [fleet.nodes.get(name) for name in design.node_names()]
+    return all(node is not None and len(node.hca_guids) == design.adapters_per_node for node in nodes)

@@ -1,0 +1,423 @@
+"""Puts together what a decision reads: inventory, node states, newest outcomes, and the use of nodes.
+
+It stays warm between passes: only new ledger entries are read, whoever appended them.
+
+Which nodes a decision need not see by name, since nothing can change about them before their next ledger entry.
+
+Pure. A fleet snapshot only counts them, so that deciding costs as much as there is to decide, not as the fleet is big.
+
+What nodes of a fault wave may have in common: rack, leaf switches, spec, profile, spec commit and firmware.
+
+Finds which settings of the node spec each check reads: those that differ if the check fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from threading import Lock, RLock
+
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.projections import (
+    LatestOutcomeCache,
+    LedgerSubscription,
+    RolloutCache,
+    open_node_state_cache,
+    record_unknown_jobs,
+)
+from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_by_scheduler
+from assay.decide.moves.circuit_breaker import can_be_wave
+from assay.decide.moves.cordons import find_rack_companions
+from assay.decide.plan.setting_routes import list_settings_read
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
+from assay.decide.state.node_projection import MACHINE_KINDS
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.decide.trust.gate import find_same_machines
+from assay.declare.home import find_home_of
+from assay.declare.spec_values_read_by_checks import JudgingHashes
+from assay.declare.stand_ins import find_refused_settings
+from assay.fabric.compare.compare import FabricComparison
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.node_cables import digest_node_cables
+from assay.fabric.design.topology_cache import load_topology
+from assay.fabric.scan import format_fabric_subject, judge_scan
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.node import Node
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import NEVER, hours, parse_time
+from assay.validate.runs.subjects import DeclaredOutcomes
+
+
+def find_dormancy_start(policy: LifecyclePolicy, node_state: NodeState) -> datetime | None:
+    """Return from when on a snapshot may only count a node (`FleetSnapshot.quiet_counts`), None if it may not.
+
+    The node is in service, in a state that time alone does not end. Nothing about it is open or outstanding, and its
+    last faults and moves count towards no limit or breaker any more.
+    """
+    state = policy.states.get(node_state.state)
+    if state is None or not state.in_service or state.requires or state.pass_to or state.deadline:
+        return None
+    if _has_open_business(node_state) or list_outstanding_effects(policy, node_state):
+        return None
+    breaker = policy.breaker
+    counting = [one for one in node_state.faults if can_be_wave(breaker, one.fault_class, one.severity)]
+    last_move = node_state.transitions[-1] if node_state.transitions else None
+    settled = parse_time(last_move.at) + hours(1) if last_move else parse_time(node_state.since)
+    arrivals = [parse_time(fault.arrived_at) for fault in node_state.faults]
+    counted_until = [parse_time(fault.arrived_at) + hours(breaker.longest_hours) for fault in counting]
+    corrected = [parse_time(one.at) + hours(1) for one in node_state.corrections[-1:]]
+    return max([settled, *arrivals, *counted_until, *corrected])
+
+
+def _has_open_business(node_state: NodeState) -> bool:
+    """Whether a person's word, a decision, an effect or a fault about the node is still open."""
+    decisions = {node_state.decision, node_state.withdrawn.by if node_state.withdrawn else ""}
+    effects = [effect for effect in node_state.effects if effect.decision in decisions]
+    return bool(
+        node_state.pending
+        or node_state.hold
+        or node_state.move_request
+        or node_state.certified
+        or node_state.unsettled_effects
+        or any(effect.standing == "failed" for effect in effects)
+        or any(fault.is_open for fault in node_state.faults)
+    )
+
+
+class NodeRoster:
+    """The enrolled nodes of one inventory, in its order, with how many are in each place."""
+
+    def __init__(self, nodes: Mapping[str, Node], enrolled: Collection[str]) -> None:
+        self.nodes = {name: node for name, node in nodes.items() if name in enrolled}
+        self._order = {name: number for number, name in enumerate(self.nodes)}
+        self._places = Counter(map(_find_place, self.nodes.values()))
+
+    def select(self, names: Iterable[str]) -> list[Node]:
+        """Return those of the nodes `names` that are enrolled, in the inventory's order."""
+        enrolled = {name for name in names if name in self.nodes}
+        return [self.nodes[name] for name in sorted(enrolled, key=self._order.__getitem__)]
+
+    def count_others(self, nodes: Iterable[Node]) -> Counter[PoolRack]:
+        """Return how many nodes besides these are in each place."""
+        others = self._places.copy()
+        for place, count in Counter(map(_find_place, nodes)).items():
+            others[place] -= count
+            if not others[place]:
+                del others[place]
+        return others
+
+
+def _find_place(node: Node) -> PoolRack:
+    return (node.pool, node.site, node.rack)
+
+
+class FaultWaveTraits(Mapping[str, NodeTraits]):
+    """The traits of every node of the inventory, by name. Those of a node are read when they are looked up."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+
+    def __getitem__(self, name: str) -> NodeTraits:
+        node = self._context.fleet.nodes[name]
+        found = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
+        return frozenset({*found, *self._list_leaves(name), *self._list_firmware(name), *self._list_commits(name)})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._context.fleet.nodes)
+
+    def __len__(self) -> int:
+        return len(self._context.fleet.nodes)
+
+    def _list_leaves(self, name: str) -> Iterator[NodeTrait]:
+        topology = self._topologies.get(self._context.fleet.nodes[name].settings.fabric or "")
+        for cable in topology.cables_of_node(name) if topology else ():
+            yield from (("leaf", end.device) for end in cable.ends if not end.node)
+
+    def _list_firmware(self, name: str) -> Iterator[NodeTrait]:
+        """Yield the versions that the BMC gave last; none from a damaged document, which its checks report."""
+        try:
+            evidence = self._context.evidence.latest(name)
+        except AssayError:
+            return
+        tree = evidence.read("bmc", "firmware") if evidence else None
+        for part in tree.value if tree and tree.kind == "value" and isinstance(tree.value, dict) else ():
+            if evidence and (version := evidence.read("bmc", "firmware", part)).kind == "value":
+                yield "firmware", f"{part} {version.value}"
+
+    def _list_commits(self, name: str) -> Iterator[NodeTrait]:
+        newest = max(self._context.ledger.latest(name), key=lambda one: one.at, default=None)
+        if newest and (commit := self._spec_commits.get(newest.run)):
+            yield "spec commit", commit[:12]
+
+    @cached_property
+    def _spec_commits(self) -> dict[str, str]:
+        return {run.id: run.spec_commit for run in self._context.ledger.runs()}
+
+    @cached_property
+    def _topologies(self) -> dict[str, CompiledTopology]:
+        """The topology of each design that compiles. `assay check` reports the others."""
+        found: dict[str, CompiledTopology] = {}
+        for name in self._context.fleet.designs:
+            try:
+                found[name] = load_topology(self._context.fleet.root, name, find_home_of(self._context.fleet).overlays)
+            except AssayError as error:
+                self._context.progress(f"fabric {name}: {error}")
+        return found
+
+
+class SettingsOfChecks(Mapping[str, frozenset[str]]):
+    """The settings by check, as paths of `SETTING_ROLES`. The suites are read only when somebody asks.
+
+    A check that also reads something else than settings is left out: nobody knows what differs if it fails.
+    """
+
+    def __init__(self, fleet: Fleet, hashes: Callable[[], JudgingHashes]) -> None:
+        self._fleet, self._hashes = fleet, hashes
+
+    @cached_property
+    def _found(self) -> dict[str, frozenset[str]]:
+        found, reads = dict[str, frozenset[str]](), self._hashes().reads
+        for catalog in self._fleet.check_catalogs.values():
+            for check in catalog.checks:
+                if settings := list_settings_read(check, reads.get(check.id)):
+                    found[check.id] = settings
+        return found
+
+    def __getitem__(self, check: str) -> frozenset[str]:
+        return self._found[check]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+class FleetSnapshotCache:
+    """The node states of a ledger and what follows from them. Safe for threads; what it returns never changes."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self.context = context
+        self._lock = RLock()
+        self._subscription: LedgerSubscription | None = None
+        self._states: dict[str, NodeState] = {}
+        self._roster: NodeRoster | None = None
+        self._active_names: set[str] = set()
+        self._active_as_of = NEVER
+        self._new_entries: list[LedgerEntry] = []
+        self._outcomes, self._declared = LatestOutcomeCache(context.ledger), DeclaredOutcomes(context.fleet)
+        self._hashes: JudgingHashes | None = None
+        self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
+        self._refused_zaps = find_refused_settings(context.fleet)
+        self.fabric_comparisons, self.rollouts = FabricComparisonCache(), RolloutCache(context.ledger)
+
+    def replace_context(self, context: ControllerContext) -> None:
+        """Go on with another version of the fleet, on the same ledger."""
+        with self._lock:
+            self.context, self._declared = context, DeclaredOutcomes(context.fleet)
+            self._roster, self._hashes = None, None
+            self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
+            self._refused_zaps = find_refused_settings(context.fleet)
+
+    def catch_up(self) -> None:
+        """Read the ledger entries that are new."""
+        with self._lock:
+            if self._subscription is None:
+                self._subscription = open_node_state_cache(self.context.ledger).subscribe()
+                self._states = self._subscription.node_states
+            entries = self._subscription.poll()
+            self._new_entries += entries
+            self._active_names |= {entry.node for entry in entries}
+            if any(entry.kind in MACHINE_KINDS for entry in entries):
+                self._roster = None
+
+    def take_new_entries(self) -> list[LedgerEntry]:
+        """Return the entries since the last call, in order. Entries from before the first read are not new."""
+        with self._lock:
+            self.catch_up()
+            entries, self._new_entries = self._new_entries, []
+            return entries
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last entry that was read."""
+        return self._subscription.seq if self._subscription else 0
+
+    def node_states(self) -> dict[str, NodeState]:
+        """Return the current state of every node that was ever enrolled."""
+        with self._lock:
+            self.catch_up()
+            return dict(self._states)
+
+    def list_active_states(self) -> list[NodeState]:
+        """Return the states of the nodes about which there may be something to decide or to do."""
+        with self._lock:
+            self.catch_up()
+            return [self._states[name] for name in self._find_active(self.context.clock.now())]
+
+    def read_statuses(self, names: Iterable[str] = ()) -> StatusReadings:
+        """Ask the schedulers about the active nodes and `names`; show what they did not answer as progress.
+
+        This runs other programs and may take long. Hold no lock meanwhile.
+        """
+        with self._lock:
+            self.catch_up()
+            nodes = self._get_roster().select({*self._find_active(self.context.clock.now()), *names})
+        return self._read_statuses(nodes, is_whole=True)
+
+    def _read_statuses(self, nodes: Collection[Node], *, is_whole: bool = False) -> StatusReadings:
+        readings = group_by_scheduler(nodes, self.context.workloads).read_statuses()
+        for line in readings.describe_errors():
+            self.context.progress(line)
+        record_unknown_jobs(self.context.home, readings, self.context.now, is_whole=is_whole)
+        return readings
+
+    def build_snapshot(self, names: Iterable[str] = (), readings: StatusReadings | None = None) -> FleetSnapshot:
+        """Return the fleet as it is known now: the active nodes and `names` by name, the others as a count.
+
+        `readings` were read before; without them the schedulers are asked now. Nodes that the inventory no longer has
+        are left out.
+        """
+        with self._lock:
+            self.catch_up()
+            now = self.context.clock.now()
+            active, roster = self._find_active(now), self._get_roster()
+            nodes = roster.select({*active, *names})
+            states = {node.name: self._states[node.name] for node in nodes}
+        latest = self._outcomes.get(states, keep=active)
+        statuses = (readings or self._read_statuses(nodes)).statuses
+        profile, declared = self.context.fleet.profile_of, self._declared.of_node
+        views = tuple(
+            NodeSnapshot(
+                node,
+                profile(node.name),
+                states[node.name],
+                declared(node.name),
+                latest[node.name],
+                tuple(map(str, status.jobs)) if status else None,
+                _find_closing_cordon(status),
+                status.foreign_cordon if status else "",
+                self._hashes_of(states[node.name]),
+            )
+            for node, status in ((node, statuses.get(node.name)) for node in nodes)
+        )
+        return self._make_snapshot(now, views, roster.count_others(nodes))
+
+    def build_states_snapshot(self) -> FleetSnapshot:
+        """Return the fleet with every node by name, for readers of states only: without outcomes and jobs."""
+        with self._lock:
+            self.catch_up()
+            profile, states = self.context.fleet.profile_of, self._states
+            nodes = self._get_roster().nodes
+            views = tuple(NodeSnapshot(node, profile(name), states[name], jobs=None) for name, node in nodes.items())
+            return self._make_snapshot(self.context.clock.now(), views, Counter())
+
+    def _hashes_of(self, node_state: NodeState) -> Mapping[str, str]:
+        """Return what outcomes must have been judged by, for a node whose state requires some; else nothing."""
+        state = self.context.policy.states.get(node_state.state)
+        if state is None or not state.requires:
+            return {}
+        return self.judging_hashes.of_node(node_state.node)
+
+    @property
+    def judging_hashes(self) -> JudgingHashes:
+        """What outcomes must have been judged by today, for any node."""
+        with self._lock:
+            self._hashes = self._hashes or JudgingHashes(self.context.fleet, digest_node_cables)
+            return self._hashes
+
+    def _make_snapshot(
+        self, now: datetime, views: tuple[NodeSnapshot, ...], quiet_counts: Counter[PoolRack]
+    ) -> FleetSnapshot:
+        fleet, rollout = self.context.fleet, self.rollouts.find_active()
+        return FleetSnapshot(
+            now,
+            self.context.policy,
+            views,
+            fleet.lines,
+            fleet.known_issues,
+            fleet.observed_checks,
+            quiet_counts=quiet_counts,
+            traits=FaultWaveTraits(self.context),
+            running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
+            rolling_nodes=rollout.unproven if rollout else frozenset(),
+            settings_of_checks=self._settings_of_checks,
+            proofs=fleet.repair_proofs,
+            trust=fleet.trust,
+            same_machines=find_same_machines(self._states[name] for name in self._get_roster().nodes),
+            refused_zaps=self._refused_zaps,
+        )
+
+    def _get_roster(self) -> NodeRoster:
+        if self._roster is None:
+            self._roster = NodeRoster(self.context.fleet.nodes, self._states)
+            self._active_names = set(self._roster.nodes)
+        return self._roster
+
+    def _find_active(self, now: datetime) -> set[str]:
+        """Return the nodes that decisions must see by name: those that are not dormant, and who shares their rack.
+
+        A dormant node stays so until an entry about it comes, or the clock goes back.
+        """
+        nodes = self._get_roster().nodes
+        self._active_names = set(nodes) if now < self._active_as_of else self._active_names & nodes.keys()
+        self._active_as_of = now
+        self._active_names = {name for name in self._active_names if not self._is_dormant(name, now)}
+        active = [nodes[name] for name in self._active_names]
+        return self._active_names | find_rack_companions(self.context.policy, nodes.values(), active)
+
+    def _is_dormant(self, name: str, now: datetime) -> bool:
+        since = find_dormancy_start(self.context.policy, self._states[name])
+        return since is not None and since < now
+
+
+def _find_closing_cordon(status: SchedulerNodeStatus | None) -> str | None:
+    """Return what keeps jobs from a node until somebody lifts it, "" for nothing.
+
+    None where the scheduler gave no answer, and where nothing places jobs anyway.
+    """
+    if status is None or not status.places_jobs:
+        return None
+    return status.cordon if status.is_closed else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFabricComparison:
+    """One comparison, and when its discovery was made (ISO 8601, UTC)."""
+
+    comparison: FabricComparison
+    scanned_at: str
+
+
+class FabricComparisonCache:
+    """How each fabric's last discovery compares with its design, until one of the two changes. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._fleet: Fleet | None = None
+        self._cached: dict[str, tuple[float, ScannedFabricComparison]] = {}
+        self._lock = Lock()
+
+    def get_all(self, context: ControllerContext) -> dict[str, ScannedFabricComparison]:
+        """Return the comparison of each fabric that has nodes. A fabric that was never scanned is left out."""
+        with self._lock:
+            if self._fleet is not context.fleet:
+                self._fleet, self._cached = context.fleet, {}
+            fabrics = {node.settings.fabric or "" for node in context.fleet.nodes.values()}
+            for name in sorted(fabrics & context.fleet.designs.keys()):
+                self._refresh(context, name)
+            return {name: comparison for name, (_, comparison) in self._cached.items()}
+
+    def _refresh(self, context: ControllerContext, name: str) -> None:
+        design = context.fleet.designs[name]
+        stored_at = context.evidence.stored_at(format_fabric_subject(design))
+        if name in self._cached and self._cached[name][0] == stored_at:
+            return
+        if evidence := context.evidence.latest(format_fabric_subject(design)):
+            comparison = judge_scan(context.fleet, design, evidence)
+            self._cached[name] = (stored_at, ScannedFabricComparison(comparison, evidence.at.isoformat()))

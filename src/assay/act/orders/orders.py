@@ -1,0 +1,298 @@
+"""Hold, release and certify: what a person may order for one node.
+
+Pause and resume: what a person may order for a rollout that goes on.
+
+What a technician may say of a ticket: that the work is done. It asks for the proof, and closes nothing.
+
+The orders that would change something now, whoever gives them.
+
+The end of a hold: parsed from what a person types, and formatted for people.
+
+A person's order: who gives it and why, and what it makes of one node.
+
+A person's yes or no to what waits for one, and the refusal of orders where assay only watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from assay.act.actions.action import ACTION_NAMES, load_action
+from assay.decide.rollouts.decide_rollouts import shorten_id
+from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.state.node_state import NodeState, OperatorNote
+from assay.decide.trust.gate import find_move_trust
+from assay.decide.trust.waits import TrustWait, list_trust_waits
+from assay.model.entries.node import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, ReleaseEntry
+from assay.model.entries.rollouts import RolloutPausedEntry, RolloutResumedEntry
+from assay.model.entries.tickets import TicketDoneEntry
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.trust_rules import TrustSetting
+from assay.model.ticket import TicketRecord
+from assay.model.timestamps import format_duration, parse_duration, parse_time
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
+
+
+def parse_hold_end(until: str, duration: str, start: datetime, now: datetime) -> str:
+    """Return the end (ISO 8601 UTC) of a hold that began at `start`, "" if neither a time nor a duration is given.
+
+    Raises AssayError for both at once, for an invalid time or duration, and for an end that is not after `now`.
+    """
+    if until and duration:
+        raise AssayError("--until and --for are both given", fix="give one of them")
+    end = _parse_time(until) if until else start + parse_duration(duration, "--for") if duration else None
+    if end is None:
+        return ""
+    if end <= now:
+        raise AssayError(
+            f"the end {until or duration} is in the past: it is {now:%Y-%m-%d %H:%M} UTC", fix="give a later end"
+        )
+    return end.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def is_hold_expired(hold: OperatorNote, now: datetime) -> bool:
+    """Return whether a hold has ended, even if no round of reconcile has recorded that yet."""
+    return bool(hold.until) and parse_time(hold.until) <= now
+
+
+def format_hold_end(until: str, now: datetime) -> str:
+    """Return the end of a hold for people, "until released" if it has none."""
+    if not until:
+        return "until released"
+    end = parse_time(until)
+    remaining = f"in {format_duration(end - now)}" if end > now else "which is over: the next round releases it"
+    return f"until {end:%Y-%m-%d %H:%M} UTC, {remaining}"
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise AssayError(
+            f"{text!r} is not a time", fix="use --until 2026-12-01 or 2026-12-01T18:00+01:00, or --for 3d"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOrder:
+    """The result of an order for one node: a message, and the ledger entry to write (None: nothing to write)."""
+
+    node: str
+    message: str
+    entry: LedgerEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorIdentity:
+    """Who gives an order, why, and when (ISO 8601 UTC)."""
+
+    who: str
+    reason: str
+    at: str
+
+
+def strip_to_one_line(text: str) -> str:
+    """Return typed text as one line, without control characters."""
+    return " ".join("".join(char for char in text if char.isprintable() or char.isspace()).split())
+
+
+def find_active_rollout(rollouts: Iterable[Rollout], ident: str) -> Rollout:
+    """Return the rollout for an order. Raises AssayError unless exactly one begins so and has not ended."""
+    found = find_rollout(rollouts, ident)
+    if not found.is_active:
+        raise AssayError(f"rollout {shorten_id(found.id)} has ended: {found.end_reason}")
+    return found
+
+
+def find_rollout(rollouts: Iterable[Rollout], ident: str) -> Rollout:
+    """Return the rollout whose id begins so. Raises AssayError unless there is exactly one."""
+    found = [one for one in rollouts if ident and one.id.startswith(ident)]
+    if len(found) != 1:
+        what = "there is no rollout" if not found else f"{len(found)} rollouts begin with"
+        raise AssayError(f"{what} {ident}", fix="`assay rollout` lists them")
+    return found[0]
+
+
+def pause_rollout(found: Rollout, operator: OperatorIdentity) -> LedgerEntry:
+    """Return the entry that pauses a rollout. Raises AssayError if it is paused already."""
+    if found.status == "paused" and found.pause:
+        raise AssayError(f"it is paused already, by {found.pause.who}: {found.pause.reason}")
+    entry = RolloutPausedEntry(found.id, operator.who, operator.reason)
+    return entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
+
+
+def resume_rollout(found: Rollout, operator: OperatorIdentity) -> LedgerEntry:
+    """Return the entry that resumes a rollout. Raises AssayError if it is not paused."""
+    if found.status != "paused":
+        raise AssayError("it is not paused", fix=f"assay rollout show {shorten_id(found.id)}")
+    entry = RolloutResumedEntry(found.id, operator.who, operator.reason)
+    return entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
+
+
+def find_ticket(records: Iterable[TicketRecord], ident: str) -> TicketRecord:
+    """Return the ticket whose id begins so. Raises AssayError unless there is exactly one."""
+    found = [record for record in records if ident and record.ticket.id.startswith(ident)]
+    if len(found) != 1:
+        what = "there is no ticket" if not found else f"{len(found)} tickets begin with"
+        raise AssayError(f"{what} {ident}", fix="`assay tickets` lists them")
+    return found[0]
+
+
+def report_done(record: TicketRecord, operator: OperatorIdentity) -> OperatorOrder:
+    """Say that the work of a ticket is done. Raises AssayError if the ticket is closed."""
+    ticket = record.ticket
+    if record.closed_at:
+        what = f"ticket {ticket.id[:8]} is closed already, by {record.by}"
+        raise AssayError(what, fix="`assay tickets --all` shows it")
+    if record.done and (record.done.who, record.done.note) == (operator.who, operator.reason):
+        return OperatorOrder(ticket.node, f"you have said so before. {describe_wait(record)}")
+    ident = derive_id(TicketDoneEntry.kind, ticket.id, str(len(record.history)))
+    entry = TicketDoneEntry(ticket.id, ticket.title, operator.who, operator.reason)
+    text = f"{ticket.title}: noted, and looked at now. {describe_wait(record)}"
+    return OperatorOrder(ticket.node, text, entry.make_entry(ident, operator.at, ticket.node))
+
+
+def describe_wait(record: TicketRecord) -> str:
+    """Return what closes a ticket now, in words."""
+    checks = record.ticket.verify.splitlines()
+    if not checks:
+        return "The ticket closes when its node goes on."
+    proof = checks[0] if len(checks) == 1 else f"each of {len(checks)} checks"
+    return f"The ticket closes as soon as {proof} has passed."
+
+
+def refuse_watched(fleet: Fleet, node: str, *actions: str) -> None:
+    """Raise AssayError if assay only watches a node, so that it must not do this to it."""
+    _refuse(fleet, node, fleet.find_trust(node, actions))
+
+
+def refuse_watched_move(fleet: Fleet, state: NodeState, to: str) -> None:
+    """Raise AssayError if assay only watches a node, and a move to this state is more than bookkeeping."""
+    setting = find_move_trust(fleet.trust, fleet.policy, state.pool, state.state, to)
+    if setting:
+        _refuse(fleet, state.node, setting)
+
+
+def _refuse(fleet: Fleet, node: str, setting: TrustSetting) -> None:
+    if setting.step == "watch":
+        pool = fleet.nodes[node].pool if node in fleet.nodes else "?"
+        what = f"assay changes nothing on {node}, pool {pool}: its trust step is watch"
+        raise AssayError(what, where=setting.where or setting.path, fix="set suggest or act there (docs/trust.md)")
+
+
+def list_fleet_waits(fleet: Fleet, states: Iterable[NodeState]) -> list[TrustWait]:
+    """Return what waits for a person, or is only watched, on all nodes of the inventory."""
+    policy, trust = fleet.policy, fleet.trust
+    known = [state for state in states if state.node in fleet.nodes and state.state in policy.states]
+    waits = (wait for state in known for wait in list_trust_waits(policy, trust, state))
+    return [replace(wait, undo=_describe_undo(wait.actions)) for wait in waits]
+
+
+def find_wait(waits: Iterable[TrustWait], ident: str) -> TrustWait:
+    """Return what waits under an id that begins so. Raises AssayError unless there is exactly one that takes a yes."""
+    found = [one for one in waits if ident and one.id.startswith(ident)]
+    if len(found) != 1:
+        what = f"nothing that waits for a person begins with {ident!r}" if not found else f"{ident} is not unique"
+        raise AssayError(what, fix="`assay status` lists what waits")
+    if found[0].kind == "would":
+        raise AssayError(f"{found[0].node}: {found[0].text}", fix="raise its trust step (docs/trust.md)")
+    return found[0]
+
+
+def answer_wait(
+    wait: TrustWait, state: NodeState, operator: OperatorIdentity, *, is_yes: bool, within_hours: float = 0
+) -> OperatorOrder:
+    """Return a person's yes or no. The same word twice is recorded once, unless the first one was for another time."""
+    last = state.trust.find_consent(wait.id)
+    if (
+        last
+        and (last.is_yes, last.who, last.reason) == (is_yes, operator.who, operator.reason)
+        and wait.kind != "order"
+    ):
+        return OperatorOrder(wait.node, f"you have said so before: {wait.said}")
+    kind = ApprovedEntry if is_yes else DeclinedEntry
+    entry = kind(wait.id, operator.who, operator.reason, within_hours)
+    ident = derive_id(entry.kind, wait.node, wait.id, last.id if last else "")
+    word = "approved" if is_yes else "declined"
+    text = f"{wait.node}: {word} by {operator.who}: {', '.join(wait.actions) or 'it'}; {wait.undo}"
+    return OperatorOrder(wait.node, text, entry.make_entry(ident, operator.at, wait.node))
+
+
+def _describe_undo(actions: Collection[str]) -> str:
+    """Return what undoes these actions, for people."""
+    undo = {one: load_action(one).undone_by for one in actions if one in ACTION_NAMES}
+    told = [f"{one} is undone by {by}" if by else f"nothing undoes {one}" for one, by in undo.items()]
+    if "drain-now" in undo:
+        told.append("jobs that drain-now ends do not come back")
+    return ", ".join(told) or "it changes nothing outside"
+
+
+def hold_node(
+    ledger: Ledger, operator: OperatorIdentity, state: NodeState, until: str = "", duration: str = ""
+) -> OperatorOrder:
+    """Hold a node, without an end or until one. Raises AssayError if somebody else holds it, or for a wrong end."""
+    node, now = state.node, parse_time(operator.at)
+    current = state.hold if state.hold and not is_hold_expired(state.hold, now) else None
+    if current and (current.who, current.reason) != (operator.who, operator.reason):
+        text = f"{node} is already held by {current.who} {format_hold_end(current.until, now)}: {current.reason}"
+        raise AssayError(text, fix=f"assay release {node} --reason …")
+    end = parse_hold_end(until, duration, parse_time(current.at) if current else now, now)
+    end_text = format_hold_end(end, now)
+    if current and parse_time(current.until) == parse_time(end):
+        return OperatorOrder(node, f"{node} is already held by you, {end_text}: {current.reason}")
+    ident = derive_id("hold", node, _last_hold_or_release(ledger, node))
+    entry = HoldEntry(operator.who, operator.reason, end).make_entry(ident, operator.at, node)
+    return OperatorOrder(node, f"{node} is held by {operator.who} {end_text}: {operator.reason}", entry)
+
+
+def _last_hold_or_release(ledger: Ledger, node: str) -> str:
+    """Return the id of the node's last hold or release, "" for none. It makes the id of the next hold unique."""
+    entries = ledger.entries(node, kinds=[HoldEntry.kind, ReleaseEntry.kind])
+    return entries[-1].id if entries else ""
+
+
+def release_node(operator: OperatorIdentity, state: NodeState) -> OperatorOrder:
+    """End a node's hold. Raises AssayError if nobody holds it."""
+    node, current = state.node, state.hold
+    if current is None:
+        raise AssayError(f"{node} is not held")
+    ident = derive_id("release", node, current.id)
+    entry = ReleaseEntry(operator.who, operator.reason).make_entry(ident, operator.at, node)
+    return OperatorOrder(node, f"{node} is released; {current.who} held it: {current.reason}", entry)
+
+
+def certify_node(fleet: Fleet, operator: OperatorIdentity, state: NodeState) -> OperatorOrder:
+    """Certify that a node was inspected. Raises AssayError if its state waits for no certification."""
+    node, name = state.node, state.state
+    states = [policy.states[name] for policy in fleet.policies.values() if name in policy.states]
+    to = next((one.certified_to for one in states if one.certified_to), None)
+    if to is None:
+        raise AssayError(f"{node} is in {name}, which needs no certification", fix=f"assay explain {node}")
+    refuse_watched_move(fleet, state, to)
+    if earlier := state.certified:
+        return OperatorOrder(node, f"{node} is already certified in {name}, by {earlier.who}: {earlier.reason}")
+    ident = derive_id(CertifiedEntry.kind, node, state.stay_id)
+    entry = CertifiedEntry(operator.who, operator.reason).make_entry(ident, operator.at, node)
+    text = f"{node} is certified in {name} by {operator.who}, and goes to {to}: {operator.reason}"
+    return OperatorOrder(node, text, entry)
+
+
+def list_node_orders(fleet: Fleet, state: NodeState) -> list[str]:
+    """Return the names of the orders for a node."""
+    waits = state.node in fleet.nodes and fleet.policy.states[state.state].certified_to and not state.certified
+    asks = any(one.kind != "would" for one in list_fleet_waits(fleet, [state]))
+    words = ["approve", "decline"] if asks else []
+    return ["release" if state.hold else "hold", *(["certify"] if waits else []), *words]
+
+
+def list_rollout_orders(rollout: Rollout) -> list[str]:
+    """Return the names of the orders for a rollout; one that has ended takes none."""
+    return [] if rollout.ended_at else ["resume" if rollout.pause else "pause"]

@@ -1,0 +1,223 @@
+"""The client of one node's BMC: it reads the channel `bmc` and firmware tasks, resets, and pushes firmware."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.adapters.bmc.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing, BmcUnreachable
+from assay.adapters.bmc.firmware import RedfishTask, parse_task, push_image, read_firmware_inventory, read_task
+from assay.adapters.bmc.logs import NEVER_READ, LogsBefore
+from assay.adapters.bmc.quirks import BmcQuirkSet
+from assay.adapters.bmc.readings import UtcClock, read_bmc_tree, read_utc_now
+from assay.adapters.bmc.resource import replace_expired_password
+from assay.adapters.bmc.session import (
+    NO_QUIRKS,
+    BmcSessionPool,
+    RedfishSession,
+    Resource,
+    UserPassword,
+    read_bmc_credentials,
+)
+from assay.adapters.bmc.tls import read_bmc_trust
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.reading import ReadingTree
+from assay.model.specs.firmware_bundle import FirmwarePush
+
+SYSTEM_RESET = "#ComputerSystem.Reset"
+MANAGER_RESET = "#Manager.Reset"
+RENEWAL_S = 60.0
+
+
+class BmcClient(RedfishSession):
+    """The BMC of one node. Its methods raise AssayError, whose `where` names the node and the address."""
+
+    _system_path = ""
+
+    def read_channel(
+        self, deadline_s: float, *, before: LogsBefore = NEVER_READ, now: UtcClock = read_utc_now
+    ) -> ReadingTree:
+        """Return the tree of the channel `bmc`. Raises nothing: what is not read in time is a failed leaf.
+
+        Each request may take `deadline_s`, times the quirk's factor; see `RequestTime.patience` for all of them.
+        `before` is how far the event logs were read before. `now` gives our time, with which the BMC's is compared.
+        """
+        with self.parallel_reads(deadline_s * self.dialect.slow), self.cached_reads():
+            return read_bmc_tree(self, self.systems, before, now)
+
+    def system(self) -> Resource:
+        """Read the system that the node's operating system runs on."""
+        return self.get(self._system_path) if self._system_path else self.systems()[0]
+
+    def systems(self) -> list[Resource]:
+        """Read every system of the BMC; the one that the operating system runs on comes first."""
+        found = self.members(self.follow(self.root, "Systems", 1))
+        if not found:
+            raise BmcResourceMissing("the BMC shows no system", where=self.where)
+        system, *others = sorted(found, key=_host_system_rank, reverse=True)
+        self._system_path = system["@odata.id"]
+        idents = [str(one.get("Id")) for one in found]
+        self.identify(manufacturer=system.get("Manufacturer"), model=system.get("Model"), system=idents)
+        return [system, *others]
+
+    def read_power_state(self) -> str:
+        """Return the system's PowerState: On, Off, PoweringOn, PoweringOff or Paused."""
+        return str(self.system().get("PowerState"))
+
+    def read_running_firmware(self) -> ReadingTree:
+        """Return inventory id → reading of the running version."""
+        return read_firmware_inventory(self).running
+
+    def reset_system(self, reset_type: str) -> None:
+        """Request a reset of the system. Only a later read shows whether it happened."""
+        self._post_reset(self.system(), SYSTEM_RESET, reset_type)
+
+    def reset_bmc(self, reset_type: str = "GracefulRestart") -> None:
+        """Request a restart of the BMC itself. Its sessions and running tasks may be gone afterwards."""
+        managers = self.system().get("Links", {}).get("ManagedBy", [])
+        if not managers:
+            raise BmcResourceMissing("the system links to no Manager", where=self.where)
+        self._post_reset(self.get(managers[0]["@odata.id"]), MANAGER_RESET, reset_type)
+
+    def push_firmware(
+        self, image: Path, how: FirmwarePush, targets: Sequence[str] = (), *, uri: str = "", deadline_s: float = 600.0
+    ) -> RedfishTask | None:
+        """Push a firmware image; return the task that writes it, None where the BMC names none.
+
+        `how` is the preferred method; where the service does not offer it, the other one is used. `targets` are
+        inventory ids; with none, the BMC chooses by the image. For a simple update the BMC fetches the image from
+        `uri`, or from a server in this process where `uri` is empty.
+        """
+        with self.time.deadline(deadline_s):
+            return push_image(self, image, how, targets, uri)
+
+    def list_tasks(self) -> list[RedfishTask]:
+        """Return every task that the BMC lists."""
+        service = self.follow(self.root, "Tasks")
+        return [parse_task(task) for task in self.members(self.follow(service, "Tasks", 1))]
+
+    def read_task(self, path: str) -> RedfishTask:
+        """Read one task; its state is Gone where the BMC no longer knows it."""
+        return read_task(self, path)
+
+    def wait_for_task(
+        self, task: RedfishTask, deadline_s: float, poll_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
+    ) -> RedfishTask:
+        """Wait until the task is over and return it. A BMC that does not answer may restart, so it is polled on.
+
+        Raises AssayError where the task is not over within `deadline_s` real seconds.
+        """
+        ends_at = time.monotonic() + deadline_s
+        while not task.is_over:
+            if time.monotonic() >= ends_at:
+                raise AssayError(f"task {task.path} is still {task.state} after {deadline_s:g} s", where=self.where)
+            sleep(poll_s)
+            with contextlib.suppress(BmcUnreachable):
+                task = self.read_task(task.path)
+        return task
+
+    def _post_reset(self, resource: Resource, action: str, reset_type: str) -> None:
+        offer = resource.get("Actions", {}).get(action)
+        if not offer or "target" not in offer:
+            raise BmcResourceMissing(f"{resource['@odata.id']} offers no {action[1:]}", where=self.where)
+        allowed = offer.get("ResetType@Redfish.AllowableValues") or self._read_allowed_values(offer)
+        if allowed and reset_type not in allowed:
+            raise AssayError(
+                f"{action[1:]} does not know {reset_type}", where=self.where, fix=f"use one of {', '.join(allowed)}"
+            )
+        self.post(offer["target"], {"ResetType": reset_type})
+
+    def _read_allowed_values(self, offer: Resource) -> list[str]:
+        if "@Redfish.ActionInfo" not in offer:
+            return []
+        parameters: list[dict[str, Any]] = self.get(offer["@Redfish.ActionInfo"]).get("Parameters", [])
+        values = [entry.get("AllowableValues") for entry in parameters if entry.get("Name") == "ResetType"]
+        return values[0] or [] if values else []
+
+
+@contextlib.contextmanager
+def open_bmc(
+    node: Node,
+    *,
+    root: Path = Path(),
+    deadline_s: float = float("inf"),
+    whole_s: float | None = None,
+    quirks: BmcQuirkSet = NO_QUIRKS,
+    credentials: UserPassword | None = None,
+    sessions: BmcSessionPool | None = None,
+) -> Iterator[BmcClient]:
+    """Log in to the BMC of `node` within `deadline_s`, and log out at the end of the block.
+
+    With `sessions`, a session that is kept there is used, and kept again at the end.
+
+    All of it is bounded by `whole_s`, which is `deadline_s` by default. For a slow BMC, its quirk's factor lengthens
+    both. Relative paths of the inventory (`bmc_ca`, `bmc_credentials`) start at `root`, the fleet repository. Without
+    `credentials`, the node's are used.
+    Raises AssayError where no address or credentials are declared, where the certificate is not trusted, and where the
+    BMC refuses or does not answer.
+    """
+    if not node.bmc_address:
+        raise BmcResourceMissing(f"no bmc_address is declared for {node.name}", where=node.name)
+    credentials = credentials or read_bmc_credentials(node, root)
+    trust = read_bmc_trust(node, root)
+    key = (node.name, node.bmc_address, node.settings.bmc_port, credentials, trust)
+    kept = sessions.take(key) if sessions else None
+    bmc = kept if isinstance(kept, BmcClient) else BmcClient(node, credentials, trust, quirks)
+    start = time.monotonic()
+
+    def remaining_time() -> contextlib.AbstractContextManager[None]:
+        limit_s = (whole_s or deadline_s) * bmc.dialect.slow
+        return bmc.time.deadline(start + limit_s - time.monotonic(), of=limit_s)
+
+    try:
+        with bmc.time.deadline(deadline_s):
+            bmc.resume(quirks) if bmc is kept else bmc.login()
+        with remaining_time():
+            yield bmc
+    finally:
+        if sessions is None or not sessions.keep(key, bmc):
+            with remaining_time():
+                bmc.logout()
+
+
+def open_fleet_bmc(
+    fleet: Fleet, node: Node, deadline_s: float = float("inf")
+) -> contextlib.AbstractContextManager[BmcClient]:
+    """Open the BMC of a node with the fleet's quirks and paths; see `open_bmc`."""
+    return open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=BmcQuirkSet(fleet.quirks.values()))
+
+
+def accepts_login(fleet: Fleet, node: Node, user: str, password: str, deadline_s: float = float("inf")) -> bool:
+    """Log in to a node's BMC once as a user, and say whether the BMC lets it. Raises AssayError without an answer."""
+    quirks, login = BmcQuirkSet(fleet.quirks.values()), UserPassword(user, password)
+    try:
+        with open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=quirks, credentials=login) as bmc:
+            bmc.get("/redfish/v1/Systems")  # with basic authentication, only a request shows it
+    except BmcLoginRefused:
+        return False
+    return True
+
+
+def renew_expired_password(fleet: Fleet, node: Node, login: UserPassword, password: str) -> None:
+    """Give an account a new password where the BMC wants one at its login; do nothing where it does not.
+
+    Raises AssayError where the BMC does not take the password.
+    """
+    bmc = BmcClient(node, login, read_bmc_trust(node, fleet.root), BmcQuirkSet(fleet.quirks.values()))
+    with bmc.time.deadline(RENEWAL_S):
+        try:
+            bmc.login()
+        except BmcPasswordChangeRequired as error:
+            replace_expired_password(bmc, error.account, password)
+        finally:
+            bmc.logout()
+
+
+def _host_system_rank(system: Resource) -> tuple[bool, bool]:
+    """Return a sort key that is highest for the host. HGX boards show the GPU baseboard as a system without a BIOS."""
+    return "Bios" in system or "BiosVersion" in system, SYSTEM_RESET in system.get("Actions", {})

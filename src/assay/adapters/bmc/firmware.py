@@ -1,0 +1,315 @@
+"""Reads a BMC's firmware inventory, with vendors' ids and versions normalized so that equal firmware compares equal.
+
+Pushes a firmware image to a BMC by a method that its update service offers, and reads the BMC's update tasks.
+
+A task is no proof: only the firmware inventory shows which version runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from redfish.rest.v1 import RestResponse
+
+from assay.adapters.bmc.errors import BmcResourceMissing
+from assay.adapters.bmc.session import RedfishSession, Resource
+from assay.adapters.bmc.tls import format_url_host
+from assay.model.errors import AssayError
+from assay.model.reading import ReadingTree, failed, value
+from assay.model.specs.bmc_quirks import FirmwareSpellingRule
+from assay.model.specs.firmware_bundle import FirmwarePush
+
+_PLACEHOLDER = re.compile(r"\{(\w+?)(\+1)?\}")
+_HEX_BYTE = re.compile(r"(?:0x)?([0-9a-fA-F]{2})(?=[\s.:-]|$)")
+_NO_RULE = FirmwareSpellingRule(id=".*")
+
+
+class FirmwareInventory(NamedTuple):
+    """`running` and `pending` (until a reset): id → reading of the version. `paths`: id → path of the resource."""
+
+    running: ReadingTree
+    pending: ReadingTree
+    paths: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareEntry:
+    """One entry of a firmware inventory: our id of the part and its version, "" where the BMC gives none.
+
+    `pending` marks a version that the next reset activates, `leave_out` an entry that is no firmware of a part.
+    """
+
+    part: str
+    version: str
+    pending: bool = False
+    leave_out: bool = False
+
+
+def read_firmware_inventory(bmc: RedfishSession) -> FirmwareInventory:
+    """Return the inventory. Raises AssayError where the BMC shows none.
+
+    A part that is listed twice has one reading; it is failed where the two versions differ.
+    """
+    service = bmc.follow(bmc.root, "UpdateService")
+    inventory = FirmwareInventory({}, {}, {})
+    for item in bmc.members(bmc.follow(service, "FirmwareInventory", 1)):
+        _add_item(inventory, item, bmc)
+    return inventory
+
+
+def _add_item(inventory: FirmwareInventory, item: Resource, bmc: RedfishSession) -> None:
+    entry = normalize_firmware_entry(str(item.get("Id")), item.get("Version"), bmc.dialect.firmware)
+    if entry.leave_out or (entry.pending and not entry.version):  # a pending entry without a version: none is pending
+        return
+    if entry.pending:
+        inventory.pending[entry.part] = value(entry.version)
+        return
+    reading = value(entry.version) if entry.version else failed("the BMC lists this part without a version")
+    other = inventory.running.get(entry.part)
+    if other is not None and other != reading and "value" in other and "value" in reading:
+        reading = failed(f"the BMC lists {entry.part} twice, as {other['value']} and as {entry.version}")
+    elif other is not None and "value" in other:
+        reading = other
+    inventory.running[entry.part] = reading
+    inventory.paths.setdefault(entry.part, str(item.get("@odata.id")))
+
+
+def normalize_firmware_entry(ident: str, version: object, rules: Sequence[FirmwareSpellingRule]) -> FirmwareEntry:
+    """Return an entry by the first rule whose pattern matches its whole id, else with its id unchanged.
+
+    Blanks around and between the words of a version are normalized.
+    """
+    for rule in rules:
+        if match := re.fullmatch(rule.id, ident):
+            text = _text(ident if rule.version_in == "id" else version)
+            return FirmwareEntry(_part(rule, match), _version(rule, text), rule.pending, rule.leave_out)
+    return FirmwareEntry(ident, _version(_NO_RULE, _text(version)))
+
+
+def _text(version: object) -> str:
+    return "" if version is None else " ".join(str(version).split())
+
+
+def _part(rule: FirmwareSpellingRule, match: re.Match[str]) -> str:
+    """Return the rule's part, its placeholders filled: `{n}` by the id's group n, `{n+1}` by that number plus one."""
+
+    def fill(placeholder: re.Match[str]) -> str:
+        group = match[placeholder[1]]
+        return str(int(group) + 1) if placeholder[2] else group
+
+    return _PLACEHOLDER.sub(fill, rule.part) if rule.part else match[0]
+
+
+def _version(rule: FirmwareSpellingRule, text: str) -> str:
+    if rule.version:
+        found = re.search(rule.version, text)
+        text = found["version"] if found else ""
+    if rule.hex_bytes and (hex_bytes := _HEX_BYTE.findall(text)):
+        text = ".".join(str(int(byte, 16)) for byte in hex_bytes)
+    return re.sub(r"(?<![0-9A-Za-z])0+(?=[0-9])", "", text) if rule.unpadded else text
+
+
+SIMPLE_UPDATE = "#UpdateService.SimpleUpdate"
+UPLOAD_TIMEOUT_S = 300.0
+_POLL_S = 0.2
+
+FINAL_TASK_STATES = frozenset({"Completed", "Exception", "Killed", "Cancelled", "Gone"})
+
+
+@dataclass(frozen=True, slots=True)
+class RedfishTask:
+    """A task of a BMC. `state` is Redfish's TaskState, or Gone; `percent` is None where the BMC does not give it."""
+
+    path: str
+    state: str = "New"
+    status: str = ""
+    percent: int | None = None
+    message: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the task has ended, with success or without."""
+        return self.state in FINAL_TASK_STATES
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the BMC reports success: Completed, and status OK or none."""
+        return self.state == "Completed" and self.status in ("", "OK")
+
+
+def push_image(
+    bmc: RedfishSession, image: Path, how: FirmwarePush, targets: Sequence[str], uri: str
+) -> RedfishTask | None:
+    """Push an image and return its task, None where the BMC names none. Arguments: see `BmcClient.push_firmware`."""
+    service = bmc.follow(bmc.root, "UpdateService")
+    _check_image_size(bmc, service, image)
+    paths = _target_paths(bmc, targets)
+    if _choose_push_method(bmc, service, how) == "multipart":
+        return _read_named_task(bmc, _upload(bmc, service["MultipartHttpPushUri"], image, paths))
+    return _let_bmc_fetch(bmc, service["Actions"][SIMPLE_UPDATE]["target"], image, paths, uri)
+
+
+def _check_image_size(bmc: RedfishSession, service: Resource, image: Path) -> None:
+    try:
+        size = image.stat().st_size
+    except OSError as error:
+        raise AssayError(f"{image} cannot be read: {error.strerror}", where=bmc.where) from None
+    limit = service.get("MaxImageSizeBytes")
+    if limit and size > limit:
+        raise AssayError(f"{image.name} has {size} bytes; the BMC takes {limit} at most", where=bmc.where)
+
+
+def _choose_push_method(bmc: RedfishSession, service: Resource, preferred: FirmwarePush) -> FirmwarePush:
+    offered: list[FirmwarePush] = []
+    if service.get("MultipartHttpPushUri"):
+        offered.append("multipart")
+    if service.get("Actions", {}).get(SIMPLE_UPDATE, {}).get("target"):
+        offered.append("simple")
+    if not offered:
+        raise AssayError("the update service advertises neither MultipartHttpPushUri nor SimpleUpdate", where=bmc.where)
+    return preferred if preferred in offered else offered[0]
+
+
+def _target_paths(bmc: RedfishSession, targets: Sequence[str]) -> list[str]:
+    """Return the paths of inventory ids. Raises AssayError for an id that the BMC does not list."""
+    if not targets:
+        return []
+    paths = read_firmware_inventory(bmc).paths
+    missing = [target for target in targets if target not in paths]
+    if missing:
+        raise AssayError(f"the firmware inventory has no {', '.join(missing)}", where=bmc.where)
+    return [paths[target] for target in targets]
+
+
+def _upload(bmc: RedfishSession, path: str, image: Path, targets: Sequence[str]) -> RestResponse:
+    """Send parameters and image as the two parts of a Redfish multipart push, each with its content type."""
+    parameters: dict[str, Any] = {"@Redfish.OperationApplyTime": "Immediate"}
+    if targets:
+        parameters["Targets"] = list(targets)
+    parts = [
+        ("UpdateParameters", (None, json.dumps(parameters), "application/json")),
+        ("UpdateFile", (image.name, image.read_bytes(), "application/octet-stream")),
+    ]
+    return bmc.post(path, parts, {"Content-Type": "multipart/form-data"}, timeout_s=UPLOAD_TIMEOUT_S)
+
+
+def _let_bmc_fetch(bmc: RedfishSession, path: str, image: Path, targets: Sequence[str], uri: str) -> RedfishTask | None:
+    """Let the BMC fetch the image from `uri`, or from a server here that runs until the download or task is over."""
+    if uri:
+        return _read_named_task(bmc, bmc.post(path, _simple_update_body(uri, targets), timeout_s=UPLOAD_TIMEOUT_S))
+    with ImageServer(image, bmc.own_address()) as server:
+        response = bmc.post(path, _simple_update_body(server.uri, targets), timeout_s=UPLOAD_TIMEOUT_S)
+        task = _read_named_task(bmc, response)
+        while task is not None and not task.is_over and not server.downloaded.is_set():
+            time.sleep(_POLL_S)
+            task = read_task(bmc, task.path)
+        if task is None:
+            server.downloaded.wait(UPLOAD_TIMEOUT_S)
+        return task
+
+
+def _simple_update_body(uri: str, targets: Sequence[str]) -> dict[str, Any]:
+    body: dict[str, Any] = {"ImageURI": uri, "TransferProtocol": uri.partition(":")[0].upper()}
+    return {**body, "Targets": list(targets)} if targets else body
+
+
+def _read_named_task(bmc: RedfishSession, response: RestResponse) -> RedfishTask | None:
+    """Return the task that a response names, in its body or by its header Location."""
+    content = bmc.read_body(response, "the update service") if response.text.strip() else {}
+    if "TaskState" in content:
+        return parse_task(content)
+    location = response.task_location
+    return read_task(bmc, location) if location else None
+
+
+def read_task(bmc: RedfishSession, path: str) -> RedfishTask:
+    """Read one task; its state is Gone where the BMC no longer knows it. Raises AssayError."""
+    try:
+        return parse_task(bmc.get(path))
+    except BmcResourceMissing:
+        return RedfishTask(path=path, state="Gone", message="the BMC no longer knows this task")
+
+
+def parse_task(resource: Mapping[str, Any]) -> RedfishTask:
+    """Return the task in a Redfish Task resource. Raises KeyError where it has no `@odata.id`."""
+    last = list_task_messages(resource)[-1:]
+    return RedfishTask(
+        path=str(resource["@odata.id"]),
+        state=str(resource.get("TaskState") or "New"),
+        status=str(resource.get("TaskStatus") or ""),
+        percent=resource.get("PercentComplete"),
+        message="".join(str(message.get("Message") or "") for message in last),
+    )
+
+
+def list_task_messages(resource: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the messages of a Task, oldest first, without entries that are no message."""
+    messages = resource.get("Messages")
+    return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
+
+
+class _Ipv6Server(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+class ImageServer:
+    """Serves `image` alone over HTTP on `address`, at a path that cannot be guessed; `uri` is its address.
+
+    `downloaded` is set when a client has read the whole image. Use it as a context manager.
+    """
+
+    def __init__(self, image: Path, address: str) -> None:
+        self.downloaded = Event()
+        path = f"/{secrets.token_hex(8)}/{image.name}"
+        server = _Ipv6Server if ":" in address else ThreadingHTTPServer
+        self._server = server((address, 0), _handler(image, path, self.downloaded))
+        self._server.daemon_threads = True
+        self.uri = f"http://{format_url_host(address)}:{self._server.server_port}{path}"
+
+    def __enter__(self) -> ImageServer:
+        Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(image: Path, path: str, downloaded: Event) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path != path:
+                self.send_error(404)
+                return
+            self._head()
+            with image.open("rb") as content:
+                shutil.copyfileobj(content, self.wfile)
+            downloaded.set()
+
+        def do_HEAD(self) -> None:
+            self._head()
+
+        def _head(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Content-Length", str(image.stat().st_size))
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the signature is http.server's
+            """Log nothing: standard error belongs to the caller."""
+
+    return Handler

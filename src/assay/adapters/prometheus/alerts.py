@@ -1,0 +1,121 @@
+"""Parses Alertmanager's payloads and maps each alert to a fault of a node. Pure.
+
+Payload: https://prometheus.io/docs/alerting/latest/configuration/#webhook_config, version 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from assay.adapters.prometheus.readings import normalize_part_name
+from assay.model.errors import AssayError
+from assay.model.specs.monitoring import AlertMapping, AlertRule
+
+LabelText = Annotated[str, Field(max_length=4096)]
+MAX_ALERTS = 10_000
+LABEL_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+NO_NAME_CHARACTERS = re.compile(r"[^a-z0-9]+")
+
+
+class AlertmanagerAlert(BaseModel):
+    """One alert. `fingerprint` and `startsAt` together identify it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    status: Literal["firing", "resolved"]
+    labels: dict[LabelText, LabelText] = Field(max_length=256)
+    annotations: dict[LabelText, LabelText] = Field(default={}, max_length=256)
+    startsAt: datetime  # noqa: N815 — Alertmanager's own name
+    fingerprint: str = Field(min_length=1, max_length=64)
+
+    @property
+    def name(self) -> str:
+        """The name of its rule, `alertname`."""
+        return self.labels.get("alertname", "unnamed")
+
+    @property
+    def started_at(self) -> datetime:
+        """The time when it began to fire, in UTC."""
+        return self.startsAt.replace(tzinfo=self.startsAt.tzinfo or UTC).astimezone(UTC)
+
+
+class AlertmanagerPayload(BaseModel):
+    """The body of one webhook call. `truncatedAlerts` is the number of alerts that Alertmanager left out."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    version: Literal["4"]
+    alerts: list[AlertmanagerAlert] = Field(max_length=MAX_ALERTS)
+    truncatedAlerts: int = Field(default=0, ge=0)  # noqa: N815 — Alertmanager's own name
+
+
+@dataclass(frozen=True, slots=True)
+class MappedAlert:
+    """An alert and its fault: `node` is "" for none of the fleet's, `part` "" for the whole node.
+
+    `over` says that the alert means recovery. `matched_rule` says that a rule of the Monitoring document matched.
+    """
+
+    alert: AlertmanagerAlert
+    node: str
+    part: str
+    fault: str
+    over: bool
+    matched_rule: bool
+
+
+def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
+    """Parse the body of a webhook call. Raises AssayError, whose message shows nothing of the body but a path."""
+    try:
+        return AlertmanagerPayload.model_validate_json(body)
+    except (ValidationError, RecursionError) as error:
+        first = error.errors(include_input=False, include_url=False)[0] if isinstance(error, ValidationError) else None
+        path = ".".join(map(str, first["loc"])) if first else ""
+        what = f"no alerts of Alertmanager's version 4: {path or 'the body'} does not fit"
+        raise AssayError(what[:300]) from None
+
+
+def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Collection[str]) -> MappedAlert:
+    """Map an alert by the first rule that matches it, or else to the fault `alert.NAME`, which no catalogue has."""
+    rule = next((rule for rule in alerts.rules if _matches(rule, alert.labels)), None)
+    fault = _fill_labels(rule.fault, alert.labels) if rule else ""
+    name = fault or f"alert.{_kebab_case(alert.name)}"
+    node, part = _find_node(alerts, alert.labels, nodes), _find_part(alerts, alert.labels)
+    return MappedAlert(alert, node, part, name, over=bool(rule and rule.over), matched_rule=bool(fault))
+
+
+def _matches(rule: AlertRule, labels: Mapping[str, str]) -> bool:
+    return all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items())
+
+
+def _fill_labels(fault: str, labels: Mapping[str, str]) -> str:
+    """Return the fault with its labels filled in, "" where the result is no fault name."""
+    name = LABEL_PLACEHOLDER.sub(lambda found: labels.get(found[1], "").lower(), fault)
+    return name if re.fullmatch(r"[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]{0,63})+", name) else ""
+
+
+def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collection[str]) -> str:
+    """Return the node that the first fitting label names, with or without a port or a domain, "" for none."""
+    for label in alerts.node:
+        host = labels.get(label, "").partition(":")[0]
+        for name in (host, host.partition(".")[0]):
+            if name in nodes:
+                return name
+    return ""
+
+
+def _find_part(alerts: AlertMapping, labels: Mapping[str, str]) -> str:
+    """Return the part that the first fitting label names, "" for none."""
+    names = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
+    return next((part[:128] for part in names if part and "/" not in part), "")
+
+
+def _kebab_case(name: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name[:64])
+    return NO_NAME_CHARACTERS.sub("-", spaced.lower()).strip("-") or "unnamed"

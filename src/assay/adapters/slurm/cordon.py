@@ -1,0 +1,144 @@
+"""Cordons in Slurm: why no job starts on a node, and the orders for scontrol that close and open nodes.
+
+Shows notices in Slurm: in the node's comment while it is out of service. A comment of somebody else stays.
+
+With `slurm_cordon: reservation`, the comment has the reason of our reservation, and the notice is in `extra`. A notice
+has our prefix, its own words and our tag (model/cordon_ownership.py): whoever edits it owns it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from assay.adapters.scheduler import NodeNotice
+from assay.adapters.slurm.client import SlurmClient, SlurmNode, read_user_name
+from assay.model.cordon_ownership import (
+    REASON_PREFIX,
+    display_reason,
+    is_our_reason,
+    is_untampered,
+    prefix_reason,
+    tag_reason,
+)
+
+RESERVATION_PREFIX = "assay-suspicious-"
+RESERVATION_FLAGS = "maint,ignore_jobs"
+CLOSED_NODE_STATES = ("DOWN", "FAIL", "ERROR", "INVAL", "FUTURE")
+"""Slurm starts no job on the node, even if it is not drained."""
+SELF_CLEARING_REASONS = (
+    "Not responding",
+    "Node unexpectedly rebooted",
+    "batch job complete failure",
+    "ResumeTimeout reached",
+)
+"""How reasons start with which slurmctld itself sets a node DOWN. It clears them when the node is back."""
+
+
+def find_slurm_cordon(node: SlurmNode) -> str:
+    """Return why no job starts on the node, "" if jobs do: our reasons with our prefix, others' as they are."""
+    reason, closed = display_reason(node.reason, node.reason_set_by_user), _find_closed_state(node)
+    if "DRAIN" in node.states or (closed and is_our_reason(display_reason(node.reason))):
+        return reason or "drained without a reason"
+    return f"{closed} in Slurm: {reason or 'no reason is given'}" if closed else ""
+
+
+def is_closed_in_slurm(node: SlurmNode) -> bool:
+    """Say whether a person, or assay, closed the node.
+
+    A node that slurmctld itself set DOWN does not count: it opens again once it answers, and jobs would start.
+    """
+    if "DRAIN" in node.states:
+        return True
+    return bool(_find_closed_state(node)) and not node.reason.startswith(SELF_CLEARING_REASONS)
+
+
+def _find_closed_state(node: SlurmNode) -> str:
+    return next((state for state in CLOSED_NODE_STATES if state in node.states), "")
+
+
+def make_drain_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]:
+    """Return one order for scontrol for each reason."""
+    names_by_reason = defaultdict[str, list[str]](list)
+    for node, reason in reasons:
+        names_by_reason[tag_reason(reason)].append(node.name)
+    return (
+        f'update nodename={",".join(names)} state=drain reason="{reason}"' for reason, names in names_by_reason.items()
+    )
+
+
+def list_reserved_nodes(client: SlurmClient) -> set[str]:
+    """Return the nodes that have a reservation of ours, by its name."""
+    lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
+    names = [line.split()[0].removeprefix("ReservationName=") for line in lines if line]
+    return {name.removeprefix(RESERVATION_PREFIX) for name in names if name.startswith(RESERVATION_PREFIX)}
+
+
+def read_reservation_reason(node: SlurmNode) -> str:
+    """Return the reason of a node's reservation."""
+    return display_reason(node.comment) if is_untampered(node.comment) else prefix_reason("suspicious")
+
+
+def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterator[str]:
+    """Yield the orders for scontrol that reserve nodes, each for its reason."""
+    for node, reason in reasons:
+        if not node.comment or is_untampered(node.comment):
+            yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
+        what = f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
+        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {what}"
+
+
+def make_release_orders(node: SlurmNode) -> Iterator[str]:
+    """Yield the orders for scontrol that delete a node's reservation, and its reason if it is ours."""
+    yield f"delete reservation={RESERVATION_PREFIX}{node.name}"
+    if is_untampered(node.comment):
+        yield f"update nodename={node.name} comment="
+
+
+NOTICE_PREFIX = f"{REASON_PREFIX} for customers: "
+NoticeField = Literal["comment", "extra"]
+
+
+def is_our_notice(text: str) -> bool:
+    """Say whether a comment is a notice of ours that nobody has changed."""
+    return text.startswith(NOTICE_PREFIX) and is_untampered(text)
+
+
+def make_notice_orders(
+    nodes: Mapping[str, SlurmNode], notices: Mapping[str, NodeNotice], field: NoticeField
+) -> Iterator[str]:
+    """Yield the orders for scontrol: a node out of service gets its notice, one in service loses it."""
+    for name, notice in notices.items():
+        present = _read_field(nodes[name], field) if name in nodes else None
+        wanted = _format_notice(notice)
+        if present is not None and present != wanted and (not present or is_our_notice(present)):
+            yield f'update nodename={name} {field}="{wanted}"' if wanted else f"update nodename={name} {field}="
+
+
+def find_missing_notices(
+    nodes: Mapping[str, SlurmNode], notices: Mapping[str, NodeNotice], field: NoticeField
+) -> dict[str, str]:
+    """Return why a notice is not shown, by node. `nodes` are the nodes as they were just read."""
+    found = {name: _find_lack(nodes.get(name), notice, field) for name, notice in notices.items()}
+    return {name: why for name, why in found.items() if why}
+
+
+def _find_lack(node: SlurmNode | None, notice: NodeNotice, field: NoticeField) -> str:
+    if node is None:
+        return "Slurm does not know this node"
+    present, wanted = _read_field(node, field), _format_notice(notice)
+    if present == wanted or (not wanted and not is_our_notice(present)):
+        return ""
+    if is_our_notice(present):
+        return f"the node's {field} still has an earlier notice"
+    return f"the node's {field} is used by somebody else" if present else f"the node's {field} is empty"
+
+
+def _format_notice(notice: NodeNotice) -> str:
+    """Return the text on the node, "" for a node in service: there is nothing to tell on it."""
+    return "" if notice.in_service else tag_reason(f"{NOTICE_PREFIX}{notice.text}")
+
+
+def _read_field(node: SlurmNode, field: NoticeField) -> str:
+    return node.comment if field == "comment" else node.extra

@@ -1,0 +1,148 @@
+"""The ticket sink `markdown`: one Markdown file for each ticket. A file is complete at every moment.
+
+Formats a ticket as Markdown for technicians. Text from the fabric stands in fences, where it is never markup.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from assay.adapters.tickets.sink import SinkContext, SinkUnavailable, TicketRefusal
+from assay.model.specs.technician_work import SinkSettings
+from assay.model.text.safe_text import escape_controls, escape_line
+from assay.model.ticket import TicketRecord
+from assay.model.timestamps import format_minute
+
+if TYPE_CHECKING:
+    from assay.model.ticket import TicketEvent, TicketPlace
+
+
+TICKET_MARK = "assay-ticket:"
+_MARKED = re.compile(r"\A\s*(?:<!-- )?assay-ticket: ([0-9a-f]{16})\b")
+
+
+def format_ticket_markdown(record: TicketRecord) -> str:
+    """Return the whole ticket. Its first line holds the mark by which a sink finds it again."""
+    ticket = record.ticket
+    closes_by_itself = not ticket.verify.startswith("assay ")
+    sections = (
+        ("Where", _format_places(ticket.places)),
+        ("Expected", _fence(ticket.expected)),
+        ("Observed", _fence(ticket.seen)),
+        ("Likely cause", _fence(ticket.cause)),
+        ("Also interrupted by this work", _fence(ticket.beside)),
+        ("Steps", "\n".join(f"{n}. {_escape(line)}" for n, line in enumerate(ticket.steps.splitlines(), 1))),
+        ("Files", _format_files(ticket.files)),
+        ("Closes by itself when this passes" if closes_by_itself else "When you are done", _fence(ticket.verify)),
+        ("History", "\n".join(f"- {format_ticket_event(event)}" for event in record.history)),
+    )
+    parts = [f"<!-- {TICKET_MARK} {ticket.id} -->", f"# {_escape(format_ticket_title(record))}", _format_state(record)]
+    if record.context == "lab":
+        parts.append("**Lab**: this is about a virtual machine. Nobody needs to go anywhere.")
+    parts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
+    return "\n\n".join(parts) + "\n"
+
+
+def find_ticket_mark(text: str) -> str:
+    """Return the id in the mark of a text that `format_ticket_markdown` wrote, "" for any other text."""
+    found = _MARKED.match(text)
+    return found[1] if found else ""
+
+
+def format_ticket_title(record: TicketRecord, longest: int = 250) -> str:
+    """Return the title in one line of at most `longest` characters."""
+    text = escape_line(" ".join(record.ticket.title.split()))
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def format_ticket_event(event: TicketEvent) -> str:
+    """Return one line of a ticket's history, with the reason of a closing or reopening."""
+    why = " ".join(event.why.split()) if event.what in ("closed", "reopened") else ""
+    return f"{format_minute(event.at)} {event.what}{f': {_escape(why)}' if why else ''}"
+
+
+def _format_state(record: TicketRecord) -> str:
+    reopened_at = next((event.at for event in reversed(record.history) if event.what == "reopened"), "")
+    if record.closed_at:
+        state = f"Closed at {format_minute(record.closed_at)}"
+    else:
+        state = f"Open since {format_minute(reopened_at or record.opened_at)}"
+    times = f"; reopened {record.reopen_count}×" if record.reopen_count else ""
+    severity = f"; {record.ticket.severity}" if record.ticket.severity else ""
+    return f"**{state}**{times}{severity}; ticket `{record.ticket.id}`"
+
+
+def _format_places(places: tuple[TicketPlace, ...]) -> str:
+    rows = [
+        (place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label)
+        for place in places
+    ]
+    lines = [f"| {' | '.join(map(_escape, row))} |" for row in rows]
+    head = ["| site | rack | U | device | port | label |", "|---|---|---|---|---|---|"]
+    return "\n".join([*head, *lines]) if lines else ""
+
+
+def _format_files(text: str) -> str:
+    """Return a list of `Ticket.files`: in each line a path, two spaces, and what the file is."""
+    pairs = [line.partition("  ") for line in text.splitlines()]
+    return "\n".join(f"- `{escape_line(path)}` {_escape(what)}" for path, _, what in pairs)
+
+
+def _fence(text: str) -> str:
+    """Return a text between fences that are longer than any in it."""
+    if not text:
+        return ""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{escape_controls(text)}\n{fence}"
+
+
+def _escape(text: str) -> str:
+    """Return a text in which nothing is markup for Markdown or a tracker: no table, tag, link or mention."""
+    return re.sub(r"([\\`*_<>\[\]|@#])", r"\\\1", escape_line(text)).replace("\\@", "@\u2060")
+
+
+DEFAULT_TICKET_FOLDER = ".assay/tickets"
+
+
+class MarkdownRoute(SinkSettings):
+    """One file for each ticket in `folder`, relative to the repository: one that phones read, or that git syncs."""
+
+    destination_fields: ClassVar = ("folder",)
+
+    folder: str = Field(default=DEFAULT_TICKET_FOLDER, min_length=1)
+
+
+class MarkdownFileSink:
+    """Files `ID.md` in a folder. The file's name is the ticket's external id.
+
+    The default folder is in `.assay/` wherever that is; any other folder is relative to the repository.
+    """
+
+    settings_model = MarkdownRoute
+    is_local = True
+
+    def __init__(self, settings: MarkdownRoute, context: SinkContext) -> None:
+        is_default = settings.folder == DEFAULT_TICKET_FOLDER
+        self._folder = context.home / "tickets" if is_default else context.root / settings.folder
+
+    def deliver(self, record: TicketRecord, version: str, external_id: str) -> str:  # noqa: ARG002 — the id names the file
+        """Write the file under another name and rename it over the old one."""
+        name = f"{record.ticket.id}.md"
+        if "/" in name or name.startswith("."):
+            raise TicketRefusal(f"{name!r} cannot be the name of a file", where=str(self._folder))
+        scratch = self._folder / f".{name}.new"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            scratch.write_text(format_ticket_markdown(record), encoding="utf-8", errors="replace")
+            scratch.replace(self._folder / name)
+        except OSError as error:
+            raise SinkUnavailable(f"the ticket cannot be written: {error.strerror}", where=str(self._folder)) from None
+        return name
+
+    def holds(self, external_id: str) -> bool:
+        """Say whether the file is there."""
+        return (self._folder / external_id).is_file()

@@ -1,0 +1,114 @@
+"""The streams to which every verb prints: no control character reaches a terminal, a file or a pipe by them.
+
+Texts inside rich's markup: nothing in them is markup, and none begins a line of its own.
+
+Progress on stderr: bars in a terminal, else a line now and then.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TextIO
+
+import typer
+
+from assay.model.text.safe_text import escape_all_but_styles, escape_controls, escape_line
+
+_REPLACED = {"strict": "backslashreplace"}
+
+
+class PrintableOutput(io.TextIOWrapper):
+    """A text stream that escapes control characters. On a terminal, colours pass."""
+
+    def write(self, text: str) -> int:
+        """Write a text with its control characters escaped."""
+        super().write(escape_all_but_styles(text) if self.isatty() else escape_controls(text))
+        return len(text)
+
+    def close(self) -> None:
+        """Write out what is left. The stream below stays open: it belongs to whoever started this process."""
+        self.flush()
+
+
+def escape_standard_streams() -> None:
+    """Let everything that this process prints from now on be printable."""
+    sys.stdout, sys.stderr = _wrap(sys.stdout), _wrap(sys.stderr)
+
+
+def _wrap(stream: TextIO) -> TextIO:
+    if not hasattr(stream, "buffer"):  # nobody looks, or a test does
+        return stream
+    stream.flush()
+    errors = _REPLACED.get(stream.errors or "strict", stream.errors)
+    return PrintableOutput(
+        stream.buffer,
+        encoding=stream.encoding,
+        errors=errors,
+        line_buffering=bool(stream.line_buffering),
+        write_through=True,
+    )
+
+
+def escape(text: str) -> str:
+    """Return a text for rich's markup, in one printable line."""
+    from rich.markup import escape as escape_brackets
+
+    return escape_brackets(escape_line(text))
+
+
+ProgressByLabel = Mapping[str, tuple[int, int]]
+"""Label (such as a pool) → done and total."""
+
+LINE_EVERY_S = 30.0
+
+
+@contextmanager
+def show_progress(verb: str) -> Iterator[Callable[[ProgressByLabel], None]]:
+    """Yield a function that shows the progress: one bar a label in a terminal, else a `ProgressLines`.
+
+    `verb` is a past participle, such as "judged".
+    """
+    from rich.console import Console
+
+    console = Console(file=sys.__stderr__)  # it moves the cursor, and shows only labels of ours
+    if not console.is_terminal:
+        yield ProgressLines(verb)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks = {}
+
+        def show(progress: ProgressByLabel) -> None:
+            for label, (done, total) in progress.items():
+                if label not in tasks:
+                    tasks[label] = bars.add_task(label, total=total)
+                bars.update(tasks[label], completed=done, total=total)
+
+        yield show
+
+
+class ProgressLines:
+    """Prints the total progress as a line, at most every `LINE_EVERY_S` seconds."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+        self._printed_at = time.monotonic()
+
+    def __call__(self, progress: ProgressByLabel) -> None:
+        """Print a line if it is time."""
+        if time.monotonic() - self._printed_at < LINE_EVERY_S:
+            return
+        self._printed_at = time.monotonic()
+        done, total = (sum(counts[index] for counts in progress.values()) for index in (0, 1))
+        typer.echo(f"{self._verb} {done:,} of {total:,} ({done / max(total, 1):.0%})", err=True)
+
+
+def print_step(line: str) -> None:
+    """Print a line about the step that a person waits for."""
+    print(f"· {line}", file=sys.stderr, flush=True)  # noqa: T201 — for people

@@ -1,0 +1,220 @@
+"""The answers of `assay history --outcomes` and `--measurements`: what all runs found on a node or in the pools."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from assay.cli.context import format_answer
+from assay.cli.name_check import require_known
+from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
+from assay.ledger.history.parquet_files import history_folder
+from assay.ledger.history.queries import (
+    HistoryExtent,
+    OutcomeHistory,
+    OutcomeQuery,
+    PoolDayRate,
+    VerdictTurn,
+    query_extent,
+    query_pool_rates,
+    query_turns,
+)
+from assay.model.errors import AssayError
+from assay.model.outcome import CheckVerdict, read_whole
+from assay.model.reading import format_value
+from assay.model.text.lists import format_count, format_percent
+from assay.model.timestamps import format_duration, format_minute, parse_time
+from assay.validate.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
+
+if TYPE_CHECKING:
+    from assay.cli.answers.history_answers import (
+        NodeMeasurementsAnswer,
+        NodeOutcomesAnswer,
+        PoolDay,
+        PoolRatesAnswer,
+        UsualMeasurement,
+    )
+    from assay.cli.workspace import Workspace
+
+COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
+MAX_FLAKY_SHOWN = 20
+FAILURE_TEXTS: dict[CheckVerdict, str] = {"fail": "failed", "error": "could not be judged"}
+
+
+def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
+    """Print when which check of a node failed and recovered, and which checks are flaky."""
+    query = OutcomeQuery(nodes=[node], pattern=check)
+    with _open_history(workspace) as history:
+        extent = query_extent(history, query, days=days)
+        turns = query_turns(history, query, days=days)
+        flaky = query_flaky_checks(history, query, days=days)
+    if form == "json":
+        outcomes: NodeOutcomesAnswer = {
+            "node": node,
+            "days": days,
+            "runs": extent.runs,
+            "outcomes": extent.outcomes,
+            "first": extent.first,
+            "last": extent.last,
+            "turns": turns,
+            "flapping": flaky,
+        }
+        _print_json(outcomes)
+        return
+    if not extent.runs:
+        _report_nothing_judged(workspace, node, days, check)
+        return
+    _print_block(_format_turns(turns))
+    _print_block(_format_flaky(flaky))
+    typer.echo(f"{node}: {_format_extent(extent)}; {_count_not_passing(turns)}")
+
+
+def show_node_measurements(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
+    """Print the newest measurements of a node, each with its usual value. Raises AssayError without a node."""
+    if not node:
+        raise AssayError("no node is given", fix="assay history NODE --measurements")
+    with _open_history(workspace) as history:
+        found = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
+    if form == "json":
+        measurements: NodeMeasurementsAnswer = {
+            "node": node,
+            "days": days,
+            "measurements": [_measurement_as_json(one) for one in found],
+        }
+        _print_json(measurements)
+        return
+    if not found:
+        _report_nothing_judged(workspace, node, days, check)
+    for measurement in found:
+        typer.secho(_format_measurement(measurement), fg="yellow" if measurement.is_far else None)
+
+
+def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> None:
+    """Print the success rate of each pool by day, and the checks that are flakiest."""
+    query = OutcomeQuery(pattern=check)
+    with _open_history(workspace) as history:
+        rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
+    if form == "json":
+        answer: PoolRatesAnswer = {"days": days, "pools": [_rate_as_json(rate) for rate in rates], "flapping": flaky}
+        _print_json(answer)
+        return
+    if not rates:
+        typer.echo(f"nothing was judged in the last {format_count(days, 'day')}{_check_suffix(check)}")
+    _print_block(map(_format_rate, rates))
+    _print_block(_format_flaky(flaky))
+
+
+def _open_history(workspace: Workspace) -> OutcomeHistory:
+    def tell(error: AssayError) -> None:
+        typer.echo(f"left out: {error}", err=True)
+
+    return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell)
+
+
+def _print_json(document: Mapping[str, object]) -> None:
+    typer.echo(format_answer(document, indent=1, ensure_ascii=False, default=asdict))
+
+
+def _measurement_as_json(one: MeasurementNoise) -> UsualMeasurement:
+    return cast("UsualMeasurement", {**asdict(one), "times": one.times})
+
+
+def _rate_as_json(rate: PoolDayRate) -> PoolDay:
+    return cast("PoolDay", {**asdict(rate), "day": str(rate.day), "success": rate.success})
+
+
+def _print_block(lines: Iterator[str]) -> None:
+    """Print lines, with an empty line after them if there are any."""
+    text = "\n".join(lines)
+    if text:
+        typer.echo(f"{text}\n")
+
+
+def _report_nothing_judged(workspace: Workspace, node: str, days: int, check: str) -> None:
+    """Print that there are no outcomes. Raises AssayError for an unknown node."""
+    require_known([node], workspace.fleet.nodes, "node")
+    typer.echo(f"nothing was judged on {node} in the last {format_count(days, 'day')}{_check_suffix(check)}")
+
+
+def _check_suffix(check: str) -> str:
+    return f" by checks such as {check}" if check else ""
+
+
+def _format_turns(turns: Sequence[VerdictTurn]) -> Iterator[str]:
+    """Yield a line for each change of a verdict. Equal changes in one run share a line."""
+    groups: dict[tuple[str, str, str], list[VerdictTurn]] = defaultdict(list)
+    for turn in turns:
+        groups[turn.run, verdict_word(turn.verdict, turn.known, observed=turn.observed), turn.reason].append(turn)
+    failed_at: dict[tuple[str, str], str] = {}
+    for (_, word, reason), group in groups.items():
+        first = group[0]
+        before = failed_at.get((first.check, first.subject))
+        recovered = before and first.verdict == "pass"
+        why = f"after {format_duration(parse_time(first.at) - parse_time(before))}" if before and recovered else reason
+        at = typer.style(format_minute(first.at), dim=True)
+        head = typer.style(f"{word:<5}", fg=COLOURS.get(word))
+        yield f"{at}  {head} {_format_subject_and_check(group)}  {why}".rstrip()
+        failed_at |= {(turn.check, turn.subject): turn.at for turn in group}
+
+
+def _format_subject_and_check(group: Sequence[VerdictTurn | FlakyCheck]) -> str:
+    """Return subject and check of a group; of several checks, their number."""
+    first, checks = group[0], {item.check for item in group}
+    if len(group) == 1:
+        return f"{first.subject:<{SUBJECT_WIDTH}} {shorten_check(first.check)}"
+    place = read_whole(first.subject)
+    check = shorten_check(first.check) if len(checks) == 1 else format_count(len(checks), "check")
+    return f"{place:<{SUBJECT_WIDTH}} {check}, {len(group)} outcomes"
+
+
+def _count_not_passing(turns: Sequence[VerdictTurn]) -> str:
+    """Return how many checks do not pass at present."""
+    last = Counter({(turn.check, turn.subject): turn.verdict for turn in turns}.values())
+    counts = [f"{last[verdict]} {text}" for verdict, text in FAILURE_TEXTS.items() if last[verdict]]
+    return f"at last {', '.join(counts)}" if counts else "at last nothing failed"
+
+
+def _format_extent(extent: HistoryExtent) -> str:
+    last = format_minute(extent.last)
+    span = f"from {format_minute(extent.first)} to {last}" if extent.runs > 1 else f"at {last}"
+    return f"{format_count(extent.outcomes, 'outcome')} of {format_count(extent.runs, 'run')} {span}"
+
+
+def _format_flaky(checks: Sequence[FlakyCheck]) -> Iterator[str]:
+    """Yield a line for each flaky check. Checks of one node that changed equally often share a line."""
+    groups: dict[tuple[object, ...], list[FlakyCheck]] = defaultdict(list)
+    for flaky in checks:
+        groups[flaky.node or flaky.subject, flaky.check, flaky.times, flaky.judged, flaky.verdict].append(flaky)
+    for (_, _, times, judged, verdict), group in islice(groups.items(), MAX_FLAKY_SHOWN):
+        changes = f"changed {times} times in the last {judged} outcomes, last {verdict}"
+        yield f"{typer.style('flaky', fg='yellow')} {_format_subject_and_check(group)}  {changes}"
+    if len(groups) > MAX_FLAKY_SHOWN:
+        yield f"… and {len(groups) - MAX_FLAKY_SHOWN} more; `--check` limits the checks"
+
+
+def _format_measurement(measurement: MeasurementNoise) -> str:
+    value = f"{format_value(measurement.value)} {measurement.unit}"
+    text = f"{measurement.subject:<{SUBJECT_WIDTH}} {measurement.name:<24} {value}".rstrip()
+    if measurement.median is None:
+        return f"{text}, measured once"
+    spread = f" ± {measurement.noise:.2g}" if measurement.noise else ""
+    documents = format_count(measurement.count, "document")
+    return f"{text}, before {format_value(round(measurement.median, 3))}{spread} ({documents})"
+
+
+def _format_rate(rate: PoolDayRate) -> str:
+    success = "no verdict" if rate.success is None else f"{format_percent(rate.success):>8}"
+    counts = {
+        "passed": rate.passed,
+        "failed": rate.failed,
+        "known": rate.known,
+        "not judged": rate.errors,
+        "skipped": rate.skipped,
+    }
+    parts = [f"{count} {text}" for text, count in counts.items() if count]
+    return f"{rate.day}  {rate.pool:<{SUBJECT_WIDTH}} {success}  {format_count(rate.runs, 'run')}, {', '.join(parts)}"

@@ -1,0 +1,223 @@
+"""Compares every node with what the repository declares.
+
+Says whether a node is on its way to what the repository declares.
+
+Says what the policy does about drift of a class on a node: the response of its rules for faults, and which rule.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from assay.decide.drift.differences import ExpectedCheck, NodeDifferences, SettingLines
+from assay.decide.drift.evidence_age import EvidenceWindow, UnknownReason, list_phases
+from assay.decide.drift.sync_report import NodeSync, SyncReport, SyncState
+from assay.decide.state.node_entry import find_start_state
+from assay.decide.state.node_state import NodeState
+from assay.model.decision import CONFIGURE
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.outcome import CheckStandings, PassCount, StandingFailure
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.evidence_age import PhaseAges, find_max_hours
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_response import respond_to_class
+from assay.model.timestamps import parse_time
+
+APPLYING_ACTIONS = frozenset({"zap"})
+"""The actions that bring declared firmware and configuration."""
+
+
+def list_applying_states(policy: LifecyclePolicy) -> frozenset[str]:
+    """Return the states on whose entry assay applies what the repository declares."""
+    return frozenset(name for name, state in policy.states.items() if APPLYING_ACTIONS & set(state.entry))
+
+
+def is_rolling(node: str, node_state: NodeState | None, applying: Collection[str], rollout: Collection[str]) -> bool:
+    """Whether a node is on its way to what is declared.
+
+    It is in a state that applies it (`applying`), or has a decision or an order to go there. Or it is among the nodes
+    of a `rollout` that has not proved them yet.
+    """
+    if node in rollout:
+        return True
+    if node_state is None:
+        return False
+    asked, pending = node_state.move_request, node_state.pending
+    targets = {node_state.state, pending.to if pending else "", asked.to if asked else ""}
+    return not targets.isdisjoint(applying)
+
+
+class DriftRemedies:
+    """The remedies of a fleet's policy. Each is computed once for all nodes that share it."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet, self._policy = fleet, fleet.policy
+        self._known: dict[tuple[str, str, str], tuple[str, ...]] = {}
+
+    def describe(self, state: str, profile: str, fault_class: str) -> tuple[str, ...]:
+        """Return the remedy of a class in a state, for people; two if it depends on whether jobs use the node."""
+        key = (state, profile, fault_class)
+        if key not in self._known:
+            self._known[key] = tuple(dict.fromkeys(self._list_remedies(*key)))
+        return self._known[key]
+
+    def _list_remedies(self, state: str, profile: str, fault_class: str) -> Iterator[str]:
+        catalog = self._fleet.fault_catalog
+        if state not in self._policy.states or catalog.find_class(fault_class) is None:
+            return
+        allowed = self._fleet.profiles[profile]
+        if not allowed.acts_on_faults:
+            yield f"{fault_class}: tracked and never acted on, by its profile {profile}"
+            return
+        for in_use in (False, True):
+            said = respond_to_class(self._policy, catalog, state, fault_class, in_use)
+            where = self._fleet.lines.get((f"LifecyclePolicy/{self._policy.name}", f"faults.{said.rule}"), "")
+            text = str(said)
+            if said.remedy == CONFIGURE and CONFIGURE not in allowed.actions:
+                text = f"noted, ticket: its profile {profile} does not allow {CONFIGURE}"
+            yield f"{fault_class}: {text} [{where} {said.rule}]"
+
+
+NO_CHECKS = "no check counts in this state whose fault is among the policy's breaker.drift"
+
+
+def list_drift_checks(fleet: Fleet) -> list[CheckDeclaration]:
+    """Return the checks whose failure is drift by the policy (`breaker.drift`), for nodes and their parts.
+
+    Checks at stage `observe` are left out: they decide nothing. Checks of racks and fabrics belong to no node.
+    """
+    classes = set(fleet.policy.breaker.drift)
+    checks = (check for catalog in fleet.check_catalogs.values() for check in catalog.checks)
+    groups = ("rack", "whole_rack", "fabric", "switch", "rail")
+    return [
+        check
+        for check in checks
+        if check.fault in classes and check.subject not in groups and check.id not in fleet.observed_checks
+    ]
+
+
+class ExpectedCheckSource(Protocol):
+    """Says what each node needs."""
+
+    def of_node(self, node: Node) -> Sequence[ExpectedCheck]:
+        """Return the checks of a node; nodes may share one answer."""
+
+    def find_own_hash(self, check: str, node: Node) -> str:
+        """Return what a check must have been judged by on a node, if that is its own."""
+
+
+@dataclass(frozen=True)
+class SyncInputs:
+    """Everything that the comparison reads.
+
+    `revision` names what the fleet is compared with. `rollout` are the nodes that a rollout has not proved yet.
+    """
+
+    fleet: Fleet
+    node_states: Mapping[str, NodeState]
+    standings: CheckStandings
+    expected: ExpectedCheckSource
+    revision: str
+    now: datetime
+    rollout: Collection[str] = frozenset()
+
+
+def compare_fleet(inputs: SyncInputs, nodes: Sequence[str] | None = None) -> SyncReport:
+    """Return how these nodes compare (None: all). Nodes that are gone for good by the policy are left out."""
+    comparison = _FleetComparison(inputs)
+    declared = inputs.fleet.nodes
+    wanted = declared.values() if nodes is None else [declared[name] for name in nodes]
+    found = [comparison.compare(node) for node in wanted]
+    return SyncReport(inputs.revision, [node for node in found if node is not None])
+
+
+class _FleetComparison:
+    """The inputs by node, and what many nodes share."""
+
+    def __init__(self, inputs: SyncInputs) -> None:
+        self._inputs, self._policy = inputs, inputs.fleet.policy
+        self._lines, self._remedies = SettingLines(inputs.fleet), DriftRemedies(inputs.fleet)
+        self._applying = list_applying_states(self._policy)
+        self._phases: dict[str, PhaseAges] = {}
+        self._counting: dict[tuple[str, int], tuple[Sequence[ExpectedCheck], list[ExpectedCheck]]] = {}
+        self._passes: dict[str, dict[str, list[PassCount]]] = defaultdict(dict)
+        self._failures: dict[str, dict[str, dict[str, StandingFailure]]] = defaultdict(dict)
+        for passed in inputs.standings.passes:
+            self._passes[passed.node].setdefault(passed.check, []).append(passed)
+        for failure in inputs.standings.failures:
+            outcome = failure.recorded.outcome
+            self._failures[outcome.node].setdefault(outcome.check, {})[outcome.subject] = failure
+
+    def compare(self, node: Node) -> NodeSync | None:
+        node_state = self._inputs.node_states.get(node.name)
+        state = node_state.state if node_state else find_start_state(self._policy, node, self._inputs.now)
+        if state in self._policy.states and self._policy.states[state].final:
+            return None
+        found = self._find_differences(node, state, EvidenceWindow.of_node(node_state, self._inputs.now))
+        holder = _find_holder(node_state, self._inputs.now)
+        standing = self._find_state(node, node_state, found, holder)
+        revision = self._inputs.revision if standing == "in_sync" else found.last_revision
+        remedies = self._list_remedies(node, state, found) if standing == "drifted" else ()
+        return NodeSync(node.name, node.pool, standing, found.items, revision, holder, remedies)
+
+    def _list_remedies(self, node: Node, state: str, found: NodeDifferences) -> tuple[str, ...]:
+        return tuple(text for fault in found.faults for text in self._remedies.describe(state, node.profile, fault))
+
+    def _find_state(self, node: Node, node_state: NodeState | None, found: NodeDifferences, holder: str) -> SyncState:
+        rolling = is_rolling(node.name, node_state, self._applying, self._inputs.rollout)
+        if (rolling or found.differences) and holder:
+            return "held"
+        if rolling:
+            return "rolling"
+        if found.differences:
+            return "drifted"
+        return "unknown" if found.unknown else "in_sync"
+
+    def _find_differences(self, node: Node, state: str, window: EvidenceWindow) -> NodeDifferences:
+        found = NodeDifferences(node, window, self._lines)
+        passes, failures = self._passes.get(node.name, {}), self._failures.get(node.name, {})
+        counting = self._list_counting(state, self._inputs.expected.of_node(node))
+        for expected in counting:
+            by_subject = failures.get(expected.check.id)
+            parts = {_find_part(node, subject): one for subject, one in by_subject.items()} if by_subject else {}
+            found.add_check(self._complete(expected, node), passes.get(expected.check.id, ()), parts)
+        if not counting:
+            found.unknown[UnknownReason(NO_CHECKS)] = ["everything"]
+        return found
+
+    def _complete(self, expected: ExpectedCheck, node: Node) -> ExpectedCheck:
+        if expected.judged_by is not None:
+            return expected
+        return expected._replace(judged_by=self._inputs.expected.find_own_hash(expected.check.id, node))
+
+    def _list_counting(self, state: str, expected: Sequence[ExpectedCheck]) -> list[ExpectedCheck]:
+        """Return the checks that count in a state, with the greatest age of their evidence."""
+        key = (state, id(expected))
+        if key not in self._counting:
+            phases = self._phases.setdefault(state, list_phases(self._policy, state))
+            counting = [
+                one._replace(max_hours=find_max_hours(phases, one.check))
+                for one in expected
+                if phases.keys() & set(one.check.phases) and one.parts
+            ]
+            self._counting[key] = (expected, counting)  # kept, so that its id stays its own
+        return self._counting[key][1]
+
+
+def _find_part(node: Node, subject: str) -> str:
+    """Return the part of a subject of this node; a subject of another pool is no part of it."""
+    own = node.subject
+    return "" if subject == own else subject.removeprefix(f"{own}/")
+
+
+def _find_holder(node_state: NodeState | None, now: datetime) -> str:
+    """Return who holds a node, "" if nobody does, or if the hold is over."""
+    hold = node_state.hold if node_state else None
+    if hold is None or (hold.until and parse_time(hold.until) <= now):
+        return ""
+    return f"{hold.who}: {hold.reason}"

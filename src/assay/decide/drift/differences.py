@@ -1,0 +1,261 @@
+"""Collects what differs on one node, and what nobody knows, from its outcomes of the checks of drift.
+
+Reads what differs from the reason of a failed check.
+
+Checks and `measure` word a difference in one form, and join several by "; ":
+
+    WHAT SEEN, expected WANTED (FILE:LINE)
+    SEEN: WANTED (FILE:LINE), WANTED (FILE:LINE)      for entries of a list that are absent
+
+Finds the line on which a spec says a value now. A reason names the line of the time when the check ran.
+
+Words a drift fault for technicians: each wanted value with file and line, what was seen, and since when.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from assay.decide.drift.evidence_age import EvidenceWindow, UnknownReason
+from assay.decide.drift.sync_report import UNKNOWN_PREFIX, DriftItem
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.outcome import PassCount, RecordedOutcome, StandingFailure
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.firmware_bundle import FirmwareBundle
+from assay.model.text.lists import format_count
+from assay.model.timestamps import format_minute
+
+_PLACE = r"\((?P<where>[^()\s]+:\d+)\)"
+_EXPECTED = re.compile(rf"(?P<what>\S+) (?:is )?(?P<seen>.+), expected (?P<wanted>.+?)(?: {_PLACE})?")
+_ABSENT = re.compile(r"(?P<seen>[^:;]+): (?P<entries>.+ \([^()\s]+:\d+\))")
+_ENTRY = re.compile(rf"(?P<wanted>.+?) {_PLACE}(?:, |$)")
+
+
+class ReadDifference(NamedTuple):
+    """One difference; `wanted` and `where` are "" where the reason does not name them."""
+
+    what: str
+    wanted: str
+    seen: str
+    where: str = ""
+
+
+@lru_cache(4096)
+def read_differences(check: str, reason: str) -> tuple[ReadDifference, ...]:
+    """Return what differs according to a reason. Words in another form are one difference, named by its check."""
+    if absent := _ABSENT.fullmatch(reason):
+        return tuple(
+            ReadDifference(entry["wanted"], entry["wanted"], absent["seen"], entry["where"])
+            for entry in _ENTRY.finditer(absent["entries"])
+        )
+    found = [_EXPECTED.fullmatch(part) for part in reason.split("; ")]
+    if not all(found):
+        return (ReadDifference(name_of_check(check), "", reason),)
+    return tuple(
+        ReadDifference(one["what"], one["wanted"], one["seen"], one["where"] or "") for one in found if one is not None
+    )
+
+
+def name_of_check(check: str) -> str:
+    """Return a check's name in words: `firmware is the bundles`."""
+    return check.rpartition("::test_")[2].replace("_", " ")
+
+
+_NAMED_BY_KEY = ("bios.", "host.sysctls.", "limits.")
+"""Mappings of a node spec whose keys are what differs, dots included."""
+_INSIDE_A_VALUE = ("value", "unit", "source")
+
+
+class SettingLines:
+    """The lines of settings and firmware versions by what checks call them, for each node spec."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._paths: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for (document, path), where in fleet.lines.items():
+            if document.startswith(("NodeSpec/", "FirmwareBundle/")):
+                self._paths[document].append((path, where))
+        self._known: dict[str, dict[str, str]] = {}
+
+    def find(self, spec: str, what: str, said: str) -> str:
+        """Return where `what` is declared now, if that is in the file that a reason `said`; else what it said."""
+        if spec not in self._known:
+            self._known[spec] = dict(reversed(list(self._list_names(spec))))
+        now = self._known[spec].get(what, "")
+        return now if now.rpartition(":")[0] == said.rpartition(":")[0] else said
+
+    def _list_names(self, spec: str) -> Iterator[tuple[str, str]]:
+        """Yield name and line, better names first."""
+        declared = self._fleet.node_specs[spec]
+        for path, where in self._paths[f"NodeSpec/{spec}"]:
+            for mapping in _NAMED_BY_KEY:
+                if path.startswith(mapping):
+                    yield path.removeprefix(mapping), where
+            yield path.replace(".", "_"), where
+        for path, where in self._paths[f"NodeSpec/{spec}"]:
+            name = path.rpartition(".")[2]
+            if not name.isdigit() and name not in _INSIDE_A_VALUE:
+                yield name, where
+        if bundle := self._fleet.bundles.get(declared.firmware):
+            yield from self._list_components(bundle)
+
+    def _list_components(self, bundle: FirmwareBundle) -> Iterator[tuple[str, str]]:
+        lines = dict(self._paths[f"FirmwareBundle/{bundle.name}"])
+        for number, component in enumerate(bundle.components):
+            where = lines.get(f"components.{number}.version", "")
+            yield from ((name, where) for name in (*component.inventory, component.name))
+
+
+NAMED_CHECKS = 3
+"""So many checks are named; more are counted."""
+OLD_SPEC = UnknownReason("not judged since its spec or its check has changed")
+NEVER_JUDGED = UnknownReason("never judged")
+
+
+class ExpectedCheck(NamedTuple):
+    """A check that a node needs: the parts that it judges ("" for the node itself), and what judges it today.
+
+    `judged_by` is the hash that its outcomes must have, "" for any, None where each node has its own. `max_hours` is
+    how old its evidence may be, None for any age. `where` is the `file:line` of
+    the one value of the spec that it reads, or that declares the check.
+    """
+
+    check: CheckDeclaration
+    parts: frozenset[str]
+    judged_by: str | None
+    max_hours: float | None = None
+    where: str = ""
+
+
+@dataclass(slots=True)
+class NodeDifferences:
+    """What is found on one node.
+
+    `differences` count today, `faults` are their classes. `old_differences` were seen, and may have changed since.
+    `unknown` are checks by reason.
+    `passed_before` are the last passes of what is not in sync now: date (Unix seconds, 0 for never) and revision.
+    """
+
+    node: Node
+    window: EvidenceWindow
+    lines: SettingLines
+    differences: list[DriftItem] = field(default_factory=list)
+    faults: dict[str, None] = field(default_factory=dict)
+    old_differences: list[DriftItem] = field(default_factory=list)
+    unknown: dict[UnknownReason, list[str]] = field(default_factory=dict)
+    passed_before: list[tuple[float, str]] = field(default_factory=list)
+
+    def add_check(
+        self, expected: ExpectedCheck, passes: Sequence[PassCount], failures: Mapping[str, StandingFailure]
+    ) -> None:
+        """Add what the passes and the failures (by part) of one check say."""
+        left, because = len(expected.parts), NEVER_JUDGED
+        for passed in passes:
+            if expected.judged_by and passed.judged_by != expected.judged_by:
+                because = OLD_SPEC
+                self.passed_before.append((passed.recorded_s, passed.revision))
+            elif why := self.window.object_to_pass(passed, expected.max_hours):
+                because = why
+                self.passed_before.append((passed.recorded_s, passed.revision))
+            else:
+                left -= passed.subjects
+        for part, failure in failures.items():
+            if part in expected.parts:
+                left -= 1
+                self._add_failure(expected, part, failure)
+        if left > 0:
+            self._add_unknown(expected.check, because)
+            self.passed_before += [(0.0, "")] if because == NEVER_JUDGED else []
+
+    @property
+    def items(self) -> tuple[DriftItem, ...]:
+        """Everything that was found, what is known first."""
+        return (*self.differences, *self.old_differences, *self._list_unknown())
+
+    @property
+    def last_revision(self) -> str:
+        """The last revision with which the node is known to have been in sync, "" where that is not known."""
+        return min(self.passed_before, default=(0.0, ""))[1]
+
+    def _add_failure(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> None:
+        outcome = failure.recorded.outcome
+        self.passed_before.append((failure.passed_s, failure.passed_revision))
+        if expected.judged_by and outcome.judged_by != expected.judged_by:
+            self._add_unknown(expected.check, OLD_SPEC)
+            return
+        why = self.window.object_to_failure(failure.recorded, expected.max_hours)
+        if outcome.verdict != "fail":
+            self._add_unknown(expected.check, UnknownReason(outcome.reason, find_first_time(failure, outcome.reason)))
+            return
+        items = self._list_items(expected, part, failure)
+        if why:
+            self.old_differences += items
+            self._add_unknown(expected.check, why)
+        else:
+            self.differences += items
+            self.faults.setdefault(outcome.fault)
+
+    def _list_items(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> Iterator[DriftItem]:
+        for one in read_differences(expected.check.id, failure.recorded.outcome.reason):
+            what = f"{part} {one.what}" if part else one.what
+            where = self.lines.find(self.node.spec, one.what, one.where) if one.where else expected.where
+            yield DriftItem(what, one.wanted, one.seen, where, find_first_time_of(expected.check.id, failure, one))
+
+    def _add_unknown(self, check: CheckDeclaration, why: UnknownReason) -> None:
+        self.unknown.setdefault(why, []).append(name_of_check(check.id))
+
+    def _list_unknown(self) -> Iterator[DriftItem]:
+        for why, checks in self.unknown.items():
+            names = list(dict.fromkeys(checks))
+            what = ", ".join(names) if len(names) <= NAMED_CHECKS else format_count(len(names), "check")
+            yield DriftItem(what, "", f"{UNKNOWN_PREFIX}{why.text}", "", why.since)
+
+
+def find_first_time(failure: StandingFailure, reason: str) -> str:
+    """Return when a check first gave a reason in the row that the failure ends, "" where the row has it nowhere."""
+    return min((at for at, said in failure.row if said == reason), default="")
+
+
+def find_first_time_of(check: str, failure: StandingFailure, difference: ReadDifference) -> str:
+    """Return when a check first saw a difference in the row that the failure ends, whatever else it saw then."""
+    same = difference[:3]
+    times = (at for at, said in failure.row if any(one[:3] == same for one in read_differences(check, said)))
+    return min(times, default="")
+
+
+def describe_fault(fault: FaultRecord, drift: Collection[str], latest: Iterable[RecordedOutcome]) -> tuple[str, str]:
+    """Return what a ticket about a fault expects, and what was seen; `drift` are the fault classes of drift.
+
+    A fault covers all checks of its class on one subject. `latest` are the node's newest outcomes.
+    """
+    if fault.fault_class not in drift:
+        return f"no {fault.fault_class}", fault.detail
+    failing = sorted(
+        (one.outcome.check, one.outcome.reason)
+        for one in latest
+        if (one.outcome.verdict, one.outcome.fault, one.outcome.subject) == ("fail", fault.fault_class, fault.subject)
+    )
+    found = [(check, one) for check, reason in failing for one in read_differences(check, reason)]
+    if not found:
+        return f"no {fault.fault_class}", _add_since(fault.detail, fault)
+    wanted = dict.fromkeys(_format_wanted(check, one) for check, one in found)
+    seen = dict.fromkeys(f"{one.what}: {one.seen}" if one.wanted else one.seen for _, one in found)
+    return "\n".join(wanted), _add_since("\n".join(seen), fault)
+
+
+def _format_wanted(check: str, one: ReadDifference) -> str:
+    if not one.wanted:
+        return name_of_check(check)
+    where = f" ({one.where})" if one.where else ""
+    return f"{one.wanted}{where}" if one.wanted == one.what else f"{one.what}: {one.wanted}{where}"
+
+
+def _add_since(text: str, fault: FaultRecord) -> str:
+    return f"{text}\nsince {format_minute(fault.first_seen)}"

@@ -1,0 +1,259 @@
+"""Cordons nodes again that somebody opened: a person, a script, or a restart of the scheduler.
+
+An open node gets customers' jobs, even in the middle of a repair. The policy says how often, in how many hours, assay
+cordons a node again. After that, assay leaves the node to people until the window has room again.
+
+Racks that are one machine: if a rack lacks too many nodes, cordons the others until it is complete again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
+from assay.decide.moves.proposals import Proposal, grant_proposal
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import EffectRecord, LostCordon, NodeState
+from assay.model.decision import REPAIR_ACTIONS, ActionName, Decision, DecisionCause
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.node import Node
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
+from assay.model.specs.policy_sections import RackRule
+from assay.model.timestamps import format_duration, format_minute, hours, parse_time
+
+CORDONING_ACTIONS: tuple[ActionName, ...] = ("cordon", "drain", "drain-now")
+RECORDON_REMEDY = "cordon"
+"""The remedy of a decision that cordons a node again."""
+CORDONS_RULE = "cordons"
+
+
+def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
+    """Yield a new cordon of the node, or a ticket that asks people to find out who opens it.
+
+    Yields nothing if a person holds the node, its profile forbids cordons, or its scheduler does not answer.
+    """
+    effect = find_cordon_effect(snapshot.policy, view.node_state)
+    if effect is None or view.cordon != "" or view.node_state.hold or "cordon" not in view.profile.actions:
+        return
+    policy, lost = snapshot.policy.cordons, view.node_state.lost_cordons
+    recent = [one for one in lost if snapshot.now - parse_time(one.at) < hours(policy.window_hours)]
+    seen = f"{effect.action} of {format_minute(effect.at)} is gone: its scheduler reads it as open for jobs"
+    seen += f", with {', '.join(view.jobs)} on it" if view.jobs else ""
+    if len(recent) < policy.again:
+        text = f"{seen}; closed again ({len(recent) + 1} of {policy.again} in {policy.window_hours:g} h)"
+        kind, remedy = "effect", RECORDON_REMEDY
+    else:
+        text, kind, remedy = f"{seen}; {_describe_escalation(snapshot, recent)}", "opened", "ticket"
+    causes = (DecisionCause(kind, effect.id, text),)
+    yield Proposal(view.node_state.state, "record", CORDONS_RULE, CORDONS_RULE, causes, (effect.id,), remedy)
+
+
+def _describe_escalation(snapshot: FleetSnapshot, recent: Sequence[LostCordon]) -> str:
+    first = min(parse_time(one.at) for one in recent)
+    until = first + hours(snapshot.policy.cordons.window_hours)
+    return (
+        f"opened {len(recent)} times in {format_duration(snapshot.now - first)} and closed again each time, "
+        f"so it is left open until {until:%Y-%m-%d %H:%M} UTC: find who opens it (slurmctld's log, the API server's "
+        "audit log), or `assay hold` it"
+    )
+
+
+def decide_recordons(snapshot: FleetSnapshot) -> list[Decision]:
+    """Return the decisions that cordon nodes again. They need no other evidence, so they may be made at any time."""
+    decisions = [
+        (view, grant_proposal(snapshot, view, proposal))
+        for view in snapshot.nodes
+        for proposal in propose_recordon(snapshot, view)
+        if proposal.remedy == RECORDON_REMEDY and view.name not in snapshot.same_machines
+        if snapshot.trust.find(view.node.pool, ("cordon",)).step == "act"
+    ]
+    return [decision for view, decision in decisions if decision.id not in view.node_state.decision_ids]
+
+
+def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> EffectRecord | None:
+    """Return the effect that cordoned a node which must be cordoned now.
+
+    None if the node need not be cordoned, or if a cordon is under way. A node must be cordoned from its cordon until it
+    returns to service: in every state that does not serve, and in service while a decision is pending that cordons it.
+    """
+    state = policy.states.get(node_state.state)
+    if state is None or state.final or (state.in_service and not _is_pending_cordoned(policy, node_state)):
+        return None
+    if node_state.decision and "cordon" in state.entry and not node_state.find_effect(node_state.decision, "cordon"):
+        return None
+    recordons = {lost.decision for lost in node_state.lost_cordons}
+    for effect in reversed(node_state.effects):
+        if effect.action == "uncordon" or (effect.action == "cordon" and effect in node_state.unsettled_effects):
+            return None
+        if effect.action in CORDONING_ACTIONS and effect.standing == "verified":
+            return effect
+        if effect.action == "cordon" and effect.standing == "failed" and effect.decision in recordons:
+            return effect
+    return None
+
+
+def _is_pending_cordoned(policy: LifecyclePolicy, node_state: NodeState) -> bool:
+    return node_state.pending is not None and "cordon" in policy.actions_while_pending(node_state.pending.rule)
+
+
+def list_recordon_effects(
+    policy: LifecyclePolicy, node_state: NodeState, why: str
+) -> list[tuple[str, ActionName, str]]:
+    """Return the effects that a reopened node needs: decision, action, and `why` it is out. The cordon comes first.
+
+    assay drains its jobs only if the remaining work needs an empty node.
+    """
+    last = node_state.lost_cordons[-1] if node_state.lost_cordons else None
+    pending = node_state.pending.decision if node_state.pending else ""
+    if last is None or last.stay_id != node_state.stay_id or last.pending_decision != pending:
+        return []
+    drains = () if node_state.pending else _list_drains(policy, node_state)
+    return [(last.decision, action, f"{why} (closed again, after it was opened)") for action in ("cordon", *drains)]
+
+
+def _list_drains(policy: LifecyclePolicy, node_state: NodeState) -> Sequence[ActionName]:
+    state = policy.states[node_state.state]
+    entry = state.entry if node_state.decision else []
+    own = [effect for effect in node_state.effects if effect.decision == node_state.decision]
+    done = {effect.action for effect in own if effect.standing == "verified"}
+    drains: list[ActionName] = [action for action in entry if action in ("drain", "drain-now")]
+    if REPAIR_ACTIONS & (set(entry) - done):
+        return drains or ["drain"]
+    return drains if state.until_idle else ()
+
+
+RackPlace = tuple[str, str]
+"""Site and rack, as `Node.rack_place` returns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortRack:
+    """A rack with more nodes out than its rule allows, and why.
+
+    `limit_reason` names the limit that forbids the cordon of the other nodes, "" for none.
+    """
+
+    rack: RackPlace
+    rule: str
+    reason: str
+    limit_reason: str = ""
+
+
+def find_rack_companions(policy: LifecyclePolicy, nodes: Iterable[Node], changed: Iterable[Node]) -> set[str]:
+    """Return the names of all nodes in the racks of changed nodes, for racks that are one machine."""
+    rules = _map_rules_by_spec(policy)
+    racks = {node.rack_place for node in changed if node.spec in rules} if rules else set()
+    return {node.name for node in nodes if node.rack_place in racks} if racks else set()
+
+
+def find_short_racks(
+    snapshot: FleetSnapshot, is_held_back: Callable[[NodeSnapshot, FaultRecord], bool]
+) -> dict[RackPlace, ShortRack]:
+    """Return the racks that lack too many nodes. If a limit is reached, cordoned racks stay cordoned.
+
+    `is_held_back` says of a fault whether the breaker is about to hold it back. Such a fault breaks no node.
+    """
+    rules = _map_rules_by_spec(snapshot.policy)
+    racks: dict[tuple[RackPlace, str], list[NodeSnapshot]] = defaultdict(list)
+    for view in snapshot.nodes if rules else ():
+        if name := rules.get(view.node.spec):
+            racks[view.node.rack_place, name].append(view)
+    candidates = list(_find_candidates(snapshot.policy, racks, is_held_back))
+    return dict(_apply_rack_limits(snapshot.policy, candidates))
+
+
+def propose_rack_cordon(policy: LifecyclePolicy, view: NodeSnapshot, short: ShortRack | None) -> Iterator[Proposal]:
+    """Yield the cordon of a node in service, until its rack is complete."""
+    if short is None or view.node_state.pending or not is_in_service(policy, view.node_state):
+        return
+    causes = (DecisionCause("rack", "/".join([short.rack[0], f"rack-{short.rack[1]}"]), short.reason),)
+    state, name, blockers = view.node_state.state, f"{RACK_RULE_PREFIX}{short.rule}", (short.reason,)
+    yield Proposal(state, "pending", name, name, causes, remedy="cordon", takes_out=True, blockers=blockers)
+
+
+def _map_rules_by_spec(policy: LifecyclePolicy) -> dict[str, str]:
+    """Return the rule for the racks of each node spec: the first that names the spec."""
+    return {spec: name for name, rule in reversed(policy.racks.items()) for spec in rule.node_specs}
+
+
+@dataclass(frozen=True, slots=True)
+class _ShortRackCandidate:
+    """A rack that lacks too many nodes: its rule, its nodes, those of them that are out, how many served."""
+
+    rack: RackPlace
+    rule: str
+    nodes: list[NodeSnapshot]
+    out: list[NodeSnapshot]
+    lost: int
+
+    @property
+    def limit_key(self) -> tuple[str, str]:
+        """The rule and the pool under which the rack counts."""
+        return self.rule, min(view.node.pool for view in self.nodes)
+
+    @property
+    def waiting(self) -> list[NodeSnapshot]:
+        """The cordoned nodes that wait until the rack is complete."""
+        name = f"{RACK_RULE_PREFIX}{self.rule}"
+        waits = ((view, view.node_state.pending) for view in self.nodes)
+        return [view for view, pending in waits if pending and pending.rule_name == name]
+
+
+def _find_candidates(
+    policy: LifecyclePolicy,
+    racks: Mapping[tuple[RackPlace, str], list[NodeSnapshot]],
+    is_held_back: Callable[[NodeSnapshot, FaultRecord], bool],
+) -> Iterator[_ShortRackCandidate]:
+    for (rack, name), views in sorted(racks.items()):
+        lost = {view.name for view in views if _is_lost(policy, view, is_held_back)}
+        missing = (view for view in views if view.name in lost or not is_in_service(policy, view.node_state))
+        out = sorted(missing, key=lambda view: view.name)
+        if len(out) > policy.racks[name].more_than:
+            yield _ShortRackCandidate(rack, name, views, out, len(lost))
+
+
+def _apply_rack_limits(
+    policy: LifecyclePolicy, candidates: list[_ShortRackCandidate]
+) -> Iterator[tuple[RackPlace, ShortRack]]:
+    """Yield every short rack. Cordoned racks stay cordoned; of the others, a pool may have only so many at once."""
+    takes_room = {one.rack: _lost_too_many(policy, one) for one in candidates}
+    cordoned = Counter(one.limit_key for one in candidates if takes_room[one.rack] and one.waiting)
+    for one in candidates:
+        rule, key, waits = policy.racks[one.rule], one.limit_key, bool(one.waiting)
+        others = cordoned[key] - waits
+        full = takes_room[one.rack] and not _is_cordoned(one) and others >= rule.at_once
+        cordoned[key] += takes_room[one.rack] and not full and not waits
+        limit = f"held back: {rule.at_once} racks of pool {key[1]} are cordoned already, {rule.at_once} may be"
+        reason = _describe_shortage(rule, one.rack, one.out)
+        yield one.rack, ShortRack(one.rack, one.rule, reason, limit if full else "")
+
+
+def _lost_too_many(policy: LifecyclePolicy, candidate: _ShortRackCandidate) -> bool:
+    """Whether the rack lost too many nodes that served. A rack that is being brought up does not count."""
+    return candidate.lost > policy.racks[candidate.rule].more_than
+
+
+def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
+    """Whether the rack is cordoned. A held node does not count: its cordon may be old."""
+    return any(view.node_state.hold is None for view in candidate.waiting)
+
+
+def _is_lost(
+    policy: LifecyclePolicy, view: NodeSnapshot, is_held_back: Callable[[NodeSnapshot, FaultRecord], bool]
+) -> bool:
+    """Whether a node served and is now out or broken. A node that never served is missing, but not lost."""
+    node_state = view.node_state
+    if is_out_of_service(policy, node_state):
+        return True
+    if not is_in_service(policy, node_state) or not view.profile.acts_on_faults:
+        return False
+    worst = [fault for fault in node_state.faults if fault.is_open and fault.severity == "catastrophic"]
+    unanswered = (one for one in worst if one.response != "breaker" and not node_state.is_repaired(one))
+    return any(not is_held_back(view, fault) for fault in unanswered)
+
+
+def _describe_shortage(rule: RackRule, rack: RackPlace, out: list[NodeSnapshot]) -> str:
+    names = ", ".join(f"{view.name} ({view.node_state.state})" for view in out)
+    return f"rack {rack[1]} lacks {len(out)} of {rule.of} nodes, {rule.more_than} may be out: {names}"

@@ -1,0 +1,265 @@
+"""Says whether policy, profile and setting let a node in service get settings where it is, and when.
+
+Proposes corrections: a node in service gets declared settings where it is, without leaving service.
+
+Failed checks say which settings differ. What the policy does not correct asks people, and so does a setting that
+differs again and again: another tool changes it too.
+
+Finds the corrections of a node that are open, and those of certain settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from assay.decide.moves.excused_failures import drop_excused_outcomes
+from assay.decide.moves.foreign_cordons import FOREIGN_CAUSE, find_respected_cordon
+from assay.decide.moves.proposals import Proposal
+from assay.decide.moves.remedy_ladder import find_last_reset
+from assay.decide.state.corrections import ENDINGS, SETTING_CAUSE, CorrectionRecord
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, CORRECTION_REMEDIES, DecisionCause
+from assay.model.faults.fault_record import FaultRecord
+from assay.model.outcome import RecordedOutcome
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.node.declared_settings import SETTING_ROLES, CorrectionRules, SettingApplication, needs_idle_node
+from assay.model.specs.policy_sections import FaultRule
+from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
+
+IDLE_ACTIONS = {"cordon", "uncordon"}
+"""What a correction needs besides `configure` if the node must be idle."""
+
+
+def find_allowed_correction(
+    rules: CorrectionRules, profile: ManagementProfile, rule: FaultRule, settings: Sequence[str], differing: str
+) -> SettingApplication:
+    """Return when a node gets the settings that one check reads; `zap` if any of that is left to people.
+
+    `rule` is the rule for the fault; `differing` says which entries differ: some of them need an idle node.
+    """
+    applications = {rules.find_application(one) for one in settings}
+    if not settings or "zap" in applications:
+        return "zap"
+    idle = rule.timing == "pending" or "idle" in applications
+    needs_idle = idle or any(needs_idle_node(one, differing) for one in settings)
+    if not may_correct(profile, settings, needs_idle=needs_idle):
+        return "zap"
+    return "idle" if needs_idle else "at_once"
+
+
+def may_correct(profile: ManagementProfile, settings: Iterable[str], *, needs_idle: bool) -> bool:
+    """Whether a profile lets assay bring these settings to a node in service."""
+    actions = {CONFIGURE, *(IDLE_ACTIONS if needs_idle else ())}
+    of_host = any(SETTING_ROLES[one].home != "bmc" for one in settings)
+    return profile.acts_on_faults and actions <= set(profile.actions) and (profile.host_settings or not of_host)
+
+
+def find_open_correction(node_state: NodeState) -> CorrectionRecord | None:
+    """Return the correction of this stay that has not ended, None if there is none.
+
+    It has ended with its last effect, or if the node could not be cordoned for it.
+    """
+    last = node_state.corrections[-1] if node_state.corrections else None
+    if last is None or last.stay_id != node_state.stay_id:
+        return None
+    standings = {action: _find_standing(node_state, last.decision, action) for action in last.actions}
+    if standings[last.actions[-1]] in ENDINGS or standings.get("cordon") == "failed":
+        return None
+    return last
+
+
+def _find_standing(node_state: NodeState, decision: str, action: str) -> str:
+    effect = node_state.find_effect(decision, action)
+    return effect.standing if effect else ""
+
+
+def list_of_settings(node_state: NodeState, settings: Iterable[str], since: str) -> list[CorrectionRecord]:
+    """Return the corrections of any of these settings that began after `since` (ISO 8601), oldest first."""
+    wanted = set(settings)
+    return [one for one in node_state.corrections if one.at > since and wanted & set(one.settings)]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedFault:
+    """An open fault of a node, and the rule of the policy that corrects settings because of it."""
+
+    fault: FaultRecord
+    name: str
+    rule: FaultRule
+
+
+@dataclass(frozen=True, slots=True)
+class WrongSettings:
+    """A failed check that says that settings differ, and whether the node must be idle to get them."""
+
+    recorded: RecordedOutcome
+    settings: frozenset[str]
+    needs_idle: bool
+    matched: MatchedFault
+
+
+def propose_corrections(
+    snapshot: FleetSnapshot, view: NodeSnapshot, faults: Sequence[MatchedFault]
+) -> Iterator[Proposal]:
+    """Yield what people are asked, and at most one correction. Settings for a node that works come first."""
+    if view.name in snapshot.rolling_nodes:
+        return
+    wrong: list[WrongSettings] = []
+    for matched in faults:
+        failed = _list_failures(snapshot, view, matched.fault)
+        found = [one for recorded in failed if (one := _find_wrong_settings(snapshot, view, matched, recorded))]
+        if len(found) < len(failed) or not (failed or _was_corrected(view, matched.fault)):
+            yield _ask_people(view, matched, ())
+        wrong += found
+    correctable: list[WrongSettings] = []
+    for one in wrong:
+        if fight := find_fight(snapshot, view, one.settings):
+            yield _ask_people(view, one.matched, (DecisionCause("repeated", ",".join(sorted(one.settings)), fight),))
+        else:
+            correctable.append(one)
+    if view.node_state.pending or view.node_state.move_request or find_open_correction(view.node_state):
+        return
+    due = [one for one in correctable if _is_due(view, one)]
+    now = [one for one in due if not one.needs_idle] or due
+    if now:
+        yield _propose_correction(snapshot, view, now)
+
+
+def find_fight(snapshot: FleetSnapshot, view: NodeSnapshot, settings: Iterable[str]) -> str:
+    """Return that assay brought these settings as often as it may, and that they differ again; "" if it may go on."""
+    rules, recent = snapshot.policy.corrections, _list_recent(snapshot, view, settings)
+    if len(recent) < rules.times:
+        return ""
+    since, names = format_duration(snapshot.now - parse_time(recent[0].at)), ", ".join(sorted(settings))
+    if any(one.is_verified for one in recent):
+        text = (
+            f"assay brought {names} {len(recent)} times in {since}, and it differs again: another tool changes it too"
+        )
+        return f"{text}. Find that tool, then call `assay certify {view.name}`"
+    return (
+        f"assay tried {len(recent)} times in {since} to bring {names}, and failed: `assay explain {view.name}` says why"
+    )
+
+
+def describe_fights(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> list[str]:
+    """Return what assay brought again and again because of an open fault, for the ticket about it."""
+    checks = [one.outcome.check for one in _list_failures(snapshot, view, fault)]
+    wrong = dict.fromkeys(snapshot.settings_of_checks.get(check, frozenset[str]()) for check in checks)
+    return [fight for settings in wrong if (fight := find_fight(snapshot, view, settings))]
+
+
+def is_correction(proposal: Proposal) -> bool:
+    """Whether a proposal brings settings to a node where it is."""
+    return proposal.remedy in CORRECTION_REMEDIES
+
+
+def hold_back_correction(proposal: Proposal, why: DecisionCause, blockers: tuple[str, ...] = ()) -> Proposal:
+    """Return the record that a correction must wait, and why. There is one record per kind of reason."""
+    keys = (*proposal.identity_keys, proposal.remedy, why.kind, why.id)
+    blockers = blockers or (why.text,)
+    return replace(proposal, remedy="wait", causes=(why, *proposal.causes), identity_keys=keys, blockers=blockers)
+
+
+def _list_failures(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> list[RecordedOutcome]:
+    """Return the failed checks behind a fault that count in the node's state."""
+    watched = set(snapshot.policy_state_of(view).watch)
+    counting = drop_excused_outcomes(
+        view.latest, view.node, snapshot.known_issues, snapshot.observing_checks, snapshot.now
+    )
+    return [
+        one
+        for one in counting
+        if (one.outcome.verdict, one.outcome.fault, one.outcome.subject) == ("fail", fault.fault_class, fault.subject)
+        and watched & set(one.outcome.phases)
+    ]
+
+
+def _find_wrong_settings(
+    snapshot: FleetSnapshot, view: NodeSnapshot, matched: MatchedFault, recorded: RecordedOutcome
+) -> WrongSettings | None:
+    """Return what a failed check wants corrected; None if the policy or the profile leaves any of that to people."""
+    settings = snapshot.settings_of_checks.get(recorded.outcome.check, frozenset[str]())
+    rules, reason = snapshot.policy.corrections, recorded.outcome.reason
+    allowed = find_allowed_correction(rules, view.profile, matched.rule, sorted(settings), reason)
+    return None if allowed == "zap" else WrongSettings(recorded, settings, allowed == "idle", matched)
+
+
+def _was_corrected(view: NodeSnapshot, fault: FaultRecord) -> bool:
+    return any(fault.id in one.faults for one in view.node_state.corrections)
+
+
+def _ask_people(view: NodeSnapshot, matched: MatchedFault, more: tuple[DecisionCause, ...]) -> Proposal:
+    fault = matched.fault
+    keys = (fault.id, fault.severity, *(cause.id for cause in more))
+    causes = (*more, _make_fault_cause(fault))
+    return Proposal(view.node_state.state, "record", f"faults.{matched.name}", matched.name, causes, keys, "ticket")
+
+
+def _make_fault_cause(fault: FaultRecord) -> DecisionCause:
+    detail = f": {fault.detail}" if fault.detail else ""
+    return DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{detail}")
+
+
+def _list_recent(snapshot: FleetSnapshot, view: NodeSnapshot, settings: Iterable[str]) -> list[CorrectionRecord]:
+    """Return the corrections of these settings that count: within the window, and since a person certified the node."""
+    start = snapshot.now - hours(snapshot.policy.corrections.window_hours)
+    since = max(start, find_last_reset(view.node_state))
+    return list_of_settings(view.node_state, settings, format_time(since))
+
+
+def _is_due(view: NodeSnapshot, wrong: WrongSettings) -> bool:
+    """Whether the evidence was read after the last correction of these settings had ended."""
+    earlier, after_entry = (
+        list_of_settings(view.node_state, wrong.settings, ""),
+        wrong.recorded.outcome.basis.after_entry,
+    )
+    if not earlier:
+        return True
+    last = earlier[-1]
+    if after_entry is not None and last.ended_seq:
+        return after_entry >= last.ended_seq
+    return parse_time(wrong.recorded.measured_at) > parse_time(last.ended_at)
+
+
+def _propose_correction(snapshot: FleetSnapshot, view: NodeSnapshot, wrong: Sequence[WrongSettings]) -> Proposal:
+    """Return the correction of these settings, or the record of what it waits for."""
+    settings = {setting: one.recorded.outcome.reason for one in wrong for setting in sorted(one.settings)}
+    faults, matched = {one.matched.fault.id: one.matched.fault for one in wrong}, wrong[0].matched
+    proposal = Proposal(
+        to=view.node_state.state,
+        timing="record",
+        policy_path=f"faults.{matched.name}",
+        rule_name=matched.name,
+        causes=(
+            *(DecisionCause(SETTING_CAUSE, setting, f"{setting}: {reason}") for setting, reason in settings.items()),
+            *(DecisionCause("fault", one.id, f"{one.fault_class} on {one.subject}") for one in faults.values()),
+        ),
+        identity_keys=(*faults, *settings, str(len(view.node_state.corrections))),
+        remedy=CONFIGURE_IDLE if any(one.needs_idle for one in wrong) else CONFIGURE,
+    )
+    if why := _find_obstacle(snapshot, view, proposal.remedy, settings):
+        return hold_back_correction(proposal, why, view.jobs or () if why.kind == "jobs" else ())
+    return proposal
+
+
+def _find_obstacle(
+    snapshot: FleetSnapshot, view: NodeSnapshot, remedy: str, settings: Iterable[str]
+) -> DecisionCause | None:
+    """Return what a correction waits for on its own node: a person, whoever closed the node, jobs, or a pause."""
+    hold = view.node_state.hold
+    if hold:
+        return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
+    if reason := find_respected_cordon(snapshot.policy, view.foreign_cordon):
+        return DecisionCause(FOREIGN_CAUSE, reason, f"waits while others keep the node closed ({reason})")
+    recent = _list_recent(snapshot, view, settings)
+    if recent:
+        wait = timedelta(seconds=snapshot.policy.corrections.backoff.wait_s(len(recent)))
+        if snapshot.now < (due := parse_time(recent[-1].ended_at) + wait):
+            at, until = format_minute(recent[-1].at), format_minute(format_time(due))
+            return DecisionCause("pause", recent[-1].decision, f"brought at {at} already: assay waits until {until}")
+    if remedy == CONFIGURE_IDLE and view.jobs != ():
+        return DecisionCause("jobs", "idle", "waits until no job runs on the node")
+    return None

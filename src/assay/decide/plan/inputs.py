@@ -1,0 +1,195 @@
+"""One revision of the fleet repository, as a plan uses it.
+
+What a plan assumes if the ledger has no record and the policy says nothing. The plan marks each use.
+
+The present state of the fleet. The caller passes all of it, so planning reads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from types import MappingProxyType
+
+from assay.decide.moves.blast_radius_limits import is_ordered_out, is_out_of_service
+from assay.decide.state.node_entry import find_start_state
+from assay.decide.state.node_state import NodeState
+from assay.declare.declared_hosts import HostDeclaration
+from assay.declare.spec_values_read_by_checks import CheckInputs
+from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+
+@dataclass(frozen=True)
+class FleetRevision:
+    """A fleet and what its suites read. `name` is the revision's name for people: `main`, or `the working tree`.
+
+    `files`: the other files that assay acts by (see acting_files). `hosts`: where the inventory declares each node.
+    `unread`: `file:line` and reason of each part that cannot be read and was taken from the other revision.
+    """
+
+    fleet: Fleet
+    reads: Mapping[str, CheckInputs] = field(default_factory=dict)
+    name: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    hosts: Mapping[str, HostDeclaration] = field(default_factory=dict)
+    unread: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def policy(self) -> LifecyclePolicy:
+        """The lifecycle policy. Raises AssayError unless there is exactly one."""
+        try:
+            return self.fleet.policy
+        except AssayError as error:
+            raise AssayError(f"{self.name or 'this revision'}: {error.what}", where="specs/lifecycle") from None
+
+    @cached_property
+    def catalog(self) -> FaultCatalog:
+        """The fault catalogues together. Raises AssayError if there is none."""
+        return self.fleet.fault_catalog
+
+    @cached_property
+    def checks(self) -> dict[str, CheckDeclaration]:
+        """Every declared check by its id."""
+        return {check.id: check for catalogue in self.fleet.check_catalogs.values() for check in catalogue.checks}
+
+    def policy_line(self, path: str) -> str:
+        """Return `file:line` of a part of the policy, or of its nearest parent."""
+        return find_spec_line(self.fleet, f"LifecyclePolicy/{self.policy.name}", path)
+
+    def catalog_line(self, path: str) -> str:
+        """Return `file:line` of a part of the fault catalogues, in the catalogue that has it."""
+        documents = [
+            f"FaultCatalog/{catalog.name}" for catalog in select_active_catalogs(self.fleet.fault_catalogs.values())
+        ]
+        said = max(documents, key=lambda document: len(_nearest_path(self.fleet, document, path)))
+        return find_spec_line(self.fleet, said, path)
+
+
+def check_references(declared: FleetRevision) -> None:
+    """Raise AssayError if a node names a spec, a profile or a bundle that the revision does not have."""
+    fleet = declared.fleet
+    for node in {(node.spec, node.profile): node for node in fleet.nodes.values()}.values():
+        spec = fleet.node_specs.get(node.spec)
+        _check_reference(declared, node.name, "NodeSpec", node.spec, spec is not None)
+        _check_reference(declared, node.name, "ManagementProfile", node.profile, node.profile in fleet.profiles)
+        if spec:
+            _check_reference(declared, spec.name, "FirmwareBundle", spec.firmware, spec.firmware in fleet.bundles)
+
+
+def _check_reference(declared: FleetRevision, who: str, kind: str, name: str, there: bool) -> None:
+    if not there:
+        fix = "`assay check` on that revision says where; a plan needs two revisions without mistakes"
+        raise AssayError(f"{declared.name}: {who} names the {kind} {name}, which does not exist", fix=fix)
+
+
+def find_spec_line(fleet: Fleet, document: str, path: str) -> str:
+    """Return `file:line` of a value of a spec; if it has none, of the nearest parent, or the document's name."""
+    return fleet.lines.get((document, _nearest_path(fleet, document, path)), document)
+
+
+def _nearest_path(fleet: Fleet, document: str, path: str) -> str:
+    """Return the path, or the nearest parent of it that a document has."""
+    while path and (document, path) not in fleet.lines:
+        path = path.rpartition(".")[0]
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedHours:
+    """A number of hours, and where it comes from."""
+
+    hours: float
+    source: str
+
+
+ACTION_HOURS = MappingProxyType(
+    {
+        "cordon": AssumedHours(0, "the scheduler is told; seconds"),
+        "uncordon": AssumedHours(0, "the scheduler is told; seconds"),
+        "drain": AssumedHours(24, "our own choice: a job's usual wall-time limit of a day"),
+        "drain-now": AssumedHours(0.25, "our own choice: jobs are ended, and get minutes to write a checkpoint"),
+        "configure": AssumedHours(0.1, "our own choice: a playbook of a few roles; minutes"),
+        "reboot": AssumedHours(0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot"),
+        "powercycle": AssumedHours(0.75, "our own choice: a reboot, and the power supplies' and the BMC's own start"),
+        "netboot": AssumedHours(0.75, "our own choice: a power cycle, and an image that comes over the network"),
+        "zap": AssumedHours(
+            2, "our own choice: seven components with three resets; the default policy gives up at 6 h"
+        ),
+        "wipe": AssumedHours(
+            1, "our own choice: a crypto erase takes seconds, a block erase minutes, an older drive longer"
+        ),
+        "burn-in": AssumedHours(0, "the burn-in is started; the soak time counts its hours"),
+        "dossier": AssumedHours(0.1, "files are collected; minutes"),
+        "ticket": AssumedHours(0, "paperwork; nothing waits for it"),
+    }
+)
+PERSON_HOURS = AssumedHours(1, "our own choice: a person looks and certifies within the hour")
+SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
+
+
+@dataclass(frozen=True, slots=True)
+class CountingChange:
+    """One check or known issue (`what`), the reason, and the nodes on which its last outcomes fail.
+
+    `counts`: these failures decide from the merge on; otherwise they stop deciding.
+    """
+
+    what: str
+    why: str
+    """The reason."""
+    counts: bool
+    nodes: tuple[str, ...]
+    """The nodes on which its last outcomes fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFacts:
+    """Each enrolled node's state, and how long actions and stays in states took. Empty if there is no ledger.
+
+    `now` is the fleet's time, None if it is not known: then imports do not expire.
+    `recounts`: the last outcomes that begin to count, or stop counting.
+    """
+
+    node_states: Mapping[str, NodeState] = field(default_factory=dict)
+    actions: Mapping[str, MedianDuration] = field(default_factory=dict)
+    stays: Mapping[str, MedianDuration] = field(default_factory=dict)
+    backtest: BacktestReport | None = None
+    recounts: tuple[CountingChange, ...] = ()
+    policy_replay: PolicyReplayReport | None = None
+    now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStanding:
+    """The present standing of a node: its `state`, whether customers use it, whether it is out, who holds it."""
+
+    state: str
+    is_in_service: bool
+    is_out: bool
+    hold_reason: str = ""
+
+    @property
+    def is_meant_to_serve(self) -> bool:
+        """Whether the node counts in the size of its pool: it serves, or it was taken out and is to come back."""
+        return self.is_in_service or self.is_out
+
+
+def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -> NodeStanding:
+    """Return the standing of a node; for a node that was never enrolled, its start in the inventory."""
+    node_state = facts.node_states.get(node.name)
+    if node_state is None:
+        state = find_start_state(policy, node, facts.now)
+        return NodeStanding(state, policy.is_in_service(state), False)
+    is_out = node_state.state in policy.states and (
+        is_out_of_service(policy, node_state) or is_ordered_out(policy, node_state)
+    )
+    held = f"held by {node_state.hold.who}: {node_state.hold.reason}" if node_state.hold else ""
+    return NodeStanding(node_state.state, policy.is_in_service(node_state.state), is_out, held)

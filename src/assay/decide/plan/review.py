@@ -1,0 +1,131 @@
+"""Says what differs between the plan that was reviewed and the plan of now, node by node, in lines for people.
+
+What a plan decides, as plain data with a digest: the nodes, what happens to each of them, the waves, the risks.
+
+File lines are left out, because they move when somebody edits the file above them. So are names of revisions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from assay.model.errors import AssayError
+from assay.model.text.lists import format_list, format_nodes
+
+DIGEST_PREFIX = "sha256:"
+PLAN_TRAILER = "Assay-Plan"
+"""The trailer of a commit, and the line of a comment or a git note, that carries a digest."""
+CONTENT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PlanContent:
+    """What happens to each node that the merge touches, in lines; the names of each wave, in order.
+
+    `changes` are those that belong to no single node, such as a setting of the policy. `risks` are in words.
+    """
+
+    nodes: Mapping[str, tuple[str, ...]]
+    waves: tuple[tuple[str, ...], ...] = ()
+    changes: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """`sha256:` and the hash of the canonical JSON."""
+        plain = json.dumps(self.as_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return DIGEST_PREFIX + sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data, the same whatever the order of nodes and changes."""
+        alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for name in sorted(self.nodes):
+            alike[tuple(sorted(set(self.nodes[name])))].append(name)
+        return {
+            "version": CONTENT_VERSION,
+            "nodes": [{"nodes": names, "what": list(what)} for what, names in alike.items()],
+            "waves": [sorted(wave) for wave in self.waves],
+            "changes": sorted(set(self.changes)),
+            "risks": sorted(set(self.risks)),
+        }
+
+
+NO_CONTENT = PlanContent({})
+
+
+def parse_plan_content(plain: Any) -> PlanContent:
+    """Return the content of JSON data. Raises AssayError if it is none, or of another version."""
+    try:
+        if plain["version"] != CONTENT_VERSION:
+            raise AssayError(f"the plan was stored by another version of assay ({plain['version']})")
+        nodes = {str(name): tuple(map(str, one["what"])) for one in plain["nodes"] for name in one["nodes"]}
+        waves = tuple(tuple(map(str, wave)) for wave in plain["waves"])
+        return PlanContent(nodes, waves, _read_words(plain["changes"]), _read_words(plain["risks"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AssayError(f"the stored plan cannot be read: {error!r}") from None
+
+
+def _read_words(words: Iterable[object]) -> tuple[str, ...]:
+    return tuple(map(str, words))
+
+
+MAX_ITEMS_SHOWN = 3
+
+
+def list_content_differences(reviewed: PlanContent, present: PlanContent) -> tuple[str, ...]:
+    """Return each difference as a line; none if, and only if, both have the same digest."""
+    nodes = tuple(_list_node_differences(reviewed, present))
+    return (
+        *nodes,
+        *_list_word_differences("risk", reviewed.risks, present.risks),
+        *_list_word_differences("change", reviewed.changes, present.changes),
+        *(() if nodes else _list_wave_differences(reviewed, present)),  # other nodes make other waves
+    )
+
+
+def _list_node_differences(reviewed: PlanContent, present: PlanContent) -> Iterator[str]:
+    """Yield a line for all nodes that differ in the same way."""
+    alike: dict[tuple[tuple[str, ...] | None, tuple[str, ...] | None], list[str]] = defaultdict(list)
+    for name in sorted({*reviewed.nodes, *present.nodes}):
+        was, now = _read_sorted(reviewed, name), _read_sorted(present, name)
+        if was != now:
+            alike[was, now].append(name)
+    for (was, now), names in alike.items():
+        many = format_nodes(names)
+        if was is None:
+            yield f"{many}: not in the reviewed plan; now {_shorten(now or ())}"
+        elif now is None:
+            yield f"{many}: no longer in the plan; reviewed was {_shorten(was)}"
+        else:
+            gone, come = [one for one in was if one not in now], [one for one in now if one not in was]
+            yield f"{many}: reviewed was {_shorten(gone)}; now {_shorten(come)}"
+
+
+def _read_sorted(content: PlanContent, name: str) -> tuple[str, ...] | None:
+    return tuple(sorted(set(content.nodes[name]))) if name in content.nodes else None
+
+
+def _shorten(words: Sequence[str]) -> str:
+    return format_list(words, MAX_ITEMS_SHOWN) if words else "nothing"
+
+
+def _list_word_differences(what: str, reviewed: Sequence[str], present: Sequence[str]) -> Iterator[str]:
+    yield from (f"{what} not in the reviewed plan: {one}" for one in sorted(present) if one not in set(reviewed))
+    yield from (f"{what} no longer in the plan: {one}" for one in sorted(reviewed) if one not in set(present))
+
+
+def _list_wave_differences(reviewed: PlanContent, present: PlanContent) -> Iterator[str]:
+    was, now = _number_waves(reviewed), _number_waves(present)
+    if was != now:
+        moved = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
+        yield f"waves: {len(reviewed.waves)} reviewed, {len(present.waves)} now; another wave for {format_nodes(moved)}"
+
+
+def _number_waves(content: PlanContent) -> dict[str, int]:
+    return {name: number for number, wave in enumerate(content.waves, 1) for name in wave}

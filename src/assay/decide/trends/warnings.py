@@ -1,0 +1,264 @@
+"""Which findings become warnings of the ledger: one for each part and rule, none while the last one is young. Pure.
+
+What came of a warning: right, wrong, overtaken, or nobody can tell. Pure.
+
+Right: a fault of hardware that its rule names, on the same part, after the day of the warning and within the horizon.
+Overtaken: the part was exchanged, moved, repaired or got new firmware first, or its node left service for another
+reason. Wrong: none of it, and the part was measured on most days of the horizon.
+
+What follows from each finding: its rule, the chance that it is right, and which act pays. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.decide.state.part_holders import PartHolder
+from assay.decide.trends.fleet_tables import PartFailure
+from assay.decide.trends.rule_record import RuleRecord, WarningPayoff, find_chance, weigh_acts
+from assay.decide.trends.warning_record import TrendWarning, WarningHistory
+from assay.decide.trends.warning_threshold import ChangeWarning
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
+from assay.model.ledger_entry import derive_id
+from assay.model.specs.trend_rules import TrendRule, TrendRules
+from assay.model.timestamps import format_time, parse_time
+
+if TYPE_CHECKING:
+    from assay.decide.trends.warning_answers import TrendWarningAnswer
+
+
+QUIET = timedelta(days=30)
+"""So long after a warning, the same part and rule have no other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedWarnings:
+    """New warnings by node, and the rules that lost their stage because they warned of too many parts at once."""
+
+    warnings: tuple[tuple[str, TrendWarnedEntry], ...]
+    demotions: tuple[TrendDemotedEntry, ...]
+
+
+def open_warnings(
+    rules: TrendRules,
+    records: Mapping[str, RuleRecord],
+    history: WarningHistory,
+    found: Sequence[ChangeWarning],
+    nodes: int,
+    now: datetime,
+    since: datetime | None = None,
+) -> OpenedWarnings:
+    """Return the warnings that are new. A wave of a rule is no fault of any part.
+
+    `nodes`: how many were compared. `since`: when the fleet was asked last; None where nobody knows.
+    """
+    known = {one.key: one for one in history.warnings}
+    new: dict[tuple[str, str, str], tuple[str, TrendWarnedEntry]] = {}
+    for one in found:
+        name = rules.find_rule(one.score.name)
+        if not name:
+            continue
+        entry = _make_entry(one, records[name], now)
+        key = TrendWarning(one.score.node, now, entry).key
+        if key not in new and not _is_young(known.get(key), now):
+            new[key] = (one.score.node, entry)
+    most = _find_most(rules, nodes, now - since if since else QUIET)
+    waves = {name for name in records if _count_causes(new.values(), name) > most}
+    demotions = [_demote(records[name], most, new.values()) for name in records if name in waves]
+    entries = [
+        (node, replace(entry, stage="observe") if entry.rule in waves else entry) for node, entry in new.values()
+    ]
+    return OpenedWarnings(tuple(entries), tuple(one for one in demotions if one))
+
+
+def _is_young(known: TrendWarning | None, now: datetime) -> bool:
+    return known is not None and (known.closed is None or now - known.at < QUIET)
+
+
+def _make_entry(one: ChangeWarning, record: RuleRecord, now: datetime) -> TrendWarnedEntry:
+    score, forecast = one.score, one.forecast
+    return TrendWarnedEntry(
+        warning=derive_id("trend", score.node, score.subject, score.serial, record.rule, format_time(now)),
+        rule=record.rule,
+        revision=record.revision,
+        stage=record.stage,
+        place=score.subject,
+        serial=score.serial,
+        name=score.name,
+        unit=score.unit,
+        before=score.own,
+        now=score.recent,
+        z=round(score.worse, 2),
+        peers=score.peers - 1,
+        limit=one.limit,
+        rate_days=forecast.line if forecast else None,
+        days=(forecast and forecast.days) or (),
+        group=one.group,
+        p=find_chance(record),
+        reason=one.because,
+    )
+
+
+def _find_most(rules: TrendRules, nodes: int, span: timedelta) -> float:
+    """Return how many causes a rule may name at once, after so long a time."""
+    days = max(min(span, QUIET) / timedelta(days=1), 1.0)
+    budget = rules.change.alarms_per_1000_node_days * nodes / 1000 * days
+    return max(rules.earn.wave_at_least, rules.earn.wave_factor * budget)
+
+
+def _count_causes(new: Iterable[tuple[str, TrendWarnedEntry]], rule: str) -> int:
+    """Return how many causes a rule names: a group that explains several parts is one."""
+    own = [entry for _, entry in new if entry.rule == rule]
+    return len({entry.group for entry in own if entry.group}) + sum(not entry.group for entry in own)
+
+
+def _demote(record: RuleRecord, most: float, new: Iterable[tuple[str, TrendWarnedEntry]]) -> TrendDemotedEntry | None:
+    if record.stage != "record":
+        return None
+    causes = _count_causes(new, record.rule)
+    reason = f"it named {causes} causes at once, and {most:.0f} is the most: a wave has one cause"
+    return TrendDemotedEntry(record.rule, record.revision, reason)
+
+
+FIRST_DAY = timedelta(days=1)
+"""A failure on the day of the warning was not foreseen."""
+MEASURED_SHARE = 0.8
+"""The share of the horizon's days with values that a part needs before a warning of it counts as wrong."""
+LONG_ABSENCE = timedelta(days=1)
+
+
+class ServiceAbsenceSpan(NamedTuple):
+    """A time in which a node was out of service. `ended` is None while it lasts."""
+
+    began: datetime
+    ended: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartFates:
+    """What became of parts: failures of hardware, holders and absences by node, and measured days by warning."""
+
+    failures: Sequence[PartFailure] = ()
+    holders: Mapping[str, Sequence[PartHolder]] = field(default_factory=dict)
+    absences: Mapping[str, Sequence[ServiceAbsenceSpan]] = field(default_factory=dict)
+    measured_days: Mapping[str, int] = field(default_factory=dict)
+
+    def find_serial(self, node: str, place: str, at: datetime) -> str:
+        """Return the serial number of the part at a place at that time, "" if nobody knows."""
+        held = (one for one in self.holders.get(node, ()) if one.place == place)
+        return next((one.serial for one in held if _holds(one, at)), "")
+
+
+class _Event(NamedTuple):
+    at: datetime
+    outcome: WarningOutcome
+    reason: str
+    fault: str = ""
+
+
+def close_warning(
+    warning: TrendWarning, rule: TrendRule | None, fates: PartFates, now: datetime
+) -> TrendClosedEntry | None:
+    """Return what came of an open warning; None while nobody knows. `rule` is None if the fleet has it no more."""
+    if rule is None:
+        return _close(warning, _Event(now, "cannot tell", "its rule is no longer in specs/trends/"))
+    end = warning.at + timedelta(days=rule.horizon_days)
+    events = [
+        *(one for one in _list_failures(warning, rule, fates) if one.at <= min(now, end)),
+        *(one for one in _list_interventions(warning, fates, now) if one.at <= min(now, end)),
+    ]
+    if events:
+        return _close(warning, min(events))
+    if now < end:
+        return None
+    measured = fates.measured_days.get(warning.content.warning, 0)
+    if measured < MEASURED_SHARE * rule.horizon_days:
+        reason = f"measured on {measured} of {rule.horizon_days} days only"
+        return _close(warning, _Event(end, "cannot tell", reason))
+    return _close(warning, _Event(end, "wrong", f"nothing failed in {rule.horizon_days} days"))
+
+
+def _list_failures(warning: TrendWarning, rule: TrendRule, fates: PartFates) -> list[_Event]:
+    one, events = warning.content, []
+    for failure in fates.failures:
+        if failure.at < warning.at or not _is_of_part(warning, failure, fates):
+            continue
+        if not rule.is_proved_by(failure.fault):
+            continue
+        name = f"{failure.fault} on {failure.node}{f'/{failure.place}' if failure.place else ''}"
+        if failure.at < warning.at + FIRST_DAY:
+            reason = f"{name}, on the day of the warning: too late to act"
+            events.append(_Event(failure.at, "cannot tell", reason, failure.ident))
+        else:
+            events.append(_Event(failure.at, "right", f"{name}: {one.name} had got worse", failure.ident))
+    return events
+
+
+def _is_of_part(warning: TrendWarning, failure: PartFailure, fates: PartFates) -> bool:
+    """Whether a failure is of the warned part, by its serial number where that is known. A node has all its parts."""
+    one = warning.content
+    if failure.node == warning.node and not one.place:
+        return True
+    serial = fates.find_serial(failure.node, failure.place, failure.at)
+    if one.serial and serial:
+        return serial == one.serial
+    return (failure.node, failure.place) == (warning.node, one.place)
+
+
+def _list_interventions(warning: TrendWarning, fates: PartFates, now: datetime) -> list[_Event]:
+    """Return when somebody worked on the part or its node."""
+    one = warning.content
+    held = (part for part in fates.holders.get(warning.node, ()) if part.place == one.place)
+    ends = [parse_time(part.until) for part in held if part.until and _holds(part, warning.at)]
+    events = [_Event(at, "overtaken", "the part was exchanged, moved, repaired or got new firmware") for at in ends]
+    for absence in fates.absences.get(warning.node, ()):
+        if absence.began > warning.at and (absence.ended or now) - absence.began > LONG_ABSENCE:
+            events.append(_Event(absence.began, "overtaken", "its node left service for another reason"))
+    return events
+
+
+def _holds(one: PartHolder, at: datetime) -> bool:
+    return parse_time(one.since) <= at and (not one.until or at < parse_time(one.until))
+
+
+def _close(warning: TrendWarning, event: _Event) -> TrendClosedEntry:
+    lead = (event.at - warning.at) / timedelta(days=1) if event.outcome == "right" else None
+    content = warning.content
+    return TrendClosedEntry(content.warning, content.rule, event.outcome, event.reason, event.fault, lead)
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedWarning:
+    """A finding with its rule ("" if no rule covers it), the stage that holds, and what pays."""
+
+    warning: ChangeWarning
+    rule: str
+    stage: str
+    payoff: WarningPayoff
+
+    def as_json(self) -> TrendWarningAnswer:
+        """Return plain JSON data, as the edge has it."""
+        forecast = self.warning.forecast
+        return {
+            **self.warning.as_json(),
+            "rule": self.rule,
+            "stage": self.stage,
+            "rate_days": forecast.line if forecast else None,
+            **self.payoff.as_json(),
+        }
+
+
+def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[ChangeWarning]) -> list[AdvisedWarning]:
+    """Return what follows from each of the warnings, in their order."""
+    known = {one.rule: one for one in records}
+    return [_advise_one(rules, known, one) for one in warnings]
+
+
+def _advise_one(rules: TrendRules, known: Mapping[str, RuleRecord], warning: ChangeWarning) -> AdvisedWarning:
+    name = rules.find_rule(warning.score.name)
+    record = known.get(name)
+    p = find_chance(record) if record else None
+    return AdvisedWarning(warning, name, record.stage if record else "observe", weigh_acts(rules, p))

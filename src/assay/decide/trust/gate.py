@@ -1,0 +1,200 @@
+"""Holds decisions back by their trust step: at `watch` they are only recorded, at `suggest` they wait for a yes.
+
+A decision has the lowest step of the actions that it begins. One that begins none, and neither leaves service nor
+returns, is bookkeeping, and is made at any step.
+
+Finds orders that have outlived their time: they were not begun in time, or nothing went on while assay was paused.
+
+What was begun goes on for as long as it takes, such as a drain for a customer's job, while a controller looks after it.
+
+Finds nodes that answer as the same machine: an order for one might reach the other, so none is carried out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from assay.decide.moves.cordons import RECORDON_REMEDY
+from assay.decide.moves.proposals import Proposal, refuse_proposal
+from assay.decide.rollouts.decide_rollouts import RULE_NAMES
+from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
+from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE, OrderedDecision
+from assay.model.clock import MAX_CLOCK_SKEW
+from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, PERSON_RULE, DecisionCause
+from assay.model.entries.node import OrderOutlivedEntry
+from assay.model.entries.rollouts import RolloutPausedEntry
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.trust_rules import QUIET_ACTIONS, Trust, TrustSetting
+from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
+
+RECORD_ACTIONS = {
+    CONFIGURE: (CONFIGURE,),
+    CONFIGURE_IDLE: ("cordon", CONFIGURE, "uncordon"),
+    RECORDON_REMEDY: ("cordon",),
+}
+"""The actions of decisions that move no node, by their remedy."""
+
+
+def ask_trust(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, DecisionCause | None]:
+    """Return the proposal, with the yes of a person where it needed one, and what holds it back, None if nothing."""
+    actions, order = _list_actions(snapshot, view, proposal), _find_order(view, proposal)
+    is_record = proposal.timing == "record" and not actions
+    if not is_record and (twins := snapshot.same_machines.get(view.name)):
+        return proposal, DecisionCause("machine", view.name, twins)
+    if order and (late := view.node_state.trust.find_outlived(order.order)):
+        return proposal, DecisionCause(AGE_CAUSE, order.order, late)
+    pool, state = view.node.pool, view.node_state.state
+    setting = find_move_trust(snapshot.trust, snapshot.policy, pool, state, proposal.to, actions)
+    if setting is None or setting.step == "act" or is_record:
+        return proposal, None
+    is_watching = setting.step == "watch"
+    text = f"assay only watches ({setting}), and would do" if is_watching else f"waits for a person's yes ({setting})"
+    words = f"{text}: {', '.join(actions) or 'no action'} → {proposal.to}"
+    why = DecisionCause(TRUST_CAUSE, " ".join([setting.step, *actions]), words)
+    if is_watching:
+        return proposal, why
+    if order or proposal.rule_name == PERSON_RULE or any(cause.kind == "certified" for cause in proposal.causes):
+        return proposal, None
+    record = refuse_proposal(snapshot, view, proposal, why)
+    consent = view.node_state.trust.find_consent(record.id)
+    within = consent.within_hours if consent else 0
+    if not (
+        consent and consent.is_yes and is_in_time(consent.at, within or snapshot.trust.rules.order_hours, snapshot.now)
+    ):
+        return proposal, why
+    yes = DecisionCause(APPROVED_CAUSE, consent.id, f"{consent.who} said yes: {consent.reason}")
+    return replace(proposal, causes=(*proposal.causes, yes)), None
+
+
+def find_move_trust(
+    trust: Trust, policy: LifecyclePolicy, pool: str, state: str, to: str, actions: tuple[str, ...] = ()
+) -> TrustSetting | None:
+    """Return the trust step of a move with its actions, those on arrival by default; None for mere bookkeeping."""
+    actions = actions or tuple(one for one in policy.states[to].entry if to != state and one not in QUIET_ACTIONS)
+    is_bookkeeping = not actions and not (policy.is_in_service(state) or policy.is_in_service(to))
+    return None if is_bookkeeping else trust.find(pool, actions)
+
+
+def find_effect_obstacle(trust: Trust, node_state: NodeState, decision: str, action: str) -> tuple[str, str]:
+    """Return why an effect may not begin, and what a person must say yes to; "" twice if it may begin.
+
+    Raising the trust step is what helps where only the reason is given.
+    """
+    record, certified = node_state.trust, node_state.certified
+    order = record.find_order(decision)
+    if action in QUIET_ACTIONS:
+        return "", ""
+    if order and (late := record.find_outlived(order.order)):
+        return late, order.order
+    setting = trust.find(node_state.pool, [action])
+    if setting.step == "watch":
+        return f"assay only watches ({setting})", ""
+    has_yes = (order and order.kind != "rollout") or (certified and certified.id == decision)
+    if setting.step == "act" or has_yes:
+        return "", ""
+    return f"waits for a person's yes ({setting})", decision
+
+
+def is_in_time(at: str, within_hours: float, now: datetime) -> bool:
+    """Whether what a person said at a time (ISO 8601) is still meant. A time in the future comes from a wrong clock."""
+    return -MAX_CLOCK_SKEW <= now - parse_time(at) <= hours(within_hours)
+
+
+def _list_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> tuple[str, ...]:
+    if proposal.timing == "record":
+        return RECORD_ACTIONS.get(proposal.remedy, ())
+    entry = snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else []
+    waiting = snapshot.policy.actions_while_pending(proposal.rule_name) if proposal.timing == "pending" else []
+    return tuple(one for one in dict.fromkeys([*waiting, *entry]) if one not in QUIET_ACTIONS)
+
+
+def _find_order(view: NodeSnapshot, proposal: Proposal) -> OrderedDecision | None:
+    """Return the person's word behind a pending decision that this proposal carries out, None without one."""
+    pending = view.node_state.pending
+    is_carried_out = pending and any(one.kind == "decision" and one.id == pending.decision for one in proposal.causes)
+    return view.node_state.trust.find_order(pending.decision) if pending and is_carried_out else None
+
+
+def find_outlived(
+    policy: LifecyclePolicy, node_state: NodeState, now: datetime, paused: timedelta
+) -> Iterator[LedgerEntry]:
+    """Yield an entry for each order that has outlived its time by now. `paused`: since when no controller looked."""
+    rules = policy.trust
+    for order, given_at, last_step, within_hours, has_begun in _list_open_orders(policy, node_state):
+        meant = hours(within_hours or rules.order_hours)
+        age = now - parse_time(last_step)
+        if age < -MAX_CLOCK_SKEW:
+            why = f"its time, {format_minute(last_step)}, lies in the future: a clock was changed"
+        elif age > meant and (paused > meant or not has_begun):
+            why = f"it was meant for {format_duration(meant)}, and {'did not go on' if has_begun else 'had not begun'}"
+        else:
+            continue
+        yield make_outlived_entry(node_state.node, order, f"the order of {format_minute(given_at)}: {why}", now)
+
+
+def make_outlived_entry(node: str, order: str, reason: str, now: datetime) -> LedgerEntry:
+    """Return the entry that lets an order wait for a person."""
+    told = OrderOutlivedEntry(order, f"{reason}; give it again, or: assay approve {order[:12]}")
+    return told.make_entry(derive_id(told.kind, order, format_time(now)), format_time(now), node)
+
+
+def is_rollout_outlived(policy: LifecyclePolicy, rollout: Rollout, now: datetime, paused: timedelta) -> bool:
+    """Whether a running rollout has stood still for longer than it is meant, because no controller looked after it."""
+    last = max(rollout.started_at, *(member.ordered_at for member in rollout.members.values()))
+    meant = hours(policy.trust.rollout_hours)
+    return rollout.status == "running" and paused > meant and now - parse_time(last) > meant
+
+
+def make_age_pause(rollout: Rollout, reason: str, now: datetime) -> LedgerEntry:
+    """Return the entry that pauses a rollout until a person resumes it."""
+    held = RolloutPausedEntry(rollout.id, RULE_NAMES["age"], reason, "age")
+    return held.make_entry(derive_id(held.kind, rollout.id, str(rollout.pauses)), format_time(now))
+
+
+def list_known_orders(node_state: NodeState) -> set[str]:
+    """Return the ids of the orders for a node that may be open, whatever the policy leaves to do."""
+    decisions = (node_state.decision, node_state.pending.decision if node_state.pending else "")
+    behind = [one for decision in decisions if (one := node_state.trust.find_order(decision))]
+    request = {node_state.move_request.id} if node_state.move_request else set()
+    return request | {one.order for one in behind}
+
+
+def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterator[tuple[str, str, str, float, bool]]:
+    """Yield id, time, time of the last step, hours and whether it has begun, of each order that does not wait yet."""
+    record, pending, request = node_state.trust, node_state.pending, node_state.move_request
+    decision = pending.decision if pending else node_state.decision
+    behind = record.find_order(decision)
+    order = request.id if request else behind.order if behind else ""
+    if not order or record.find_outlived(order):
+        return
+    if not request and not pending and all(one.is_started for one in list_outstanding_effects(policy, node_state)):
+        return
+    begun = [one.at for one in record.ordered if one.order == order]
+    steps = [effect.at for effect in node_state.effects if effect.decision == decision] if begun else []
+    yes = [one for one in record.consents if order in (one.id, one.decision) and one.is_yes]
+    is_rollout = bool(request.rollout) if request else behind is not None and behind.kind == "rollout"
+    within = (request.within_hours if request else 0.0) or (yes[-1].within_hours if yes else 0.0)
+    given = request.at if request else begun[0]
+    last = max([given, *begun, *steps, *(one.at for one in yes)])
+    yield order, given, last, within or (policy.trust.rollout_hours if is_rollout else 0.0), bool(begun)
+
+
+def find_same_machines(node_states: Iterable[NodeState]) -> dict[str, str]:
+    """Return, by node, why nothing is done to it: which other nodes tell the same serial number as it does."""
+    nodes: dict[str, set[str]] = defaultdict(set)
+    for state in node_states:
+        for serial in state.told_serials:
+            nodes[serial].add(state.node)
+    return {
+        name: f"{' and '.join(sorted(names))} answer as the same machine, {serial}: nothing is done to them"
+        for serial, names in nodes.items()
+        if len(names) > 1
+        for name in names
+    }

@@ -1,0 +1,128 @@
+"""Reads a fleet repository into a Fleet.
+
+Makes a Fleet of nodes and specs, whether they were read or fetched. It loads no reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.declare.declared_hosts import InventoryDraft
+from assay.declare.problems import FleetProblem
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.repository.git import read_revision, resolve_commit
+from assay.declare.repository.tree import CommitTree, WorkingFolder
+from assay.declare.spec_reader import SpecFile, SpecLineIndex, index_spec_files, read_specs
+from assay.declare.yaml import ParseCache
+from assay.model.errors import AssayError
+from assay.model.fleet import FIELD_OF_KIND, Fleet
+from assay.model.node import Node
+from assay.model.specs.spec_document import SpecDocument
+
+if TYPE_CHECKING:
+    from assay.model.specs.image import Image
+    from assay.model.specs.provisioning import Provisioning
+
+
+@dataclass(frozen=True)
+class GroupedSpecs:
+    """Specs by Fleet field and name, and the `lines` of a Fleet."""
+
+    by_field: Mapping[str, Mapping[str, Any]]
+    lines: Mapping[tuple[str, str], str]
+
+
+def assemble_fleet(
+    root: Path, nodes: Iterable[Node], specs: GroupedSpecs, revision: tuple[str, bool], *, is_lab: bool
+) -> Fleet:
+    """Return the fleet of these nodes, whose images follow from the specs. `revision`: commit, and whether dirty."""
+    of, (commit, dirty) = specs.by_field, revision
+    found = {node.name: node for node in _set_images(nodes, of["images"], of["provisionings"])}
+    return Fleet(root=root, nodes=found, **of, lines=specs.lines, commit=commit, dirty=dirty, is_lab=is_lab)
+
+
+def _set_images(
+    nodes: Iterable[Node], images: Mapping[str, Image], provisionings: Mapping[str, Provisioning]
+) -> Iterable[Node]:
+    """Return the nodes, each with the label of the image that it boots; "" for none."""
+    if not images:
+        return nodes
+    labels, boots = {name: image.label for name, image in images.items()}, list(provisionings.values())
+    return [replace(node, image=labels.get(_find_image(node, boots), "")) for node in nodes]
+
+
+def _find_image(node: Node, boots: Sequence[Provisioning]) -> str:
+    """Return the name of a node's own image, else of that of its pool."""
+    of_pool = next((one.images for one in boots if one.applies_to(node.pool)), {})
+    return node.settings.boot_image or of_pool.get(node.spec, "")
+
+
+def load_fleet(
+    root: Path, overlays: Sequence[Path] | None = None, rev: str | None = None, cache: ParseCache | None = None
+) -> Fleet:
+    """Read the fleet repository at `root`.
+
+    `overlays` are the inventory sources of a lab, which override its own, None for the real fleet. `rev` is a git
+    revision, read without a checkout; None reads the folder as it is. Fleets that share a cache share equal parts.
+    Raises AssayError with the first file that cannot be read or does not fit its model. Contradictions between files
+    (a dangling name, a serial number given twice) are found by `assay.declare.check`.
+    """
+    return build_fleet(read_draft(root, overlays, rev, cache))
+
+
+def read_draft(
+    root: Path, overlays: Sequence[Path] | None = None, rev: str | None = None, cache: ParseCache | None = None
+) -> RepositoryDraft:
+    """Read what `load_fleet` reads, and collect the problems instead of raising the first one."""
+    root = root.absolute()
+    return RepositoryDraft(root, overlays, "" if rev is None else resolve_commit(root, rev), cache)
+
+
+def build_fleet(draft: RepositoryDraft) -> Fleet:
+    """Return the fleet of a draft. Raises AssayError with the first problem."""
+    if draft.problems:
+        raise _make_first_problem_error(draft.problems)
+    return build_readable_fleet(draft)
+
+
+def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
+    """Return the fleet as far as it can be read: specs and hosts with a problem are left out."""
+    revision = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
+    return assemble_fleet(
+        draft.root, draft.nodes, _group_specs(draft.spec_files), revision, is_lab=draft.overlays is not None
+    )
+
+
+def read_nodes(root: Path, overlays: Sequence[Path] | None = None, cache: ParseCache | None = None) -> list[Node]:
+    """Return the nodes of an inventory alone, with no image yet. Raises AssayError with the first problem in it."""
+    declared = InventoryDraft(root, WorkingFolder(root), overlays, cache)
+    if declared.problems:
+        raise _make_first_problem_error(declared.problems)
+    return declared.nodes
+
+
+def read_grouped_specs(root: Path, cache: ParseCache | None = None) -> GroupedSpecs:
+    """Return the specs of a repository alone. Raises AssayError with the first problem in them."""
+    files, refused = read_specs(WorkingFolder(root), cache)
+    if problems := [problem for one in refused for problem in one.problems]:
+        raise _make_first_problem_error(problems)
+    return _group_specs(index_spec_files(files))
+
+
+def _group_specs(files: Mapping[str, SpecFile]) -> GroupedSpecs:
+    """Return the specs of files by `Kind/name`. Kinds that only `assay check` reads have no place in a Fleet."""
+    specs: dict[str, dict[str, SpecDocument]] = {kind: {} for kind in FIELD_OF_KIND}
+    for entry in files.values():
+        specs.setdefault(entry.spec.kind, {})[entry.spec.name] = entry.spec
+    return GroupedSpecs({place: specs[kind] for kind, place in FIELD_OF_KIND.items()}, SpecLineIndex(files))
+
+
+def _make_first_problem_error(problems: Sequence[FleetProblem]) -> AssayError:
+    """Return the first of these problems as an error that says how many more there are."""
+    first, others = min(problems), len(set(problems)) - 1
+    more = f" (and {others} more)" if others else ""
+    fix = "; ".join(part for part in (first.fix, "`assay check` lists every problem") if part)
+    return AssayError(f"{first.message}{more}", where=first.where, fix=fix)

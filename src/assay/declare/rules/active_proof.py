@@ -1,0 +1,243 @@
+"""Burn-ins that no node gets, or that do not fit the state that asks for them.
+
+Loads whose parts take longer, even at the least, than the time that they have.
+
+Golden digests that hold for no GPU of the fleet, or that contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from assay.declare.check import FilePosition, RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.rules.dangling_names import suggest_name
+from assay.model.specs.burn_in import BurnIn, BurnInPhase
+from assay.model.specs.golden_digests import GoldenDigests, GoldenKey
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.load_parts import LoadPart, find_least_seconds
+from assay.model.specs.node.node_spec import NodeSpec
+from assay.model.specs.policy_sections import LifecycleState
+from assay.model.specs.schedules import IdleVerificationSpec, Schedules
+
+
+class _NamedBurnIn(NamedTuple):
+    """A burn-in that a state of a policy names, and where."""
+
+    place: FilePosition
+    state_name: str
+    state: LifecycleState
+    name: str
+
+
+@rule(
+    "ASY0310",
+    "a state that names a burn-in that does not exist",
+    why="No node leaves this state: the burn-in that it waits for never starts.",
+    needs=(BurnIn,),
+)
+def unknown_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find names in `burn_in` of a state that are no BurnIn."""
+    known = set(draft.specs_of_model(BurnIn))
+    for one in _list_named(draft):
+        if one.name not in known:
+            message = f"{one.state_name}: there is no burn-in {one.name}"
+            yield RuleFinding(one.place, message, suggest_name(one.name, known))
+
+
+@rule(
+    "ASY0311",
+    "a burn-in that takes longer than its state may",
+    why="Every node misses the deadline of the state, or the state promises a shorter stay than it keeps.",
+)
+def long_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Compare the hours of a burn-in with the soak time and the deadline of the state that names it."""
+    burn_ins = draft.specs_of_model(BurnIn)
+    for one in _list_named(draft):
+        if (burn_in := burn_ins.get(one.name)) is None:
+            continue
+        soak, deadline = one.state.soak_hours, one.state.deadline
+        if soak and burn_in.hours > soak:
+            message = f"{one.state_name}: the phases of {one.name} take {burn_in.hours:g} h, and soak_hours is {soak:g}"
+            yield RuleFinding(one.place, message, f"say soak_hours: {burn_in.hours:g}, or shorten phases")
+        elif deadline and burn_in.longest_hours >= deadline.hours:
+            takes = f"{burn_in.longest_hours:g} h, with the time that a drifting node is held"
+            message = f"{one.state_name}: {one.name} takes {takes}, and the deadline is {deadline.hours:g} h"
+            yield RuleFinding(one.place, message, "let the deadline be longer, or shorten the burn-in")
+
+
+@rule(
+    "ASY0312",
+    "a burn-in for a node spec that does not exist",
+    why="The nodes that are meant get another burn-in, or none.",
+    needs=(NodeSpec,),
+)
+def unknown_spec_of_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find names in `node_specs` of a BurnIn that are no NodeSpec."""
+    known = set(draft.specs_of_model(NodeSpec))
+    for burn_in in draft.specs_of_model(BurnIn).values():
+        for number, name in enumerate(burn_in.node_specs):
+            if name not in known:
+                place = draft.find_position(f"BurnIn/{burn_in.name}", "node_specs", number)
+                yield RuleFinding(place, f"there is no node spec {name}", suggest_name(name, known))
+
+
+@rule(
+    "ASY0313",
+    "a burn-in that never has its turn",
+    why="An earlier burn-in of the same state is for every node that this one is for.",
+)
+def hidden_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find burn-ins of a state that stand after one for the same nodes."""
+    burn_ins = draft.specs_of_model(BurnIn)
+    earlier: dict[str, list[BurnIn]] = {}
+    for one in _list_named(draft):
+        if (burn_in := burn_ins.get(one.name)) is None:
+            continue
+        for other in earlier.setdefault(one.state_name, []):
+            if not other.node_specs or (burn_in.node_specs and set(burn_in.node_specs) <= set(other.node_specs)):
+                message = f"{one.state_name}: {other.name}, which stands before {one.name}, is for the same nodes"
+                yield RuleFinding(one.place, message, f"put {one.name} first, or say in node_specs what it is for")
+                break
+        earlier[one.state_name].append(burn_in)
+
+
+def _list_named(draft: RepositoryDraft) -> Iterator[_NamedBurnIn]:
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for name, state in policy.states.items():
+            for number, burn_in in enumerate(state.burn_in):
+                place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, "burn_in", number)
+                yield _NamedBurnIn(place, name, state, burn_in)
+
+
+@rule(
+    "ASY0314",
+    "a burn-in that nothing starts",
+    why="The state waits for a burn-in that never begins, or starts one that it does not name.",
+)
+def unstarted_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find states with `burn_in` whose entry actions do not start it, and the other way round."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for name, state in policy.states.items():
+            if bool(state.burn_in) == ("burn-in" in state.entry):
+                continue
+            field = "burn_in" if state.burn_in else "entry"
+            place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, field)
+            if state.burn_in:
+                yield RuleFinding(
+                    place, f"{name} names a burn-in, and its entry starts none", "add burn-in to its entry"
+                )
+            else:
+                yield RuleFinding(place, f"{name} starts a burn-in, and names none", "name one: burn_in: [NAME]")
+
+
+@rule(
+    "ASY0207",
+    "a verification whose parts do not fit into a visit",
+    why="A visit ends after within_minutes in any case, so its last parts never end, and their checks never pass.",
+)
+def overfull_visit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Add up the parts of a visit; with a budget, a visit may have only one part that takes longer than the budget."""
+    for document in draft.specs_of_model(Schedules).values():
+        for name, schedule in document.schedules.items():
+            how = schedule.verification
+            if how is None or (takes_s := _find_longest_visit_s(how)) <= how.within_minutes * 60:
+                continue
+            path = ("schedules", name, "verification", "within_minutes")
+            place = draft.find_position(f"Schedules/{document.name}", *path)
+            what = "its longest part takes" if how.budget_minutes else "its parts take"
+            message = f"{name}: {what} {takes_s / 60:g} min, and within_minutes is {how.within_minutes:g}"
+            yield RuleFinding(place, message, _advise(how))
+
+
+def _find_longest_visit_s(how: IdleVerificationSpec) -> float:
+    times = how.seconds_by_part.values()
+    return sum(times) if how.budget_minutes is None else max(times)
+
+
+def _advise(how: IdleVerificationSpec) -> str:
+    if how.budget_minutes is None:
+        return "let parts take turns (budget_minutes), give them fewer seconds, or let the visit be longer"
+    return "give the part fewer seconds, leave it out, or let the visit be longer"
+
+
+@rule(
+    "ASY0315",
+    "a phase of a burn-in that is too short for its parts",
+    why="A part that never ran to its end makes the burn-in incomplete, so no node leaves its state.",
+)
+def overfull_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Compare one run of each part of a phase, one after the other, with the time in which the phase loads the node."""
+    for burn_in in draft.specs_of_model(BurnIn).values():
+        for number, phase in enumerate(burn_in.phases):
+            unit_s = phase.unit_seconds or burn_in.unit_seconds
+            takes_s = max(_add_up(phase.parts, unit_s), _add_up(phase.beside, unit_s))
+            if takes_s > (loads_s := _find_loaded_s(phase)):
+                place = draft.find_position(f"BurnIn/{burn_in.name}", "phases", number, "hours")
+                takes, loads = f"{takes_s / 60:.3g} min", f"{loads_s / 60:.3g} min"
+                message = f"{phase.name}: one run of each part takes {takes}, and the phase loads the node for {loads}"
+                yield RuleFinding(place, message, "give the phase more hours, fewer parts or shorter units")
+
+
+def _find_loaded_s(phase: BurnInPhase) -> float:
+    share = phase.cycles.on_minutes * 60 / phase.cycles.period_s if phase.cycles else 1.0
+    return phase.hours * 3600 * share
+
+
+@rule(
+    "ASY0316",
+    "a state whose load takes longer than its deadline",
+    why="Every node misses the deadline of the state, because its load has not ended by then.",
+)
+def overdue_load(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Add up the parts of a required load that run for as long as they like."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for name, state in policy.states.items():
+            if state.deadline is None:
+                continue
+            for number, one in enumerate(state.requires):
+                takes_h = _add_up(one.parts, 0) / 3600 if one.active else 0
+                if takes_h >= state.deadline.hours:
+                    path = ("states", name, "requires", number, "parts")
+                    message = f"{name}: its load takes {takes_h:g} h, and the deadline is {state.deadline.hours:g} h"
+                    place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path)
+                    yield RuleFinding(place, message, "let the deadline be longer, or name parts that take less time")
+
+
+def _add_up(parts: Sequence[LoadPart], seconds: float) -> float:
+    return sum(find_least_seconds(part, seconds) for part in parts)
+
+
+@rule(
+    "ASY0330",
+    "golden digests for a GPU that no node spec has",
+    why="No result is ever compared with these digests, and nobody notices.",
+    needs=(NodeSpec,),
+)
+def unused_golden(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find golden digests whose GPU is the model of no node spec."""
+    models = {spec.gpus.model for spec in draft.specs_of_model(NodeSpec).values()}
+    for golden in draft.specs_of_model(GoldenDigests).values():
+        if golden.computed_by.gpu not in models:
+            place = draft.find_position(f"GoldenDigests/{golden.name}", "computed_by", "gpu")
+            message = f"no node spec has the GPU {golden.computed_by.gpu}"
+            yield RuleFinding(place, message, suggest_name(golden.computed_by.gpu, models))
+
+
+@rule(
+    "ASY0331",
+    "two golden digests for the same result",
+    why="One of them is wrong. Where it is compared, all healthy GPUs of a node differ from it.",
+)
+def contradicting_golden(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find tests and seeds for which two documents of the same key give different digests."""
+    known: dict[tuple[GoldenKey, tuple[str, str]], tuple[str, str]] = {}
+    for golden in draft.specs_of_model(GoldenDigests).values():
+        for unit, digest in golden.list_digests():
+            name, earlier = known.setdefault((golden.computed_by, unit), (golden.name, digest))
+            if earlier != digest:
+                place = draft.find_position(f"GoldenDigests/{golden.name}", "digests", unit[0])
+                message = f"{unit[0]}, seed {unit[1]}: {digest} here and {earlier} in {name}"
+                yield RuleFinding(place, message, "learn both anew from nodes that agree: assay specs learn --golden")
+                break

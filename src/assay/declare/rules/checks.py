@@ -1,0 +1,376 @@
+"""Checks that the catalogues declare, compared with the checks in the suites.
+
+Checks that cannot mean what they say: what they do is not what pytest does with it.
+
+Modules of the suites that import what is not installed: all of their checks would be errors.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib.util import find_spec
+
+from assay.declare.check import FilePosition, RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.rules.dangling_names import suggest_name
+from assay.declare.suite_source import CheckSource, SuiteTest
+from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE, CheckCatalog, CheckDeclaration, Phase
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+FABRIC_SUBJECTS = ("fabric", "switch", "rail")
+FABRIC_PHASES = {"fabric", "weekly"}
+"""The phases in which scans of a fabric, and its weekly evaluation, are judged."""
+WEEK_HOURS = 168.0
+STALE_READINGS_REASON = "a node may be unread for `silence.readings_minutes`"
+EXCUSING_MARKS = {"flaky", "xfail"}
+"""Marks of pytest, pytest-rerunfailures, pytest-retry and flaky that repeat a test or expect its failure."""
+
+
+@rule("ASY0060", "a declared check that does not exist", why="Every run lacks the outcomes of this check, and fails.")
+def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks of a catalogue that are no test function of the suites."""
+    suites = draft.suites
+    tests, broken = {test.name for test in suites.tests}, {where.file for where, _ in suites.broken}
+    for place, check in draft.declared_checks:
+        if check.id not in tests and check.id.partition("::")[0] not in broken:
+            yield RuleFinding(place, f"the suites hold no {check.id}", suggest_name(check.id, tests))
+
+
+@rule(
+    "ASY0061",
+    "a check that no catalogue declares",
+    why="If the check disappears, nobody notices that its outcomes are missing.",
+    needs=(CheckCatalog,),
+)
+def undeclared_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find test functions of the suites that no catalogue lists."""
+    known = {check.id for _, check in draft.declared_checks}
+    for test in draft.suites.tests:
+        if test.name not in known:
+            place = (test.file, test.line, test.column)
+            yield RuleFinding(place, f"no CheckCatalog declares {test.name}", "add it to specs/checks")
+
+
+@rule("ASY0062", "a check declared twice", why="Two declarations may disagree on its phases.")
+def repeated_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks that the catalogues list twice."""
+    seen: dict[str, FilePosition] = {}
+    for place, check in draft.declared_checks:
+        first = seen.setdefault(check.id, place)
+        if first != place:
+            message = f"{check.id} is already declared at {first[0]}:{first[1]}"
+            yield RuleFinding(place, message, "keep one of the two")
+
+
+@rule("ASY0063", "a suite that is not valid Python", why="pytest cannot collect the suite, so its checks do not run.")
+def broken_suite(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find suites that cannot be parsed."""
+    for where, message in draft.suites.broken:
+        yield RuleFinding((where.file, where.line, where.column), message, "correct the syntax")
+
+
+@rule(
+    "ASY0064",
+    "a check of an unknown fault class",
+    why="assay treats failures of this check as an unknown fault.",
+    needs=(FaultCatalog,),
+)
+def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks with a fault class that no catalogue has."""
+    catalogs = draft.specs_of_model(FaultCatalog).values()
+    known = {name for catalog in catalogs for name in catalog.classes}
+    for place, check in draft.declared_checks:
+        if check.fault and not any(catalog.find_class(check.fault) for catalog in catalogs):
+            message = f"{check.id}: no FaultCatalog holds the class {check.fault}"
+            yield RuleFinding(place, message, suggest_name(check.fault, known))
+
+
+@rule(
+    "ASY0065",
+    "a fault class that no check recognises",
+    why="Only a check can find this fault, and no such check exists.",
+    needs=(CheckCatalog,),
+)
+def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find fault classes that only a check can recognise, and that no check has."""
+    carried = {check.fault for _, check in draft.declared_checks}
+    for catalog in draft.specs_of_model(FaultCatalog).values():
+        for name, fault in catalog.classes.items():
+            seen_elsewhere = (
+                fault.kernel_log or fault.recovery_action or fault.sel or fault.measurement or fault.by_assay
+            )
+            if not (fault.list_xid_names() or seen_elsewhere or name in carried):
+                place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", name)
+                message = f"{name} is a fault that only a check finds, but no check names it"
+                yield RuleFinding(place, message, "name it as the `fault` of a check in specs/checks")
+
+
+@rule(
+    "ASY0066",
+    "a check whose declaration differs from its code",
+    why="The plan and the outcomes of the check contradict each other.",
+)
+def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks with other phases, another fault class or another kind in the suite than in the catalogue."""
+    for place, check, test in _pair_with_functions(draft):
+        for field, declared, mark in (
+            ("phases", sorted(check.phases), sorted(test.marks.get("phase", ()))),
+            ("fault", check.fault, "".join(test.marks.get("fault", ()))),
+            ("active", check.active, test.active),
+        ):
+            if declared != mark:
+                message = f"{check.id}: {field} is {declared}, but {mark} at {test.file}:{test.line}"
+                yield RuleFinding(place, message, "make the two agree")
+
+
+@rule(
+    "ASY0246",
+    "a check declared for a subject that its function does not take",
+    why="The run expects an outcome for each of these subjects, and the check never gives one.",
+)
+def contradicted_subject(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks whose `subject` is another than that of their function's arguments. Own fixtures say nothing."""
+    for place, check, test in _pair_with_functions(draft):
+        kinds = [kind for name, kind in SUBJECT_KIND_OF_FIXTURE.items() if name in test.arguments]
+        if kinds and check.subject != kinds[0]:
+            message = f"{check.id} is declared for a {check.subject}, but takes a {kinds[0]} at {test.file}:{test.line}"
+            yield RuleFinding(
+                place, message, f"write `subject: {kinds[0]}`, or let the function take `{check.subject}`"
+            )
+
+
+@rule(
+    "ASY0067",
+    "a check that no state asks for",
+    why="Nothing runs this check, and its failures move no node.",
+    needs=(LifecyclePolicy,),
+)
+def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks whose phases no state of the policy watches or requires.
+
+    Checks of a fabric, a switch or a rail belong to no node's state: they run with every scan, or once a week. A
+    check with `report_only` declares that no state asks for it.
+    """
+    wanted = _required_phases(draft)
+    for place, check in draft.declared_checks if draft.specs_of_model(LifecyclePolicy) else ():
+        reached = wanted | FABRIC_PHASES if check.subject in FABRIC_SUBJECTS else wanted
+        if not check.report_only and reached.isdisjoint(check.phases):
+            message = f"{check.id}: no state watches or requires the phase {' or '.join(check.phases)}"
+            fix = "give it a phase that a state asks for, let a state require it, or write `report_only: true`"
+            yield RuleFinding(place, message, fix)
+
+
+@rule(
+    "ASY0122",
+    "a `report_only` check in a phase that a state asks for",
+    why="Its failures move nodes, although the catalogue says that they do not.",
+    needs=(LifecyclePolicy,),
+)
+def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks with `report_only` in a phase that a state of the policy watches or requires."""
+    wanted = _required_phases(draft)
+    for place, check in draft.declared_checks:
+        if check.report_only and (phases := sorted(wanted & set(check.phases))):
+            message = f"{check.id} is report_only, but a state watches or requires the phase {' and '.join(phases)}"
+            yield RuleFinding(place, message, "remove `report_only`, or give the check a phase of its own")
+
+
+@rule(
+    "ASY0176",
+    "a pass that expires before the next observation",
+    why="The pass becomes too old before it can be renewed. It then blocks every state that requires it.",
+)
+def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks whose `valid_hours` are shorter than the time between two observations of what they judge.
+
+    Weekly checks run once a week. For all others, the policy's `silence` says how long a node may be unread.
+    """
+    policies = draft.specs_of_model(LifecyclePolicy).values()
+    unread = max((policy.silence.readings_minutes / 60 for policy in policies), default=0.0)
+    for place, check in draft.declared_checks:
+        weekly = "weekly" in check.phases
+        period, why = (WEEK_HOURS, "a week is judged once a week") if weekly else (unread, STALE_READINGS_REASON)
+        if check.valid_hours is not None and check.valid_hours < period:
+            message = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {why}: {period:g} h"
+            yield RuleFinding(place, message, f"write `valid_hours: {period:g}` or more")
+
+
+@rule(
+    "ASY0177",
+    "a check that repeats or excuses itself",
+    why="If a check repeats until it passes, nobody sees the failure.",
+)
+def self_excusing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find test functions with a mark that repeats them, or expects them to fail."""
+    for test in draft.suites.tests:
+        for mark in sorted(EXCUSING_MARKS & test.marks.keys()):
+            place = (test.file, test.line, test.column)
+            fix = "remove it: retries belong to the collection of evidence, known issues to specs/known-issues.yaml"
+            yield RuleFinding(place, f"{test.name} is marked {mark}", fix)
+
+
+def _required_phases(draft: RepositoryDraft) -> set[Phase]:
+    """Return every phase that a state of a policy watches or requires."""
+    states = [state for policy in draft.specs_of_model(LifecyclePolicy).values() for state in policy.states.values()]
+    return {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
+
+
+def _pair_with_functions(draft: RepositoryDraft) -> Iterator[tuple[FilePosition, CheckDeclaration, SuiteTest]]:
+    """Yield the place of each declared check that the suites hold, its declaration, and its function."""
+    functions = {test.name: test for test in draft.suites.tests}
+    for place, check in draft.declared_checks:
+        if function := functions.get(check.id):
+            yield place, check, function
+
+
+BROAD_EXCEPTIONS = {"AssertionError", "BaseException", "Exception"}
+KNOWN_MARKS = ("active", "fault", "parametrize", "passive", "phase", "skip", "skipif", "usefixtures")
+VERDICT_CALLS = {"fail", "skip", "exit"}
+"""Functions of pytest that give a verdict, so an exception that ends in one of them is not lost."""
+
+
+@rule("ASY0390", "a check that returns a value", why="pytest ignores what a check returns, so the check would pass.")
+def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks that return a value, or yield one."""
+    for check in draft.suites.checks:
+        for node in check.nodes:
+            is_value = isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value)
+            if is_value or isinstance(node, ast.Yield | ast.YieldFrom):
+                yield RuleFinding(_at(check, node), f"{check.name} returns a value", "write `assert` before the value")
+
+
+@rule("ASY0391", "an assertion that always holds", why="The check cannot fail there.")
+def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find assertions of a tuple, a text or another constant that is always true."""
+    for check in draft.suites.checks:
+        for node in check.nodes:
+            if isinstance(node, ast.Assert) and _is_always_true(node.test):
+                fix = "write `assert CONDITION, MESSAGE`, without brackets around both"
+                yield RuleFinding(_at(check, node), f"{check.name} asserts something that is always true", fix)
+
+
+@rule("ASY0392", "a check that is a coroutine", why="pytest does not await it, so nothing of it is judged.")
+def coroutine_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks that are `async def`."""
+    for check in draft.suites.checks:
+        if isinstance(check.function, ast.AsyncFunctionDef):
+            yield RuleFinding(_at(check, check.function), f"{check.name} is `async def`", "write `def`")
+
+
+@rule("ASY0393", "a mark that nobody knows", why="A misspelt mark has no effect: no phase, no fault, no skip.")
+def misspelt_mark(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find marks whose names are nearly those of assay or pytest."""
+    for file, module in draft.suites.modules:
+        for node in ast.walk(module):
+            if isinstance(node, ast.Attribute) and _is_pytest_mark(node.value) and node.attr not in KNOWN_MARKS:
+                near = get_close_matches(node.attr, KNOWN_MARKS, n=1, cutoff=0.75)
+                if near:
+                    place = (file, node.lineno, node.col_offset + 1)
+                    yield RuleFinding(place, f"there is no mark {node.attr}", f"did you mean {near[0]}?")
+
+
+@rule("ASY0394", "an exception that a check swallows", why="A failure, or a missing reading, ends there unseen.")
+def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find `except Exception`, or broader, without a verdict, and `suppress` of the same."""
+    for check in draft.suites.checks:
+        for node in check.nodes:
+            if (isinstance(node, ast.ExceptHandler) and _is_swallowing(node)) or _is_broad_suppress(node):
+                fix = "catch the one exception that you expect, or let it end the check"
+                yield RuleFinding(_at(check, node), f"{check.name} swallows every exception", fix)
+
+
+@rule("ASY0395", "two checks of one name in a module", why="Python keeps only the last of two functions.")
+def repeated_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks of one module that have the same name, in classes or not."""
+    seen: dict[str, CheckSource] = {}
+    for check in draft.suites.checks:
+        first = seen.setdefault(check.name, check)
+        if first is not check:
+            message = f"{check.name} is already defined in line {first.function.lineno}"
+            yield RuleFinding(_at(check, check.function), message, "give one of the two another name")
+
+
+@rule("ASY0396", "a check with a parametrize of its own", why="A check gives one outcome for each subject.")
+def parametrized_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks that are parametrized: assay parametrizes each one over its subjects."""
+    for check in draft.suites.checks:
+        for decorator in check.function.decorator_list:
+            call = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(call, ast.Attribute) and call.attr == "parametrize" and _is_pytest_mark(call.value):
+                fix = "write a function for each value, or a loop with `measure(…, place=…)`"
+                yield RuleFinding(_at(check, check.function), f"{check.name} has a parametrize of its own", fix)
+
+
+def _at(check: CheckSource, node: ast.AST) -> FilePosition:
+    where = node if hasattr(node, "lineno") else check.function
+    return check.file, where.lineno, where.col_offset + 1  # type: ignore[attr-defined]
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_always_true(node: ast.expr) -> bool:
+    if isinstance(node, ast.Tuple):
+        return bool(node.elts)
+    return isinstance(node, ast.JoinedStr | ast.Lambda) or (isinstance(node, ast.Constant) and bool(node.value))
+
+
+def _is_pytest_mark(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "mark"
+
+
+def _is_swallowing(handler: ast.ExceptHandler) -> bool:
+    if handler.type is not None and not _names(handler.type) & BROAD_EXCEPTIONS:
+        return False
+    nodes = [node for statement in handler.body for node in ast.walk(statement)]
+    gives_verdict = any(isinstance(node, ast.Call) and _names(node.func) & VERDICT_CALLS for node in nodes)
+    return not gives_verdict and not any(isinstance(node, ast.Raise | ast.Assert) for node in nodes)
+
+
+def _is_broad_suppress(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or "suppress" not in _names(node.func):
+        return False
+    return any(_names(argument) & BROAD_EXCEPTIONS for argument in node.args)
+
+
+def _names(node: ast.expr) -> set[str]:
+    """Return the last part of each name in an expression."""
+    if isinstance(node, ast.Tuple):
+        return {name for element in node.elts for name in _names(element)}
+    return {node.attr} if isinstance(node, ast.Attribute) else {node.id} if isinstance(node, ast.Name) else set()
+
+
+@rule("ASY0397", "an import of what is not installed", why="pytest cannot import the module: its checks are errors.")
+def missing_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find imports at the top of modules whose package is neither installed nor in the repository."""
+    for file, module in draft.suites.modules:
+        for name, node in _list_imports(module):
+            is_own = (draft.root / f"{name}.py").exists() or (draft.root / name).is_dir()
+            if not is_own and not _is_installed(name):
+                place = (file, node.lineno, node.col_offset + 1)
+                fix = "install it where assay runs, or import it inside of `try`"
+                yield RuleFinding(place, f"there is no module {name} here", fix)
+
+
+def _list_imports(module: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the packages that a module imports in any case."""
+    for node in module.body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.partition(".")[0], node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0], node
+
+
+@cache
+def _is_installed(name: str) -> bool:
+    """Return whether Python finds a package, without importing it."""
+    try:
+        return name in sys.modules or find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,215 @@
+"""Known issues that have expired, match nothing or are listed twice; and gates without effect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from assay.declare.check import FilePosition, RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.rules.checks import FABRIC_SUBJECTS
+from assay.declare.rules.dangling_names import suggest_name
+from assay.model.outcome import read_whole
+from assay.model.specs.check_catalog import ANY_POOL, CheckCatalog, CheckDeclaration, Gates
+from assay.model.specs.known_issues import KnownIssue, KnownIssues
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text.lists import format_count
+
+FABRIC_POOL = "fabric"
+"""The pool under which outcomes of fabrics count."""
+
+
+@rule("ASY0180", "a gate for a pool that does not exist", why="The bounds of this gate apply to no pool.")
+def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find pools of gates that are not in the inventory."""
+    pools = {host.pool for host in draft.hosts}
+    for gates in draft.specs_of_model(Gates).values() if draft.all_hosts_read else ():
+        for name in gates.pools:
+            if name not in pools | {ANY_POOL, FABRIC_POOL}:
+                place = draft.find_position(f"Gates/{gates.name}", "pools", name)
+                yield RuleFinding(place, f"there is no pool {name}", suggest_name(name, pools))
+
+
+@rule(
+    "ASY0245",
+    "a gate that is written as a fraction",
+    why="0.99 is not 99 %: a run passes this gate when only one outcome of a hundred does.",
+)
+def fraction_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find shares of passes of at most 1 %."""
+    for gates in draft.specs_of_model(Gates).values():
+        for name, gate in gates.pools.items():
+            if gate.success_percent is not None and gate.success_percent <= 1:
+                place = draft.find_position(f"Gates/{gates.name}", "pools", name, "success_percent")
+                message = f"{name}: success_percent is {gate.success_percent:g} %"
+                yield RuleFinding(place, message, f"write a percentage: {gate.success_percent * 100:g}")
+
+
+@rule(
+    "ASY0181",
+    "a bound for other pools, but no other pool is left",
+    why="The bound looks active, but it applies to nothing.",
+)
+def overridden_default_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find bounds of the pool `any` that every pool overrides."""
+    pools = {host.pool for host in draft.hosts}
+    pools |= {FABRIC_POOL for host in draft.hosts if host.variables.get("fabric")}  # also of hosts without settings
+    for gates in draft.specs_of_model(Gates).values() if draft.all_hosts_read else ():
+        for bound in ("success_percent", "unknown_percent"):
+            own = {name for name, gate in gates.pools.items() if getattr(gate, bound) is not None}
+            if ANY_POOL in own and pools <= own:
+                place = draft.find_position(f"Gates/{gates.name}", "pools", ANY_POOL, bound)
+                yield RuleFinding(place, f"every pool has its own {bound}", "take this one out")
+
+
+EXPIRY_NOTICE = timedelta(days=14)
+SUBJECTS_WITHOUT_NODE = (*FABRIC_SUBJECTS, "rack", "whole_rack")
+EXPIRED_FIX = "repair it and remove the entry, or agree on another day with {}"
+
+
+@rule(
+    "ASY0170",
+    "a known issue that has expired",
+    why="The entry excuses nothing any more, and the failures that it matches count again.",
+)
+def expired_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that have expired."""
+    for place, known in _issues(draft, "expires"):
+        if known.expires_at <= draft.now:
+            yield RuleFinding(place, f"{known.issue} expired on {known.expires}", EXPIRED_FIX.format(known.owner))
+
+
+@rule(
+    "ASY0171",
+    "a known issue that expires soon",
+    why="From that day on, its failures take nodes out of service, block admission and fail runs.",
+    severity="notice",
+)
+def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that expire within two weeks."""
+    for place, known in _issues(draft, "expires"):
+        if draft.now < known.expires_at <= draft.now + EXPIRY_NOTICE:
+            left = format_count(max(1, (known.expires_at - draft.now).days), "day")
+            message = f"{known.issue} expires on {known.expires}, in {left}"
+            yield RuleFinding(place, message, EXPIRED_FIX.format(known.owner))
+
+
+@rule(
+    "ASY0172",
+    "a known issue that matches nothing",
+    why="The entry excuses nothing, and nobody notices when it can be removed.",
+    needs=(CheckCatalog,),
+)
+def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that match no declared check, or no node of the inventory."""
+    checks = [check for _, check in draft.declared_checks]
+    for place, known in _issues(draft, "match"):
+        pattern = known.match.check
+        matched = [check for check in checks if fnmatchcase(check.id, pattern)]
+        if not matched:
+            fix = suggest_name(pattern, {check.id for check in checks})
+            yield RuleFinding(place, f"no check fits {pattern}", fix)
+        elif draft.all_hosts_read and not _matches_a_node(draft, known, matched):
+            yield RuleFinding(
+                place, "no node of the inventory matches all its patterns", "correct the entry, or remove it"
+            )
+
+
+@rule(
+    "ASY0174",
+    "known issues out of order",
+    why="If entries are sorted, everybody sees when two of them have the same issue.",
+)
+def unsorted_issues(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that sort before the entry above them."""
+    for name, document in draft.specs_of_model(KnownIssues).items():
+        for number, (above, known) in enumerate(pairwise(document.issues), 1):
+            if known.sort_key < above.sort_key:
+                place = draft.find_position(f"KnownIssues/{name}", "issues", number)
+                fix = "sort the entries by issue, then by check, pool, rack, node and subject"
+                yield RuleFinding(place, f"{known.issue} stands below {above.issue}", fix)
+
+
+@rule(
+    "ASY0175", "the same failures excused twice", why="If one entry expires, the other still excuses the same failures."
+)
+def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries with the same patterns as another entry."""
+    seen: dict[tuple[str, ...], FilePosition] = {}
+    for place, known in _issues(draft, "match"):
+        first = seen.setdefault(known.match.sort_key, place)
+        if first != place:
+            yield RuleFinding(place, f"the entry at {first[0]}:{first[1]} already matches this", "keep one of the two")
+
+
+@rule(
+    "ASY0178",
+    "a known issue over several checks",
+    why="Whatever fails there for another reason is excused too, and nobody looks.",
+)
+def unspecific_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that do not name one check."""
+    for place, known in _issues(draft, "match"):
+        if not known.match.names_one_check:
+            message = f"{known.match.check} is a pattern: an entry excuses one check"
+            yield RuleFinding(place, message, "write the check's full id, and one entry for each check")
+
+
+@rule(
+    "ASY0179",
+    "a known issue that lasts too long",
+    why="What is excused for so long is forgotten.",
+    needs=(LifecyclePolicy,),
+)
+def lasting_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that expire later than the policy allows."""
+    allowed = [policy.excuses.max_days for policy in draft.specs_of_model(LifecyclePolicy).values()]
+    most = min(allowed, default=math.inf)
+    for place, known in _issues(draft, "expires"):
+        if math.isfinite(most) and known.expires_at > draft.now + timedelta(days=most):
+            last = f"{draft.now + timedelta(days=most):%Y-%m-%d}"
+            message = f"{known.issue} expires on {known.expires}, in more than the {most:g} days that the policy allows"
+            yield RuleFinding(place, message, f"write a day until {last}; extend it then if need be")
+
+
+@rule(
+    "ASY0182",
+    "a known issue for a check that admission requires",
+    why="A node would enter service although what it must prove fails.",
+    needs=(LifecyclePolicy, CheckCatalog),
+)
+def excused_admission(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries for checks that nodes must pass before they serve, unless the policy lets them be excused."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        states = [state for state in policy.states.values() if state.pass_to in policy.states]
+        doors = [state for state in states if policy.states[state.pass_to or ""].in_service]
+        phases = {need.phase for state in doors for need in state.requires}
+        required = [check.id for _, check in draft.declared_checks if phases & set(check.phases)]
+        for place, known in _issues(draft, "match"):
+            checks = [check for check in required if fnmatchcase(check, known.match.check)]
+            if refused := [check for check in checks if not policy.excuses.may_excuse_admission(check)]:
+                message = f"{refused[0]} must pass before a node serves; there, this entry excuses nothing"
+                fix = f"repair it; or let it be excused: excuses.admission of the policy {policy.name}"
+                yield RuleFinding(place, message, fix)
+
+
+def _issues(draft: RepositoryDraft, entry: str) -> Iterator[tuple[FilePosition, KnownIssue]]:
+    """Yield every known issue, with the position of one of its fields."""
+    for name, document in draft.specs_of_model(KnownIssues).items():
+        for number, known in enumerate(document.issues):
+            yield draft.find_position(f"KnownIssues/{name}", "issues", number, entry), known
+
+
+def _matches_a_node(draft: RepositoryDraft, known: KnownIssue, checks: list[CheckDeclaration]) -> bool:
+    """Whether a node matches; or a check judges racks or fabrics, and the entry does not restrict the node."""
+    if known.match.node == "*" and any(check.subject in SUBJECTS_WITHOUT_NODE for check in checks):
+        return True
+    head = read_whole(known.match.subject)
+    return any(
+        known.match.may_match_place(host.name, host.pool, host.settings.rack if host.settings else "")
+        and (any(sign in head for sign in "*?[") or head == f"{host.pool}/{host.name}")
+        for host in draft.hosts
+    )

@@ -1,0 +1,227 @@
+"""Parts of node specs that are given twice, settings that nobody brings, and numbers that no hardware has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from assay.declare.check import FilePosition, RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.repository.playbooks import (
+    BRINGS,
+    CONFIGURE_PLAYBOOK,
+    ZAP_PLAYBOOK,
+    find_yaml_error,
+    list_configuring_roles,
+)
+from assay.declare.rules.dangling_names import suggest_name
+from assay.declare.yaml import YAML_FIX
+from assay.model.reading import READ_SYSCTLS
+from assay.model.specs.fabric.fabric_design import FabricDesign
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.node.declared_settings import SETTING_ROLES, list_declared_settings
+from assay.model.specs.node.node_spec import NodeSpec
+
+EntryPath = tuple[str | int, ...]
+
+
+class PartBound(NamedTuple):
+    """The least and the greatest number that a part can have, and the reason."""
+
+    low: float
+    high: float
+    unit: str
+    because: str
+
+
+PART_BOUNDS: dict[tuple[str, ...], PartBound] = {
+    ("nics", "speed_mbps"): PartBound(1000, 1_600_000, "Mb/s", "Ethernet runs at 1 Gb/s to 1.6 Tb/s (IEEE 802.3)"),
+    ("nics", "mtu"): PartBound(68, 16_384, "bytes", "no Ethernet adapter takes frames of more than 16 KiB"),
+    ("nvme", "count"): PartBound(0, 128, "drives", "no server holds more than 128 drives"),
+    ("nvme", "size_gb"): PartBound(1, 1_000_000, "GB", "no drive holds a petabyte"),
+    ("psus", "count"): PartBound(0, 64, "supplies", "no server has more than 64 power supplies"),
+    ("fans",): PartBound(1, 256, "fans", "no server has more than 256 fans"),
+    ("cpu_sockets",): PartBound(1, 32, "sockets", "no server has more than 32 sockets"),
+    ("cpu_threads",): PartBound(1, 16_384, "threads", "no server has more than 16,384 threads"),
+    ("memory_gib",): PartBound(1, 131_072, "GiB", "no server has more than 128 TiB of memory"),
+    ("host", "dimms", "speed_mts"): PartBound(400, 20_000, "MT/s", "DDR memory runs at 400 to 20,000 MT/s"),
+}  # fmt: skip
+"""By path in a node spec; a list's items are all bound."""
+TALLEST_RACK = 52  # units: the tallest racks that vendors sell for servers
+LONGEST_CABLE_M = 10_000  # the reach of long-reach optics (IEEE 802.3, LR4)
+
+
+@rule(
+    "ASY0239",
+    "one PCI place with two parts",
+    why="One of the two parts is never looked at: a GPU that is missing or degraded then passes every check.",
+)
+def shared_pci_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find PCI addresses that a node spec gives to two of its GPUs and HCAs, in any spelling."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        seen: dict[str, str] = {}
+        for path, part, pci in _list_pci_places(spec):
+            first = seen.setdefault(_normalize_pci(pci), part)
+            if first != part:
+                message = f"{part} has the PCI address {pci}, which {first} has too"
+                yield RuleFinding(_find(draft, spec, path), message, "correct one of the two")
+
+
+@rule(
+    "ASY0240", "two parts of one name", why="What is read of one of the two is judged twice, and the other one never."
+)
+def shared_part_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find HCAs and network interfaces of a node spec with a name that another one has."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        seen: set[str] = set()
+        for kind in ("hcas", "nics"):
+            for number, part in enumerate(getattr(spec, kind)):
+                if part.name in seen:
+                    message = f"{part.name} is given twice"
+                    yield RuleFinding(_find(draft, spec, (kind, number, "name")), message, "correct one of the two")
+                seen.add(part.name)
+
+
+@rule(
+    "ASY0241",
+    "a number that no hardware has",
+    why="With a digit too many or another unit, every node fails its check, or none ever does.",
+)
+def impossible_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find numbers of parts outside of their bounds, and memory that is not what its modules add up to."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for steps, bound in PART_BOUNDS.items():
+            for path, number in _list_numbers(spec, steps):
+                if not bound.low <= number <= bound.high:
+                    message = f"{'.'.join(map(str, path))} is {number:,} {bound.unit}, but {bound.because}"
+                    fix = f"use {bound.low:,} to {bound.high:,} {bound.unit}"
+                    yield RuleFinding(_find(draft, spec, path), message, fix)
+        dimms = spec.host.dimms
+        if dimms and dimms.count * dimms.size_gib != spec.memory_gib:
+            total = dimms.count * dimms.size_gib
+            message = f"{dimms.count} modules of {dimms.size_gib} GiB are {total:,} GiB, not {spec.memory_gib:,}"
+            yield RuleFinding(_find(draft, spec, ("memory_gib",)), message, "correct memory_gib, or host.dimms")
+
+
+@rule(
+    "ASY0242",
+    "a place or a length that cannot be meant",
+    why="A ticket sends a technician to a unit that no rack has, or asks for a cable that nobody makes.",
+)
+def impossible_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes and switches above the top of their rack, and cables beyond the reach of any optics."""
+    racks = {(host.settings.site, host.settings.rack): host.settings for host in draft.hosts if host.settings}
+    heights = {spec.name: spec.height_u for spec in draft.specs_of_model(NodeSpec).values()}
+    for host in draft.hosts:
+        top = host.settings.u + heights.get(host.settings.node_spec, 1) - 1 if host.settings else 0
+        if host.settings and top > (height := min(host.settings.rack_height_u, TALLEST_RACK)):
+            message = f"{host.name} fills U{host.settings.u} to U{top}, but its rack has {height} units"
+            fix = f"correct `u` or the spec's `height_u`, or give `rack_height_u` of a rack up to {TALLEST_RACK} units"
+            yield RuleFinding(host.find_position("u"), message, fix)
+    for design in draft.specs_of_model(FabricDesign).values():
+        for tier, number, switch in design.list_switch_places():
+            neighbour = racks.get((design.site, switch.rack))
+            height = min(neighbour.rack_height_u, TALLEST_RACK) if neighbour else TALLEST_RACK
+            if switch.u > height:
+                message = f"{design.name}: a switch in U{switch.u}, but {switch.rack} has {height} units"
+                fix = "correct `u`, or give `rack_height_u` of the rack's nodes"
+                yield RuleFinding(_find_in_design(draft, design, tier, "at", number, "u"), message, fix)
+        for path, length in _list_lengths(design):
+            if length > LONGEST_CABLE_M:
+                message = f"{design.name}: a cable of {length:,g} m, but no optics reach {LONGEST_CABLE_M:,} m"
+                yield RuleFinding(_find_in_design(draft, design, *path), message, "give the length in metres")
+
+
+def _list_pci_places(spec: NodeSpec) -> Iterator[tuple[EntryPath, str, str]]:
+    for number, pci in enumerate(spec.gpus.pci):
+        yield ("gpus", "pci", number), f"gpu{number}", pci
+    for number, hca in enumerate(spec.hcas):
+        yield ("hcas", number, "pci"), f"the HCA {number} ({hca.name})", hca.pci
+
+
+def _normalize_pci(written: str) -> str:
+    """Return a PCI address in lower case, with a domain of four digits or more."""
+    domain, *rest = written.strip().lower().rsplit(":", 2)
+    return ":".join(("0000", domain, *rest)) if len(rest) == 1 else ":".join((f"{domain.lstrip('0'):0>4}", *rest))
+
+
+def _list_numbers(value: Any, steps: tuple[str, ...], path: EntryPath = ()) -> Iterator[tuple[EntryPath, float]]:
+    """Yield path and number of each entry that these steps lead to."""
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _list_numbers(item, steps, (*path, number))
+    elif steps and value is not None:
+        yield from _list_numbers(getattr(value, steps[0]), steps[1:], (*path, steps[0]))
+    elif value is not None:
+        yield path, value
+
+
+def _list_lengths(design: FabricDesign) -> Iterator[tuple[EntryPath, float]]:
+    for tier in type(design.lengths).model_fields:
+        yield ("lengths", tier), getattr(design.lengths, tier)
+    for number, cable in enumerate(design.cables):
+        yield ("cables", number), cable.length_m
+
+
+@rule(
+    "ASY0272",
+    "a declared setting that no role brings",
+    why="Zap leaves the setting as it is, and fails when it compares the node with its spec.",
+    needs=(NodeSpec, ManagementProfile),
+)
+def unbrought_setting(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find settings of specs in use whose role is not in playbooks/configure.yml, where zap needs it."""
+    playbooks = draft.tree.files("playbooks")
+    if ZAP_PLAYBOOK not in playbooks:
+        return
+    if CONFIGURE_PLAYBOOK in playbooks and (error := find_yaml_error(draft.tree, CONFIGURE_PLAYBOOK)):
+        message = f"nobody knows what this playbook brings: it is no YAML: {error[1]}"
+        yield RuleFinding(error[0], message, YAML_FIX)
+    roles = list_configuring_roles(draft.tree)
+    for spec, with_host in _list_zapped_specs(draft).values():
+        for setting in list_declared_settings(spec):
+            role = SETTING_ROLES[setting]
+            if role.role not in roles and (with_host or role.home == "bmc"):
+                message = f"{setting}: no role of {CONFIGURE_PLAYBOOK} brings it"
+                fix = (
+                    f"add the role assay.fleet.{role.role} there, or `{BRINGS}: [{role.role}]` to the vars of your own"
+                )
+                yield RuleFinding(_find(draft, spec, tuple(setting.split("."))), message, fix)
+
+
+def _list_zapped_specs(draft: RepositoryDraft) -> dict[str, tuple[NodeSpec, bool]]:
+    """Return the specs of nodes that automation may zap, and whether it also brings the operating system's settings."""
+    specs, profiles = draft.specs_of_model(NodeSpec), draft.specs_of_model(ManagementProfile)
+    found: dict[str, tuple[NodeSpec, bool]] = {}
+    for host in draft.hosts:
+        if host.settings is None:
+            continue
+        spec, profile = specs.get(host.settings.node_spec), profiles.get(host.settings.profile)
+        if spec is not None and profile is not None and "zap" in profile.actions:
+            found[spec.name] = (spec, found.get(spec.name, (spec, False))[1] or profile.host_settings)
+    return found
+
+
+@rule(
+    "ASY0273",
+    "a sysctl that the probe does not read",
+    why="Nobody can tell whether a node has the value, and what is unknown is never as declared.",
+    needs=(NodeSpec,),
+)
+def unread_sysctl(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find sysctls in node specs that are not among those that the probe reads."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for name in spec.host.sysctls:
+            if name not in READ_SYSCTLS:
+                message = f"the probe does not read {name}"
+                yield RuleFinding(
+                    _find(draft, spec, ("host", "sysctls", name)), message, suggest_name(name, READ_SYSCTLS)
+                )
+
+
+def _find(draft: RepositoryDraft, spec: NodeSpec, path: EntryPath) -> FilePosition:
+    return draft.find_position(f"NodeSpec/{spec.name}", *path)
+
+
+def _find_in_design(draft: RepositoryDraft, design: FabricDesign, *path: str | int) -> FilePosition:
+    return draft.find_position(f"FabricDesign/{design.name}", *path)

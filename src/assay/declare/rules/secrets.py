@@ -1,0 +1,436 @@
+"""Secrets in the repository, where git keeps them for ever; and the file of allowed commit signers.
+
+No message repeats a secret.
+
+Secrets in comments, playbooks, suites and lists, and references that hold the secret itself.
+
+No message repeats a secret.
+
+Examples that stand in for a site's own documents and values.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from assay.declare import secret_detection
+from assay.declare.check import STAND_IN_CODE, RuleFinding, rule
+from assay.declare.repository.draft import RepositoryDraft
+from assay.declare.repository.git import DECLARED_FOLDERS, find_tracked_paths
+from assay.declare.secret_detection import (
+    REFERENCE_NAMES,
+    SECRET_SHAPES,
+    SHAPE_NEEDLES,
+    VAULT,
+    SecretHint,
+    classify_name,
+    find_secret_shape,
+    is_plain_text,
+    looks_random,
+    may_hold_secrets,
+)
+from assay.declare.stand_ins import find_placeholders, find_spec_stand_ins
+from assay.declare.yaml import YamlDocument
+from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.serving import AccessRules
+
+SIGNER_LINE = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
+MAX_SIGNERS_BYTES = 1024 * 1024  # bytes of allowed_signers
+REFERENCES = (("bmc_credentials",), ("agent_token",), ("metrics", "credentials"), ("metrics", "token"))
+
+
+@rule(
+    "ASY0095",
+    "credentials in a file that git keeps",
+    why="A reference does not protect a secret if the secret is committed too.",
+)
+def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find credential files that are part of the repository."""
+    references = _list_credential_files(draft)
+    declared = {file for file in references if posixpath.normpath(file).split("/")[0] in DECLARED_FOLDERS}
+    for file in sorted(declared | find_tracked_paths(draft.root, sorted(references.keys() - declared))):
+        message = f"the credentials in {file} are part of the repository"
+        yield RuleFinding(
+            references[file](), message, "move the file out of the repository, and change the credentials"
+        )
+
+
+def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[str, int, int]]]:
+    """Return every credential file below the repository, with a function that finds its first reference."""
+    found: dict[str, Callable[[], tuple[str, int, int]]] = {}
+    for host in draft.hosts:
+        for path in REFERENCES:
+            given = _get_nested(host.variables, *path)
+            for reference in given if isinstance(given, list) else [given]:
+                file = _get_nested(reference, "file")
+                if isinstance(file, str) and not file.startswith("/") and file not in found:
+                    found[file] = partial(host.find_position, path[0])
+    for spec, reference in _list_spec_references(draft):
+        if reference.file and not reference.file.startswith("/"):
+            found.setdefault(reference.file, partial(draft.find_position, spec))
+    return found
+
+
+def _list_spec_references(draft: RepositoryDraft) -> Iterator[tuple[str, CredentialReference]]:
+    """Yield each spec (`Kind/name`) that refers to a secret, and the reference."""
+    for route in draft.specs_of_kind("TicketRoute").values():
+        if route.credentials:
+            yield f"TicketRoute/{route.name}", route.credentials
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        access = policy.access or AccessRules()
+        tokens = (token for visitor in access.visitors.values() for token in visitor.token)
+        keys = (webhook.credentials for webhook in policy.notices.webhooks.values())
+        for reference in (*tokens, *keys, *filter(None, [access.session_key])):
+            yield f"LifecyclePolicy/{policy.name}", reference
+
+
+def _get_nested(variables: Any, *path: str) -> Any:
+    """Return the value at a path, None if there is none."""
+    for step in path:
+        variables = variables.get(step) if isinstance(variables, Mapping) else None
+    return variables
+
+
+@rule(
+    "ASY0096",
+    "signed commits without signers",
+    why="assay accepts no commit any more, not even one that corrects this.",
+)
+def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find policies that require signed commits and name a file of signers that is missing or has no key."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        if policy.commits is None or not policy.commits.signed:
+            continue
+        path = policy.commits.allowed_signers
+        place = draft.find_position(f"{policy.kind}/{policy.name}", "commits", "allowed_signers")
+        fix = 'one line for each key: `who@site namespaces="git" ssh-ed25519 AAAA…`'
+        if not path.startswith("specs/"):
+            yield RuleFinding(place, f"{path} is not in specs/", "move it there, where changes to it are reviewed")
+        elif not SIGNER_LINE.search(_read_file(draft, path)):
+            yield RuleFinding(place, f"{path} has no key that may sign", fix)
+
+
+def _read_file(draft: RepositoryDraft, path: str) -> bytes:
+    try:
+        return draft.tree.read(path, MAX_SIGNERS_BYTES)
+    except OSError:
+        return b""
+
+
+FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
+GROUP = ("hosts", "vars", "children")
+NOTHING = SecretHint.NOTHING
+SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
+WHY = "Git keeps it for ever, for everybody who can read the repository."
+
+
+class SecretSighting(NamedTuple):
+    """One secret: the code of its rule, where it is, and a message that does not repeat it."""
+
+    code: str
+    document: YamlDocument
+    path: tuple[Any, ...]
+    message: str
+
+
+_sightings: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
+
+
+@rule("ASY0090", "a secret in plain text", why=WHY)
+def plain_text_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find variables with a secret's name and a plain text."""
+    yield from _secret_findings(draft, "ASY0090")
+
+
+@rule("ASY0091", "a private key", why=WHY)
+def committed_private_key(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find private key blocks."""
+    yield from _secret_findings(draft, "ASY0091")
+
+
+@rule("ASY0092", "a token of a known kind", why=WHY)
+def committed_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find tokens with a known form."""
+    yield from _secret_findings(draft, "ASY0092")
+
+
+@rule(
+    "ASY0093", "a password in a URL", why="The password also gets into the logs of every program that opens this URL."
+)
+def password_in_url(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find `user:password@` in URLs."""
+    yield from _secret_findings(draft, "ASY0093")
+
+
+@rule("ASY0094", "a text that looks like a key", why=WHY)
+def random_looking_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find random-looking texts in variables with a suspicious name."""
+    yield from _secret_findings(draft, "ASY0094")
+
+
+def _secret_findings(draft: RepositoryDraft, code: str) -> Iterator[RuleFinding]:
+    if draft not in _sightings:
+        suspects = [document for document in _list_documents(draft) if may_hold_secrets(document.data)]
+        _sightings[draft] = [sighting for document in suspects for sighting in _find_secrets(document)]
+    for sighting in _sightings[draft]:
+        if sighting.code == code:
+            place = (sighting.document.file, *sighting.document.place(sighting.path))
+            yield RuleFinding(place, sighting.message, FIX)
+
+
+def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
+    """Return every file that was read, each once, however many hosts have variables from it."""
+    found = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
+    found |= {id(spec.document): spec.document for spec in draft.specs}
+    return list(found.values())
+
+
+def _find_secrets(document: YamlDocument) -> Iterator[SecretSighting]:
+    waiting: list[tuple[tuple[Any, ...], Any, SecretHint]] = [((), document.data, NOTHING)]
+    while waiting:
+        path, data, hint = waiting.pop()
+        if isinstance(data, dict) and VAULT not in data:
+            names_hosts = bool(path) and path[-1] in ("hosts", "children")  # their names say nothing about values
+            is_group = names_hosts or any(isinstance(data.get(name), dict) for name in GROUP)
+            waiting += [
+                ((*path, name), value, NOTHING if is_group else secret_detection.classify_child(name, hint))
+                for name, value in data.items()
+            ]
+        elif isinstance(data, list):
+            waiting += [((*path, index), value, hint) for index, value in enumerate(data)]
+        elif isinstance(data, str | int) and not isinstance(data, bool):
+            sighting = _classify_value(document, path, data, hint)
+            if sighting is not None:
+                yield sighting
+
+
+def _classify_value(
+    document: YamlDocument, path: tuple[Any, ...], value: str | int, hint: SecretHint
+) -> SecretSighting | None:
+    name = next((step for step in reversed(path) if isinstance(step, str)), "")
+    if isinstance(value, int):
+        if hint is not SecretHint.CERTAIN or "pass" not in name.lower():
+            return None
+        return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
+    shape = secret_detection.find_secret_shape(value)
+    if shape is not None:
+        return SecretSighting(SHAPE_CODES.get(shape, "ASY0092"), document, path, f"{name or 'this'} holds {shape.what}")
+    if not secret_detection.is_secret(value, hint, name):
+        return None
+    if hint is SecretHint.CERTAIN:
+        return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
+    return SecretSighting("ASY0094", document, path, f"{name} holds what looks like a key")
+
+
+MAX_TEXT_BYTES = 8 * 1024 * 1024
+YAML_ENDINGS = (".yaml", ".yml", "")
+TEXT_ENDINGS = (*YAML_ENDINGS, ".py", ".csv", ".json", ".md", ".txt", ".cfg", ".ini", ".toml", ".j2", ".sh")
+CI_FOLDERS, CI_FILES = (".github", ".gitlab"), (".gitlab-ci.yml",)
+"""What the forges run, with everything in it."""
+PARSED_FOLDERS = ("inventory/", "specs/")
+"""Values in YAML files of these folders are judged by their names already; here, only their comments are."""
+SECRET_WORDS = (
+    *("passw", "PASSW", "Passw", "secret", "SECRET", "Secret", "token", "TOKEN", "Token"),
+    *("_key", "_KEY", "_pass", "_PASS", "passphrase", "api key", "API key", "community", "credential"),
+)
+NEEDLES = (*SHAPE_NEEDLES, *SECRET_WORDS)
+"""A line without any of these texts holds no secret that is known."""
+COMMENT = re.compile(r"(?:^|\s)#(.*)")
+TOLD = re.compile(r"([\w -]*\w)\s*(?::|=|\bis\b)\s*[\"'`]?([^\s\"'`,;)]+)[\"'`]?\s*(?:$|[.,;)])", re.IGNORECASE)
+"""`bmc password: VALUE` at the end of a phrase."""
+ASSIGNED = re.compile(r"[\"']?\b([A-Za-z_]\w*)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']")
+"""`BMC_PASSWORD = "VALUE"`, `password="VALUE"` or `"password": "VALUE"`."""
+YAML_PAIR = re.compile(r"^\s*(?:- )?([A-Za-z_]\w*)\s*:\s+([^\s#\"'{\[|>&*!][^#]*?)\s*(?:#.*)?$")
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+USER_AND_PASSWORD = re.compile(r"[\w.@-]+:[^\s/:$<{][^\s/:]{3,}")
+PASSWORD_OPTION = re.compile(r"--?[\w-]*(?:pass(?:word|wd|phrase)?|secret|token)(?:=(.+))?", re.IGNORECASE)
+PRINTERS = ("echo", "printf")
+SHELL_PRINT = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?(?![\"'$<{%]|\$\()\S+")
+
+CI_FIX = "remove it, and refer to a secret of the forge: ${{ secrets.NAME }} or a masked variable; then change it"
+
+
+class WrittenSecret(NamedTuple):
+    """A secret on a line of a file: what it is, without the secret."""
+
+    line: int
+    column: int
+    message: str
+
+
+@rule(
+    "ASY0247",
+    "a secret in a comment, a playbook, a suite, a list or a workflow",
+    why="Git keeps it for ever, for everybody who can read the repository.",
+)
+def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find secrets in the text of the declared folders and of the forge's workflows.
+
+    ASY0090 to ASY0094 judge the values of specs and inventory.
+    """
+    paths = [path for folder in (*DECLARED_FOLDERS, *CI_FOLDERS) for path in draft.tree.files(folder)]
+    for path in (*paths, *CI_FILES):
+        ending = path[path.rfind(".") :] if "." in path.rpartition("/")[2] else ""
+        if ending in TEXT_ENDINGS:
+            only_comments = ending in YAML_ENDINGS and path.startswith(PARSED_FOLDERS)
+            fix = FIX if path in paths and not path.startswith(CI_FOLDERS) else CI_FIX
+            for found in _find_in_text(_read_text(draft, path), only_comments):
+                yield RuleFinding((path, found.line, found.column), found.message, fix)
+
+
+@rule(
+    "ASY0248",
+    "a reference that holds the secret itself",
+    why="{env: NAME} and {command: […]} say where the secret is. Git keeps what stands there for ever.",
+)
+def secret_in_reference(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find references with a text that is no variable's name, no path, or a program that only prints its words."""
+    layers = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
+    documents = [*layers.values(), *(spec.document for spec in draft.specs)]
+    for document in documents:
+        for path, reference in _list_references(document.data):
+            what = describe_leak(reference)
+            if what:
+                place = (document.file, *document.place(path))
+                yield RuleFinding(place, f"{path[-1]}: {what}", FIX)
+
+
+def describe_leak(reference: dict[Any, Any]) -> str:
+    """Return why a reference holds a secret instead of its place, "" if it does not."""
+    env, file, command = reference.get("env"), reference.get("file"), reference.get("command")
+    if isinstance(env, str) and not ENV_NAME.fullmatch(env) and is_plain_text(env):
+        return "env holds something else than the name of a variable"
+    if isinstance(file, str) and USER_AND_PASSWORD.fullmatch(file):
+        return "file holds something else than a path"
+    words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
+    return _describe_command_leak(words) if words else ""
+
+
+def _describe_command_leak(words: list[str]) -> str:
+    if words[0].rpartition("/")[2] in PRINTERS:
+        return "command prints its own words, so the secret is one of them"
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option = PASSWORD_OPTION.fullmatch(word)
+        value = (option[1] or following) if option else ""
+        if value and is_plain_text(value) and not value.startswith(("-", "$", "/", "@")):
+            return "command holds a secret as the value of an option"
+        if " " in word and SHELL_PRINT.search(word):
+            return "command prints its own words, so the secret is one of them"
+    return ""
+
+
+def _list_references(data: Any) -> Iterator[tuple[tuple[Any, ...], dict[Any, Any]]]:
+    """Yield path and mapping of every reference to a secret. Lists of texts are not walked."""
+    waiting: list[tuple[tuple[Any, ...], Any]] = [((), data)]
+    while waiting:
+        path, value = waiting.pop()
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        if path and isinstance(value, dict) and value and REFERENCE_NAMES.issuperset(value):
+            if any(isinstance(step, str) and classify_name(step) for step in path):
+                yield path, value
+            continue
+        waiting += [((*path, name), entry) for name, entry in items if _may_hold_mappings(entry)]
+
+
+def _may_hold_mappings(value: Any) -> bool:
+    return bool(value) and (type(value) is dict or (type(value) is list and type(value[0]) in (dict, list)))
+
+
+def _read_text(draft: RepositoryDraft, path: str) -> str:
+    try:
+        return draft.tree.read(path, MAX_TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _find_in_text(text: str, only_comments: bool) -> Iterator[WrittenSecret]:
+    """Yield the secrets in a text, at most one a line."""
+    for number, line in _list_lines(text):
+        comment = COMMENT.search(line)
+        judged = comment[1] if only_comments and comment else "" if only_comments else line
+        what = _describe_line(judged, comment[1] if comment else "", "" if only_comments else line)
+        if what:
+            yield WrittenSecret(number, len(line) - len(line.lstrip()) + 1, what)
+
+
+def _list_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that holds a needle.
+
+    Fifty searches for a text are faster than one pattern, and recordings repeat themselves: no needle has a quote.
+    """
+    once = '"'.join(set(text.split('"')))
+    present = [needle for needle in NEEDLES if needle in once]
+    starts = {text.rfind("\n", 0, at) + 1 for needle in present for at in _find_all(needle, text)}
+    number, counted = 1, 0
+    for start in sorted(starts):
+        number += text.count("\n", counted, start)
+        counted = start
+        yield number, text[start : end if (end := text.find("\n", start)) >= 0 else len(text)]
+
+
+def _find_all(needle: str, text: str) -> Iterator[int]:
+    """Yield the first place of a needle on each line."""
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        end = text.find("\n", at)
+        at = text.find(needle, end) if end >= 0 else -1
+
+
+def _describe_line(text: str, comment: str, code: str) -> str:
+    """Return what a line holds: a known shape in the text, a secret told in the comment, or one given by the code."""
+    if not any(needle in text for needle in NEEDLES):
+        return ""
+    shape = find_secret_shape(text, SECRET_SHAPES)
+    if shape is not None:
+        return f"the line holds {shape.what}"
+    if any(_is_told(name, value) for name, value in TOLD.findall(comment)):
+        return "the comment holds a secret in plain text"
+    pairs = [*ASSIGNED.findall(code), *YAML_PAIR.findall(code)]
+    if any(classify_name(name) is SecretHint.CERTAIN and _looks_chosen(value) for name, value in pairs):
+        return "the line holds a secret in plain text"
+    return ""
+
+
+def _is_told(name: str, value: str) -> bool:
+    return classify_name(name.replace(" ", "_")) is SecretHint.CERTAIN and _looks_chosen(value)
+
+
+def _looks_chosen(value: str) -> bool:
+    """Whether a text looks like a password that somebody chose or made, and not like a word, a path or a variable."""
+    if not is_plain_text(value) or len(value) < 6 or value.startswith(("$", "<", "/", "~", ".", "{", "%", "ssh-")):
+        return False
+    if any(sign in value for sign in "(){}[]<> ") or "://" in value or re.fullmatch(r"[A-Z][A-Z0-9_]*|[a-z_.]+", value):
+        return False
+    kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^A-Za-z0-9_.:/-]"))
+    return kinds >= 3 or (kinds == 2 and bool(re.search(r"\d", value)) and len(value) >= 8) or looks_random(value)
+
+
+@rule(
+    STAND_IN_CODE,
+    "an example that stands in for your own",
+    why="The lab works with it. What would use it on a real machine refuses.",
+    severity="notice",
+)
+def stand_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find documents with the mark `stands_in`, and placeholders in specs and in the inventory."""
+    seen = set[tuple[str, int, int]]()
+    for key, file in draft.spec_files.items():
+        for one in find_spec_stand_ins(file.spec):
+            place = draft.find_position(key, *one.path)
+            if place not in seen:  # what extends a document has its values, too
+                seen.add(place)
+                yield RuleFinding(place, one.what, one.fix)
+    for host in draft.hosts:  # a pool may list all its nodes in a variable: lists of names are not looked through
+        texts = {key: text for key, text in host.variables.items() if isinstance(text, str) or key == "node_network"}
+        for one in find_placeholders(texts):
+            place = host.find_position(*one.path)
+            if place not in seen:
+                seen.add(place)
+                yield RuleFinding(place, f"{host.name}: {one.what}", one.fix)

@@ -1,0 +1,204 @@
+"""How much a port's counters grew between two scans, also where one reached its maximum or was cleared.
+
+Which bit error ratio of a link its limits apply to, and how device registers hold a ratio.
+
+A ratio counts after the error correction that the link's speed class has.
+
+Link flaps: how often a link went down, how much of that a reboot explains, and how often within a time window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from assay.fabric.discovery import PortFacts
+from assay.fabric.link_words import SPEEDS, parse_rate
+
+SYMBOL = "SymbolErrorCounter"
+RECOVERY = "LinkErrorRecoveryCounter"
+DOWNED = "LinkDownedCounter"
+RECEIVED = "PortRcvErrors"
+INTEGRITY = "LocalLinkIntegrityErrors"
+OVERRUN = "ExcessiveBufferOverrunErrors"
+DISCARDS = "PortXmitDiscards"
+WAIT = "PortXmitWait"
+VL15 = "VL15Dropped"
+CONSTRAINTS = ("PortXmitConstraintErrors", "PortRcvConstraintErrors")
+"""They count packets that a port must not pass, such as those with a wrong P_Key (InfiniBand Architecture Spec.)."""
+
+LINK_ERRORS = (RECEIVED, INTEGRITY, OVERRUN)
+"""Errors of the link itself. A counter about another port (PortRcvRemotePhysicalErrors) is not among them."""
+
+HOUR = 3600.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CounterGrowth:
+    """How much one counter grew. `at_least`: it reached its maximum or was cleared, so it may have grown more."""
+
+    count: int
+    at_least: bool = False
+    reset: bool = False
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the counter was at its maximum before, so that its growth since is unknown."""
+        return self.at_least and not self.reset and not self.count
+
+    def __str__(self) -> str:
+        return f"{'at least ' if self.at_least else ''}{self.count}{' since it was cleared' if self.reset else ''}"
+
+
+NO_GROWTH = CounterGrowth(0)
+
+
+@dataclass(frozen=True, slots=True)
+class PortGrowth:
+    """How much each counter of a port grew in `seconds`. A counter that neither scan lists has not grown."""
+
+    seconds: float
+    counters: Mapping[str, CounterGrowth] = field(default_factory=dict)
+
+    def find_growth(self, name: str) -> CounterGrowth:
+        """Return the growth of a counter."""
+        return self.counters.get(name, NO_GROWTH)
+
+    def per_hour(self, name: str) -> float:
+        """Return the growth of a counter per hour. Over less than an hour, return the whole growth.
+
+        A few errors within minutes must not read as hundreds per hour.
+        """
+        return self.find_growth(name).count / max(self.seconds / HOUR, 1.0)
+
+
+def measure_counter_growth(before: int, after: int, *, saturated: bool = False) -> CounterGrowth:
+    """Return how much a counter grew. If `after` is less than `before`, it was cleared in between.
+
+    `saturated`: `after` is the maximum, where the counter stops.
+    """
+    if after < before:
+        return CounterGrowth(after, at_least=True, reset=True)
+    return CounterGrowth(after - before, at_least=saturated)
+
+
+def measure_port_growth(before: PortFacts | None, after: PortFacts, seconds: float) -> PortGrowth:
+    """Return how much a port's counters grew between two scans. A counter that a scan does not list was 0 there.
+
+    Tools such as ibqueryerrors leave out counters that are 0. A port that the earlier scan lacks starts from 0.
+    """
+    earlier, later = (before.counters if before else {}), after.counters
+    counters = {
+        name: measure_counter_growth(earlier.get(name, 0), later.get(name, 0), saturated=name in after.saturated)
+        for name in earlier.keys() | later.keys()
+    }
+    return PortGrowth(seconds, counters)
+
+
+JudgedRatio = Literal["symbol", "effective"]
+FIRST_BY_SYMBOL = SPEEDS.index("HDR")
+"""From HDR on, forward error correction is always on, and the application meets symbol errors. EDR and slower links are
+judged by their effective errors. Source: ibdiagnet user manual, Bit Error Rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitErrorRate:
+    """The ratio that a port is judged by. `kind` names its limit: `symbol_ber` or `effective_ber`."""
+
+    kind: JudgedRatio
+    ratio: float
+
+
+def find_judged_ratio(rate: str) -> JudgedRatio | None:
+    """Return which ratio a rate (`4xNDR`) is judged by, None for a text that is no rate."""
+    parsed = parse_rate(rate)
+    if parsed is None:
+        return None
+    return "symbol" if parsed.speed >= FIRST_BY_SYMBOL else "effective"
+
+
+def find_bit_error_rate(facts: PortFacts, rate: str = "") -> BitErrorRate | None:
+    """Return the ratio that a port is judged by, None if it was not read. `rate` is used if the port reports none."""
+    kind = find_judged_ratio(facts.rate or rate)
+    if kind is None or kind not in facts.ber:
+        return None
+    return BitErrorRate(kind, facts.ber[kind])
+
+
+NO_ERRORS = 1e-250
+"""A ratio of this or less means no error at all: 15E-255 is the smallest that the registers can hold."""
+LARGEST_EXPONENT = 255
+
+
+def zero_if_no_errors(ratio: float) -> float:
+    """Return the ratio, or 0 for one that means no error."""
+    return 0.0 if ratio <= NO_ERRORS else ratio
+
+
+def decode_register(mantissa: int, exponent: int) -> float | None:
+    """Return mantissa × 10^-exponent, None where the two are no ratio, as in a register that was never written."""
+    if not (mantissa or exponent) or exponent > LARGEST_EXPONENT:
+        return None
+    ratio = mantissa * 10.0**-exponent
+    return zero_if_no_errors(ratio) if ratio <= 1 else None
+
+
+DOWNS_PER_BOOT = 2
+"""A boot takes the link down twice: when the driver stops, and when the firmware hands over (mlx5_core)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDowns:
+    """How often a link went down between two scans, and how much of that a reboot of its node explains."""
+
+    count: int
+    explained: int = 0
+    at_least: bool = False
+
+    @property
+    def unexplained(self) -> int:
+        """How often the link went down without a reboot."""
+        return self.count - self.explained
+
+
+def count_link_downs(port_growth: PortGrowth, boots: int = 0) -> LinkDowns:
+    """Return how often a link went down. Each of the `boots` of its node in that time explains up to two."""
+    downed = port_growth.find_growth(DOWNED)
+    return LinkDowns(downed.count, min(downed.count, boots * DOWNS_PER_BOOT), downed.at_least)
+
+
+def has_booted_between(start: datetime, end: datetime, seen_at: datetime, uptime_s: float) -> bool:
+    """Return whether a node that was up for `uptime_s` at `seen_at` booted between `start` and `end`."""
+    return start <= seen_at - timedelta(seconds=uptime_s) <= end
+
+
+def count_most_in_window(moments: Iterable[datetime], window: timedelta) -> int:
+    """Return the largest number of moments that any window of this length holds."""
+    ordered = sorted(moments)
+    most = first = 0
+    for last, moment in enumerate(ordered):
+        while moment - ordered[first] > window:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def drop_bursts(
+    moments: Sequence[datetime], *, more_than: int = 50, within: timedelta = timedelta(seconds=1)
+) -> list[datetime]:
+    """Return the moments outside of bursts. A burst is `more_than` moments within a time: one reboot, or one outage.
+
+    Source of the defaults: imbue-ai/cluster-health, which drops more than 50 events in one second as a reboot.
+    """
+    ordered = sorted(moments)
+    burst: set[int] = set()
+    first = 0
+    for last, moment in enumerate(ordered):
+        while moment - ordered[first] > within:
+            first += 1
+        if last - first + 1 > more_than:
+            burst.update(range(first, last + 1))
+    return [moment for index, moment in enumerate(ordered) if index not in burst]

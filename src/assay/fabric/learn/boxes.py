@@ -1,0 +1,271 @@
+"""Tells which switch chips share a box, and on which card and plane of it each one is.
+
+A system image GUID says which chips share a box. Names say which chip of which card it is, where they are written
+`MF0;NAME:PRODUCT/U2` or `MF0;NAME:PRODUCT/L01/U1`; in the output of a tool that tells no system image GUID, they also
+say which chips share a box. The chips of a box carry planes if all of them are cabled alike.
+
+Folds the planes of a fabric into one: each box is a switch, each adapter has one port, each cable is one link.
+
+All planes are cabled alike, so the rules of one describe all. What differs in a plane is left to the comparison.
+
+Takes each port of an adapter for an adapter of its own, where most adapters have the same several cabled ports.
+
+So each has one cable, as the inference of rails needs it. The rules then say which port of which adapter each rail is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.learn.hosts import find_mode, sort_naturally
+from assay.model.specs.fabric.adapters import HostAdapter
+from assay.model.specs.fabric.cable import PortId
+from assay.model.specs.fabric.switches import MAX_PLANES
+
+CHIP = re.compile(r"MF0;(?P<box>.+?):(?P<product>[\w-]+)(?:/(?P<module>[A-Z]+\d+))?/U(?P<chip>\d+)")
+MIN_ALIKE = 0.75
+"""Our own choice: planes are there if so large a part of the ports leads to the same box on all chips."""
+
+
+class BoxChip(NamedTuple):
+    """A chip of a box: the box's name, the card, the plane (0 without planes), and a name that only this chip has."""
+
+    box: str
+    module: str
+    plane: int
+    name: str
+
+
+def find_box_chips(devices: Mapping[str, DiscoveredDevice], cables: Iterable[DiscoveredCable]) -> dict[str, BoxChip]:
+    """Return the chips of boxes that have several, by GUID."""
+    chips_of: dict[str, list[DiscoveredDevice]] = defaultdict(list)
+    for device in devices.values():
+        if device.kind == "switch" and (system := _find_system(device)):
+            chips_of[system].append(device)
+    boxes = {system: chips for system, chips in chips_of.items()
+             if len(chips) > 1 and (chips[0].system or _find_own_name(chips))}  # fmt: skip
+    if not boxes:
+        return {}
+    far_ends = _list_far_ends(devices, cables, boxes)
+    names = {system: _find_own_name(chips) for system, chips in boxes.items()}
+    found: dict[str, BoxChip] = {}
+    for system, chips in boxes.items():
+        is_named = bool(names[system]) and list(names.values()).count(names[system]) == 1
+        planes = is_named and _are_planes([far_ends[chip.guid] for chip in chips])
+        for chip in chips:
+            box = names[system] if is_named else f"{chip.name} {system}"
+            found[chip.guid] = _make_chip(chip, box, is_named=is_named, is_plane=planes)
+    return found | dict(_find_lone_chips(devices, found))
+
+
+def _find_lone_chips(
+    devices: Mapping[str, DiscoveredDevice], found: Mapping[str, BoxChip]
+) -> Iterator[tuple[str, BoxChip]]:
+    """Yield the last chip that works of a box with planes: its name has the form of theirs."""
+    products = {_find_chip_product(devices[guid]) for guid, chip in found.items() if chip.plane} - {""}
+    for guid, device in devices.items():
+        if guid not in found and device.kind == "switch" and _find_chip_product(device) in products:
+            read = CHIP.fullmatch(device.description.strip())
+            yield guid, _make_chip(device, read["box"] if read else "", is_named=True, is_plane=True)
+
+
+def _find_chip_product(chip: DiscoveredDevice) -> str:
+    read = CHIP.fullmatch(chip.description.strip())
+    return read["product"] if read else ""
+
+
+def _list_far_ends(
+    devices: Mapping[str, DiscoveredDevice], cables: Iterable[DiscoveredCable], boxes: Mapping[str, object]
+) -> Mapping[str, dict[int, tuple[str, int]]]:
+    """Return, for each port of each device, the box or adapter that it leads to, and the port of a box."""
+    found: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)
+    for a, b, _ in cables:
+        for here, there in ((a, b), (b, a)):
+            far = devices.get(there.guid)
+            if far and far.description == AGGREGATION_NODE:
+                continue
+            system = _find_system(far) if far and far.kind == "switch" else ""
+            found[here.guid][here.number] = (system, there.number) if system in boxes else (there.guid, 0)
+    return found
+
+
+def _find_system(chip: DiscoveredDevice) -> str:
+    """Return what the chips of a box share, "" where nothing tells."""
+    if chip.system:
+        return chip.system
+    read = CHIP.fullmatch(chip.description.strip())
+    return f"{read['box']}:{read['product']}" if read else ""
+
+
+def _find_own_name(chips: Sequence[DiscoveredDevice]) -> str:
+    """Return the name of the box that all of its chips announce, "" without one."""
+    read = [CHIP.fullmatch(chip.description.strip()) for chip in chips]
+    named = {one["box"] for one in read if one}
+    numbered = {(one["module"], one["chip"]) for one in read if one}
+    return named.pop() if len(named) == 1 and len(numbered) == len(chips) else ""
+
+
+def _are_planes(ends: Sequence[Mapping[int, tuple[str, int]]]) -> bool:
+    """Return whether the ports that several chips use lead alike. Links to each other would lead to their own box."""
+    used = Counter(number for own in ends for number in own)
+    shared = [number for number, chips in used.items() if chips > 1]
+    alike = sum(len({own[number] for own in ends if number in own}) == 1 for number in shared)
+    return bool(shared) and alike >= MIN_ALIKE * len(shared)
+
+
+def _make_chip(chip: DiscoveredDevice, box: str, *, is_named: bool, is_plane: bool) -> BoxChip:
+    read = CHIP.fullmatch(chip.description.strip()) if is_named else None
+    if read is None:
+        return BoxChip(box, "", 0, chip.name)
+    module, number = read["module"] or "", int(read["chip"])
+    name = "-".join(part for part in (box, module, f"p{number}" if is_plane else f"U{number}") if part)
+    return BoxChip(box, module, number if is_plane and number else 0, name)
+
+
+ChipsOfBox = Mapping[int, str]
+"""The GUIDs of the chips of a box, by plane, from 1. One that nobody saw is missing."""
+
+
+@dataclass(frozen=True)
+class FoldedPlanes:
+    """A discovery in which the first chip of a box stands for the box, and the chips of each box by that GUID."""
+
+    discovery: FabricDiscovery
+    planes: int
+    chips: Mapping[str, ChipsOfBox]
+
+    def unfold(self, rules: Mapping[str, Any], make_guid: Callable[[], str]) -> dict[str, Any]:
+        """Return the rules of a design with the chips of each switch. `make_guid` gives one to a chip nobody saw."""
+        unfolded = dict(rules)
+        for name in (name for name in ("leaves", "spines", "cores") if name in rules):
+            switches = [self._add_chips(switch, make_guid) for switch in rules[name]["at"]]
+            unfolded[name] = rules[name] | {"at": switches}
+        return unfolded | {"planes": self.planes}
+
+    def _add_chips(self, switch: Mapping[str, Any], make_guid: Callable[[], str]) -> dict[str, Any]:
+        known = self.chips.get(switch["guid"], {1: switch["guid"]})
+        first, *others = [known.get(plane) or make_guid() for plane in range(1, self.planes + 1)]
+        return {**switch, "guid": first, "other_planes": others}
+
+
+def fold_planes(discovery: FabricDiscovery) -> FoldedPlanes | None:
+    """Return the discovery with its planes folded, None where no box has planes."""
+    carrying = {guid: chip for guid, chip in find_box_chips(discovery.devices, discovery.cables).items() if chip.plane}
+    if not carrying:
+        return None
+    boxes: dict[str, dict[int, str]] = defaultdict(dict)
+    for guid, chip in carrying.items():
+        boxes[chip.box][chip.plane] = guid
+    first_of = {box: chips[min(chips)] for box, chips in boxes.items()}
+    devices = {
+        guid: _fold_device(device)
+        for guid, device in discovery.devices.items()
+        if guid not in carrying or guid == first_of[carrying[guid].box]
+    }
+    folded = {guid: first_of[chip.box] for guid, chip in carrying.items()}
+    cables = _keep_agreed(_fold_cable(cable, devices, folded) for cable in discovery.cables)
+    chips_of_first = {first_of[box]: chips for box, chips in boxes.items()}
+    return FoldedPlanes(FabricDiscovery(cables, devices), _count_planes(discovery, boxes.values()), chips_of_first)
+
+
+def _count_planes(discovery: FabricDiscovery, boxes: Collection[ChipsOfBox]) -> int:
+    """Return the number of planes: of most boxes, or of the ports of most adapters, if nobody sees the last plane."""
+    ports = [device.ports for device in discovery.devices.values()
+             if device.kind == "hca" and device.description != AGGREGATION_NODE]  # fmt: skip
+    usual = find_mode(ports) if ports else 0
+    return max(find_mode(map(max, boxes)), usual if usual <= MAX_PLANES else 0)
+
+
+def _fold_device(device: DiscoveredDevice) -> DiscoveredDevice:
+    return device._replace(ports=1) if device.kind == "hca" else device
+
+
+def _fold_cable(
+    cable: DiscoveredCable, devices: Mapping[str, DiscoveredDevice], folded: Mapping[str, str]
+) -> DiscoveredCable:
+    """Return a link as one of the boxes. `folded` has the GUID that stands for each chip's box."""
+    a, b = (
+        PortId(
+            folded.get(end.guid, end.guid), 1 if end.guid in devices and devices[end.guid].kind == "hca" else end.number
+        )
+        for end in cable[:2]
+    )
+    return DiscoveredCable(a, b, cable.rate)
+
+
+def _keep_agreed(cables: Iterable[DiscoveredCable]) -> list[DiscoveredCable]:
+    """Return the cables that most planes have at both of their ends."""
+    count = Counter(DiscoveredCable(min(a, b), max(a, b), rate) for a, b, rate in cables)
+    kept: dict[PortId, DiscoveredCable] = {}
+    for cable, _ in count.most_common():
+        if cable.a not in kept and cable.b not in kept:
+            kept[cable.a] = kept[cable.b] = cable
+    return list(dict.fromkeys(kept.values()))
+
+
+MIN_PORTS = 2
+
+
+@dataclass(frozen=True)
+class SplitAdapters:
+    """A discovery in which each cabled port of an adapter is a device, `GUID/PORT`, and the host of each of these.
+
+    `rails`: where a list gives the order of a node's adapters, the place of each name in it.
+    """
+
+    discovery: FabricDiscovery
+    hosts: Mapping[str, HostAdapter]
+    rails: Mapping[str, int]
+
+    def join(self, rules: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the rules of a design with whole adapters, and the port of each rail."""
+        rails = [slot.rpartition("/") for slot in rules["adapter_names"]]
+        names = sorted({name for name, _, _ in rails}, key=lambda name: (self.rails.get(name, 0), sort_naturally(name)))
+        ports = [f"{names.index(name)}/{port}" for name, _, port in rails]
+        adapters = {
+            host: [self._find_adapter([guid for guid, (name, _, _) in zip(guids, rails, strict=True) if name == own])
+                   for own in names]
+            for host, guids in rules["adapters"].items()
+        }  # fmt: skip
+        return {**rules, "adapter_names": names, "adapter_ports": ports, "adapters": adapters}
+
+    def _find_adapter(self, ports: Sequence[str]) -> str:
+        """Return the GUID of the adapter with these ports. A port that nobody saw is of the adapter of the others."""
+        seen = [port for port in ports if port in self.hosts]
+        return (seen or ports)[0].partition("/")[0]
+
+
+def split_adapters(discovery: FabricDiscovery, hosts: Mapping[str, HostAdapter]) -> SplitAdapters | None:
+    """Return the discovery with the ports of adapters apart, None where most adapters have one cabled port."""
+    cabled: dict[str, set[int]] = defaultdict(set)
+    for port in (port for cable in discovery.cables for port in cable[:2] if port.guid in hosts):
+        cabled[port.guid].add(port.number)
+    usual = _find_usual_ports(cabled, hosts)
+    if max(map(len, usual.values()), default=0) < MIN_PORTS:
+        return None
+    own = {f"{guid}/{number}": hosts[guid]._replace(slot=f"{hosts[guid].slot}/{number}", rail=-1)
+           for guid in cabled for number in usual[hosts[guid].slot]}  # fmt: skip
+    devices = {guid: device for guid, device in discovery.devices.items() if guid not in cabled}
+    devices |= {name: DiscoveredDevice(name, "hca", 1, host.host) for name, host in own.items()}
+    cables = [DiscoveredCable(_find_port(cable.a, own), _find_port(cable.b, own), cable.rate)
+              for cable in discovery.cables]  # fmt: skip
+    listed = {host.slot: host.rail for host in hosts.values() if host.rail >= 0}
+    return SplitAdapters(FabricDiscovery(cables, devices), own, listed)
+
+
+def _find_usual_ports(cabled: Mapping[str, set[int]], hosts: Mapping[str, HostAdapter]) -> dict[str, frozenset[int]]:
+    """Return the ports with a cable that most adapters of each name have."""
+    count: dict[str, Counter[frozenset[int]]] = defaultdict(Counter)
+    for guid, ports in cabled.items():
+        count[hosts[guid].slot][frozenset(ports)] += 1
+    return {slot: ports.most_common(1)[0][0] for slot, ports in count.items()}
+
+
+def _find_port(port: PortId, own: Mapping[str, HostAdapter]) -> PortId:
+    name = f"{port.guid}/{port.number}"
+    return PortId(name, 1) if name in own else port

@@ -1,0 +1,315 @@
+"""Compares each port with its peers: the ports of its rail, of its switch, and with the same module.
+
+The statistics are robust: they use medians instead of means, so that a few bad values do not change them.
+
+Compares the readings of cables by vendor, by length and by batch: which kind of cable is worse than the others.
+
+Groups modules by vendor, part and batch, and finds batches in which more ports stand out than by chance.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, sqrt
+from statistics import fmean, median
+from typing import Literal
+
+from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS, ComparedReading, find_group_bound
+from assay.fabric.weekly.week import PortWeek
+from assay.model.specs.fabric.cable import PortId
+from assay.model.specs.node.node_spec import MetricLimit
+
+MIN_PEERS = 8
+"""A port with fewer peers is not compared with them."""
+_MAD_OF_NORMAL = 0.6745
+_CLIPPED_AT = 2.0
+_CLIPPED_SQUARE_OF_NORMAL = 0.9205
+_MEAN_DEVIATION_OF_NORMAL = 1.253314
+"""They scale the median deviation, the mean square of clipped deviations, and the mean deviation, so that the score
+of a normal distribution is its z-score."""
+
+
+def compute_z_scores(values: Sequence[float]) -> list[float]:
+    """Return the modified z-score of each value: its distance from the median, 0 if all values are equal.
+
+    The spread is the standard deviation, in which a value counts as at most two robust deviations away (Huber, Robust
+    Statistics). It is as robust as the median deviation, and more exact where readings come in steps, such as 0.1 dB.
+    If more than half of the values are equal, the median deviation is 0. Then the mean deviation replaces it.
+    """
+    if not values:
+        return []
+    middle = median(values)
+    deviations = [abs(value - middle) for value in values]
+    if spread := median(deviations):
+        most = _CLIPPED_AT * spread / _MAD_OF_NORMAL
+        sigma = sqrt(fmean(min(deviation, most) ** 2 for deviation in deviations) / _CLIPPED_SQUARE_OF_NORMAL)
+        return [(value - middle) / sigma for value in values]
+    if spread := fmean(deviations):
+        return [(value - middle) / (_MEAN_DEVIATION_OF_NORMAL * spread) for value in values]
+    return [0.0] * len(values)
+
+
+def compute_median_slope(points: Sequence[tuple[float, float]]) -> float:
+    """Return the median slope between each point of the first half and its partner in the second, 0 for few points.
+
+    This is Theil's incomplete method: few slopes, each over a long time. A quarter of the points may be wrong.
+    """
+    half = (len(points) + 1) // 2
+    pairs = zip(points, points[half:], strict=False)
+    slopes = [(after - before) / (later - earlier) for (earlier, before), (later, after) in pairs if later != earlier]
+    return median(slopes) if slopes else 0.0
+
+
+Limits = Mapping[str, MetricLimit]
+PEER_SCORE = "peer_score"
+"""The limit of a design beyond which a score stands out."""
+FULL_SCORE = 3.5
+"""The score of a port that is as far from its peers as the false-alarm budget allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerMetric:
+    """A number of a port that its peers have too. The fields are those of ComparedReading."""
+
+    key: str
+    name: str
+    unit: str
+    worse: int
+    distance_limit: str
+    of: Callable[[PortWeek], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerDeviation:
+    """How a port compares with its peers. `peers` describes them, `peer_median` is their median.
+
+    `score` is positive if the port is worse. It is not, if the port is closer than the design's distance limit. It is
+    3.5 where the false-alarm budget is used up: as many deviations from the median as chance gives one port of the
+    whole fabric in one of many healthy weeks.
+    """
+
+    metric: PeerMetric
+    value: float
+    peer_median: float
+    score: float
+    peers: str
+
+    def __str__(self) -> str:
+        unit = f" {self.metric.unit}" if self.metric.unit else ""
+        value, median_of_peers = format_figure(self.value), format_figure(self.peer_median)
+        return f"{self.metric.name} {value}{unit}, where {self.peers} have {median_of_peers}"
+
+
+def format_figure(value: float) -> str:
+    """Return a number with three significant digits, from 1000 on in full."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _read_median(key: str) -> Callable[[PortWeek], float | None]:
+    return lambda week: week.summary.median(key)
+
+
+METRICS = (
+    PeerMetric("errors", "errors a day", "", 1, "errors_apart", lambda week: week.errors_per_day),
+    *(
+        PeerMetric(each.key, each.name, each.unit, each.worse, each.distance_limit, _read_median(each.key))
+        for each in READINGS
+    ),
+)
+
+
+def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Limits) -> dict[int, PeerDeviation]:
+    """Return how each port compares with its peers, by its index in `ports`. Of several peer groups, the worst counts.
+
+    The number of ports and groups, and the size of each group, decide how far away is too far (`false_alarms`).
+
+    Ports without the reading, or with too few peers, are left out. If the design sets no distance limit, all are.
+    """
+    limit = limits.get(metric.distance_limit)
+    if not limit:
+        return {}
+    values = {index: value for index, port in enumerate(ports) if (value := metric.of(port)) is not None}
+    found: dict[int, PeerDeviation] = {}
+    groups = {name: of for name, of in _group_by_peers(ports, values).items() if len(of) >= MIN_PEERS}
+    comparisons = len(METRICS) * sum(map(len, groups.values()))
+    for peers, members in groups.items():
+        peer_median = median(values[index] for index in members)
+        scale = FULL_SCORE / find_group_bound(len(members), comparisons, OUTLIER_BUDGET)
+        for index, z_score in _score_members(metric, members, values, peer_median, limit.value):
+            if index not in found or z_score * scale > found[index].score:
+                found[index] = PeerDeviation(metric, values[index], peer_median, z_score * scale, peers)
+    return found
+
+
+def _score_members(
+    metric: PeerMetric, members: Sequence[int], values: Mapping[int, float], peer_median: float, min_distance: float
+) -> Iterable[tuple[int, float]]:
+    """Yield the score of each member, positive if it is worse, and at most 0 if it is closer than `min_distance`."""
+    of_members = [values[index] for index in members]
+    for index, value, z_score in zip(members, of_members, compute_z_scores(of_members), strict=True):
+        is_close = (value - peer_median) * metric.worse < min_distance
+        yield index, min(z_score * metric.worse, 0.0) if is_close else z_score * metric.worse
+
+
+def _group_by_peers(ports: Sequence[PortWeek], indexes: Iterable[int]) -> dict[str, list[int]]:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for index in indexes:
+        for name in _name_peer_groups(ports[index]):
+            groups[name].append(index)
+    return groups
+
+
+def _name_peer_groups(port: PortWeek) -> Iterable[str]:
+    side = "adapters" if port.end.node else "switch ports"
+    if port.rail is not None:
+        yield f"the {side} of rail {port.rail}"
+    if not port.end.node:
+        yield f"the ports of {port.end.device}"
+    part = f" with {port.summary.vendor} {port.summary.part}" if port.summary.part else ""
+    yield f"all {side}{part}"
+
+
+GroupedBy = Literal["vendor", "length", "batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class CableGroup:
+    """The ports with cables of one vendor, of one vendor and length, or of one vendor and batch.
+
+    `medians` has the median of each reading by its key; a reading that no port has is left out. `worse` says in words
+    which medians are worse than those of all other ports by more than the design's distance limit.
+    """
+
+    by: GroupedBy
+    name: str
+    ports: int
+    with_errors: int
+    medians: Mapping[str, float]
+    worse: tuple[str, ...] = ()
+
+
+def group_cables(ports: Sequence[PortWeek], limits: Limits) -> tuple[CableGroup, ...]:
+    """Return every group: vendors, then lengths, then batches; within each the larger ones first."""
+    groups: dict[tuple[GroupedBy, str], list[PortWeek]] = defaultdict(list)
+    for port in ports:
+        for key in _name_groups(port):
+            groups[key].append(port)
+    made = [_make_group(by, name, members, ports, limits) for (by, name), members in groups.items()]
+    order: list[GroupedBy] = ["vendor", "length", "batch"]
+    return tuple(sorted(made, key=lambda group: (order.index(group.by), -group.ports, group.name)))
+
+
+def _name_groups(port: PortWeek) -> Iterator[tuple[GroupedBy, str]]:
+    vendor = port.summary.vendor
+    if vendor:
+        yield "vendor", vendor
+        if port.length_m:
+            yield "length", f"{vendor} {port.length_m:g} m"
+        if port.summary.batch:
+            yield "batch", f"{vendor} {port.summary.part} {port.summary.batch}"
+
+
+def _make_group(
+    by: GroupedBy, name: str, members: Sequence[PortWeek], ports: Iterable[PortWeek], limits: Limits
+) -> CableGroup:
+    inside = set(map(id, members))
+    others = [port for port in ports if id(port) not in inside]
+    medians, worse = {}, []
+    for reading in READINGS:
+        own, rest = _read(members, reading), _read(others, reading)
+        if not own:
+            continue
+        medians[reading.key] = middle = median(own)
+        limit = limits.get(reading.distance_limit)
+        enough = limit and len(own) >= MIN_PEERS and len(rest) >= MIN_PEERS
+        if enough and limit and (middle - median(rest)) * reading.worse > limit.value:
+            figures = f"{format_figure(middle)} {reading.unit}, where the others have {format_figure(median(rest))}"
+            worse.append(f"{reading.name} {figures}")
+    errors = sum(port.summary.errors > 0 for port in members)
+    return CableGroup(by, name, len(members), errors, medians, tuple(worse))
+
+
+def _read(ports: Iterable[PortWeek], reading: ComparedReading) -> list[float]:
+    return [value for port in ports if (value := port.summary.median(reading.key)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class TransceiverBatch:
+    """The modules of one vendor, part and batch. `flagged` of the `ports` have a finding.
+
+    `chance` is the probability of so many, if the batch were no worse than the others. `temperature_c` is the median of
+    the modules' temperatures, None if none was read.
+    """
+
+    vendor: str
+    part: str
+    batch: str
+    ports: int
+    flagged: int
+    with_errors: int
+    temperature_c: float | None
+    chance: float
+
+    @property
+    def share(self) -> float:
+        """The share of its ports that have a finding."""
+        return self.flagged / self.ports
+
+    def __str__(self) -> str:
+        return f"{self.vendor} {self.part} {self.batch}: {self.flagged} of {self.ports} ports stand out"
+
+
+def group_by_batch(ports: Iterable[PortWeek], flagged: Collection[PortId]) -> tuple[TransceiverBatch, ...]:
+    """Return every batch, the one with the largest share of `flagged` ports first."""
+    groups: dict[tuple[str, str, str], list[PortWeek]] = defaultdict(list)
+    for port in ports:
+        if port.summary.vendor:
+            groups[port.summary.vendor, port.summary.part, port.summary.batch].append(port)
+    total = sum(map(len, groups.values()))
+    total_flagged = sum(port.end.port_id in flagged for members in groups.values() for port in members)
+    batches = [_make_batch(key, members, flagged, total_flagged, total, len(groups)) for key, members in groups.items()]
+    return tuple(sorted(batches, key=lambda batch: (-batch.share, batch.vendor, batch.part, batch.batch)))
+
+
+def _make_batch(
+    key: tuple[str, str, str],
+    members: Sequence[PortWeek],
+    flagged: Collection[PortId],
+    total_flagged: int,
+    total: int,
+    batches: int,
+) -> TransceiverBatch:
+    temperatures = [value for port in members if (value := port.summary.median("temperature")) is not None]
+    count = sum(port.end.port_id in flagged for port in members)
+    return TransceiverBatch(
+        *key,
+        ports=len(members),
+        flagged=count,
+        with_errors=sum(port.summary.errors > 0 for port in members),
+        temperature_c=median(temperatures) if temperatures else None,
+        chance=min(1.0, batches * compute_hypergeometric_tail(count, len(members), total_flagged, total)),
+    )
+
+
+def compute_hypergeometric_tail(flagged: int, size: int, total_flagged: int, total: int) -> float:
+    """Return the probability of `flagged` or more among `size`, if `total_flagged` of `total` are spread by chance.
+
+    This is the upper tail of the hypergeometric distribution: Fisher's exact test, one-sided. A caller that tests many
+    groups multiplies it by their number (Bonferroni).
+    """
+    if flagged <= 0:
+        return 1.0
+    all_ways = _log_combinations(total, size)
+    terms = (
+        exp(_log_combinations(total_flagged, count) + _log_combinations(total - total_flagged, size - count) - all_ways)
+        for count in range(flagged, min(size, total_flagged) + 1)
+        if size - count <= total - total_flagged
+    )
+    return min(1.0, sum(terms))
+
+
+def _log_combinations(total: int, taken: int) -> float:
+    """Return the logarithm of the number of ways to take so many of a total."""
+    return lgamma(total + 1) - lgamma(taken + 1) - lgamma(total - taken + 1)

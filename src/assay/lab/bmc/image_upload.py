@@ -1,0 +1,120 @@
+"""The two ways to upload an image: the BMC fetches it (SimpleUpdate), or the client pushes multipart/form-data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from email import message_from_bytes, policy
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+
+from assay.lab.bmc import firmware_flash, update_task_services
+from assay.lab.bmc.authentication import RedfishErrorResponse, malformed_body, missing_property, not_in_list
+from assay.lab.bmc.event_delivery import OutboundCallFailed, fetch_image
+from assay.lab.bmc.firmware_flash import is_task_running
+from assay.lab.bmc.odata_responses import json_answer, resource_answer
+from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView
+from assay.lab.bmc.service_root import RESOURCE_TREE
+from assay.lab.bmc.update_task_services import INVENTORY
+from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit, parse_json_object, require_string
+from assay.lab.virtual_node_state import VirtualNodeState
+
+FORM_BYTES = 64 << 10
+APPLY_TIME = "@Redfish.OperationApplyTime"
+
+
+async def simple_update(call: BmcRequest) -> Response:
+    """UpdateService.SimpleUpdate: fetch the image from ImageURI, then write it. A failed fetch gives a failed task."""
+    plain = await call.read_parameters({"ImageURI", "TransferProtocol", "Targets", APPLY_TIME}, ("ImageURI",))
+    targets, uri = _targets(plain), require_string(plain, "ImageURI")
+    if "://" not in uri:
+        uri = f"{require_string({'TransferProtocol': 'HTTP', **plain}, 'TransferProtocol').lower()}://{uri}"
+    if urlsplit(uri).scheme not in {"http", "https"}:
+        raise not_in_list(uri, "ImageURI")
+    try:
+        content = await fetch_image(uri, firmware_flash.MAX_IMAGE_BYTES)
+    except OutboundCallFailed as error:
+        why = f"no image from {uri}: {error}"
+        return await _accept(call, lambda state, now: firmware_flash.start_refused_flash(state, "", why, now))
+    return await _start_flash(call, content, targets)
+
+
+async def push_multipart(call: BmcRequest) -> Response:
+    """MultipartHttpPushUri: the part UpdateParameters is JSON, the part UpdateFile is the image."""
+    parts = parse_multipart_form(
+        call.request.headers.get("content-type", ""), await call.read_body(firmware_flash.MAX_IMAGE_BYTES + FORM_BYTES)
+    )
+    if "UpdateFile" not in parts:
+        raise missing_property("UpdateFile")
+    if "UpdateParameters" not in parts:
+        raise missing_property("UpdateParameters")
+    return await _start_flash(call, parts["UpdateFile"], _targets(parse_json_object(parts["UpdateParameters"])))
+
+
+async def read_task_monitor(view: ResourceView, ident: str) -> Response:
+    """GET a task monitor: 202 with the task while it runs, then the result of the whole operation."""
+    entry = update_task_services.find_task(view, ident)
+    if error := update_task_services.task_failure(entry):
+        raise error
+    if not is_task_running(entry):
+        return json_answer(RESOURCE_TREE.read(view, f"{REDFISH_ROOT}{update_task_services.TASKS}/{ident}"))
+    return _accepted_answer(view, ident)
+
+
+def parse_multipart_form(content_type: str, content: bytes) -> dict[str, bytes]:
+    """Return the parts of a multipart/form-data body by name, byte for byte. Raises a 400 or 415."""
+    if not content_type.lower().startswith("multipart/form-data"):
+        raise RedfishErrorResponse(415, "HeaderInvalid", "Only multipart/form-data is accepted here", "Content-Type")
+    head = b"Content-Type: " + content_type.encode("latin-1") + b"\r\n\r\n"
+    message = message_from_bytes(head + content, policy=policy.HTTP)
+    if not message.is_multipart() or message.defects:
+        raise malformed_body("it is not multipart/form-data")
+    return {
+        str(part.get_param("name", header="content-disposition")): part.get_payload(decode=True)  # type: ignore[misc]
+        for part in message.iter_parts()
+    }
+
+
+async def _start_flash(call: BmcRequest, content: bytes, targets: Sequence[str]) -> Response:
+    """Start to write the image; an unfit image gives a failed task. Raises a 409 while the component is busy."""
+
+    def edit(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
+        try:
+            return firmware_flash.start_flash(state, firmware_flash.read_image(content), targets, now)
+        except firmware_flash.ImageRefused as error:
+            return firmware_flash.start_refused_flash(state, hashlib.sha256(content).hexdigest(), str(error), now)
+        except firmware_flash.ComponentBusy as error:
+            raise RedfishErrorResponse(
+                409, "UpdateInProgress", f"An update is in progress: {error}", Retry_After="1"
+            ) from None
+
+    return await _accept(call, edit)
+
+
+async def _accept(call: BmcRequest, edit: StateEdit) -> Response:
+    state = await call.bmc.change(edit)
+    return _accepted_answer(replace(call.view, state=state), state["tasks"][-1]["id"])
+
+
+def _accepted_answer(view: ResourceView, ident: str) -> Response:
+    body = RESOURCE_TREE.read(view, f"{REDFISH_ROOT}{update_task_services.TASKS}/{ident}")
+    return resource_answer(body, 202, Location=f"{update_task_services.MONITORS}/{ident}", Retry_After="1")
+
+
+def _targets(parameters: dict[str, Any]) -> list[str]:
+    """Return the inventory ids of `Targets`.
+
+    Raises a 400 for a target outside the firmware inventory, and for any apply time but Immediate.
+    """
+    if (when := parameters.get(APPLY_TIME, "Immediate")) != "Immediate":
+        raise not_in_list(when, APPLY_TIME)
+    prefix, plain = f"{REDFISH_ROOT}{INVENTORY}/", parameters.get("Targets") or []
+    for target in plain if isinstance(plain, list) else [plain]:
+        if not isinstance(target, str) or not target.startswith(prefix):
+            raise not_in_list(json.dumps(target), "Targets")
+    return [target.removeprefix(prefix) for target in plain]

@@ -1,0 +1,302 @@
+"""Queries of history, each one SQL statement over the Parquet files of the days in question.
+
+with OutcomeHistory(history_folder(reports), clock.now()) as history:
+    query_outcomes(history, OutcomeQuery(nodes=["n0007"]), days=90)   # every outcome, as it was recorded
+    query_turns(history, OutcomeQuery(nodes=["n0007"]), days=90)      # where a verdict differs from the one before
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.ledger.history import parquet_files
+from assay.ledger.history.parquet_files import (
+    ARTEFACTS_TABLE,
+    MAX_TRIES,
+    MEASUREMENTS_TABLE,
+    OUTCOMES_TABLE,
+    DamagedFilesError,
+    connect_duckdb,
+    is_readable,
+)
+from assay.model.errors import AssayError
+from assay.model.outcome import CheckVerdict, FailureArtefact, Measurement, Outcome, RecordedOutcome
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+HistoryRow = tuple[Any, ...]
+_FILTERED_ROWS = """
+CREATE MACRO among(files, nodes, subjects, checks, pattern) AS TABLE
+SELECT * FROM read_parquet(files, hive_partitioning = true)
+WHERE (nodes IS NULL OR list_contains(nodes, node))
+  AND (subjects IS NULL OR list_contains(subjects, subject))
+  AND (checks IS NULL OR list_contains(checks, check_))
+  AND (pattern IS NULL OR check_ GLOB pattern OR check_ GLOB 'suites/' || pattern
+    OR split_part(check_, '::', 1) GLOB pattern OR split_part(check_, '::', 1) GLOB 'suites/' || pattern
+    OR split_part(check_, '::', 2) GLOB pattern OR split_part(check_, '::', 2) GLOB 'test_' || pattern)
+"""
+"""The rows of a query. The macro is planned with its values, so row groups without any of the nodes are not read."""
+
+
+@dataclass(frozen=True)
+class OutcomeQuery:
+    """Outcomes of these nodes, subjects and checks (none: all).
+
+    `pattern` is a glob of a check's id, its module or its function's name, with or without `suites/` and `test_`.
+    """
+
+    nodes: Collection[str] = ()
+    subjects: Collection[str] = ()
+    checks: Collection[str] = ()
+    pattern: str = ""
+
+    def values(self) -> dict[str, object]:
+        """Return the arguments of the macro `among`; None does not restrict."""
+        lists = {"nodes": self.nodes, "subjects": self.subjects, "checks": self.checks}
+        return {name: list(names) or None for name, names in lists.items()} | {"pattern": self.pattern or None}
+
+
+ALL_OUTCOMES = OutcomeQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTurn:
+    """A verdict that differs from the one before of the same check and subject, `was`, which is "" for the first."""
+
+    run: str
+    """The id of the run."""
+    at: str
+    """When it was judged: ISO 8601."""
+    check: str
+    """The id of the check."""
+    subject: str
+    """What was judged: a node or a part of it."""
+    node: str
+    """The node of the subject."""
+    was: str
+    verdict: CheckVerdict
+    """The verdict."""
+    reason: str
+    """Why the verdict is so; "" for a pass."""
+    known: str
+    """The known issue that excuses a failure; "" for none."""
+    observed: bool
+    """Whether the check is at stage observe, so that it decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryExtent:
+    """The number of runs and outcomes, and the times of the first and last run ("" for none)."""
+
+    runs: int
+    outcomes: int
+    first: str
+    last: str
+
+
+class OutcomeHistory:
+    """The history in `home`, queried at the time `now`. Days are UTC and count completely.
+
+    `skipped` receives the error of each damaged file, which is left out then; without it, the first one is raised.
+    """
+
+    def __init__(self, home: Path, now: datetime, skipped: Callable[[AssayError], None] | None = None) -> None:
+        self.home, self.now, self._skipped, self._damaged = home, now, skipped, set[str]()
+        self._database = connect_duckdb(temp_directory="")  # queries write nothing
+        self._database.execute("SET parquet_metadata_cache = true")
+        self._database.execute(_FILTERED_ROWS)
+
+    def __enter__(self) -> OutcomeHistory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._database.close()
+
+    def fetch(
+        self,
+        sql: str,
+        query: OutcomeQuery = ALL_OUTCOMES,
+        *,
+        days: int,
+        table: str = OUTCOMES_TABLE,
+        **values: object,
+    ) -> list[HistoryRow]:
+        """Return the rows of a query in SQL, where `among($files, $nodes, $subjects, $checks, $pattern)` is the table.
+
+        Raises AssayError for a file that cannot be read.
+        """
+        import duckdb
+
+        for left in reversed(range(MAX_TRIES)):
+            files: list[str] = []
+            try:
+                files = self._files(table, days)
+                if not files:
+                    return []
+                available = {**values, **query.values(), "files": files}
+                used = {name: value for name, value in available.items() if f"${name}" in sql}
+                return self._database.execute(sql, used).fetchall()
+            except (OSError, duckdb.Error) as error:
+                if not left or (files and all(Path(file).exists() for file in files)):
+                    self._leave_out_damaged(files, error)
+                    return self.fetch(sql, query, days=days, table=table, **values)
+        raise AssertionError("the last try returns or raises")
+
+    def _files(self, table: str, days: int) -> list[str]:
+        since = (self.now - timedelta(days=days)).date()
+        return [
+            str(file.path)
+            for day in parquet_files.list_day_folders(self.home, table, since)
+            for file in parquet_files.list_parquet_files(day)
+            if str(file.path) not in self._damaged
+        ]
+
+    def _leave_out_damaged(self, files: list[str], error: Exception) -> None:
+        """Leave out the files that cannot be read by themselves. Raises AssayError where there is none."""
+        damaged = [file for file in files if not is_readable(self._database, file)]
+        if not damaged:
+            raise AssayError(f"history cannot be queried: {error}", where=str(self.home)) from error
+        for file in damaged:
+            problem = DamagedFilesError([file])
+            if self._skipped is None:
+                raise problem from error
+            self._skipped(problem)
+        self._damaged.update(damaged)
+
+
+def query_outcomes(
+    history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int, measured: bool = False
+) -> list[RecordedOutcome]:
+    """Return outcomes by subject, check and run, with measurements and artefacts only where `measured`."""
+    measurements = _group_by_outcome(
+        history.fetch(_MEASUREMENTS, query, days=days, table=MEASUREMENTS_TABLE) if measured else []
+    )
+    artefacts = _group_by_outcome(
+        history.fetch(_ARTEFACTS, query, days=days, table=ARTEFACTS_TABLE) if measured else []
+    )
+    return [_read_outcome(row, measurements, artefacts) for row in history.fetch(_OUTCOMES, query, days=days)]
+
+
+def query_extent(history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int) -> HistoryExtent:
+    """Return the extent of the outcomes in question."""
+    rows = history.fetch(_JUDGED, query, days=days)
+    return HistoryExtent(*rows[0]) if rows else HistoryExtent(0, 0, "", "")
+
+
+def query_turns(history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int) -> list[VerdictTurn]:
+    """Return the turns of verdicts, oldest first. A first verdict is one unless it is a pass."""
+    return [VerdictTurn(*row) for row in history.fetch(_TURNS, query, days=days)]
+
+
+def _group_by_outcome(rows: list[HistoryRow]) -> dict[HistoryRow, list[HistoryRow]]:
+    """Return the rows of each outcome, by run, check and subject."""
+    groups: dict[HistoryRow, list[HistoryRow]] = defaultdict(list)
+    for row in rows:
+        groups[row[:3]].append(row[3:])
+    return groups
+
+
+def _read_outcome(
+    row: HistoryRow, measurements: dict[HistoryRow, list[HistoryRow]], artefacts: dict[HistoryRow, list[HistoryRow]]
+) -> RecordedOutcome:
+    run, at, check, subject, node, verdict, reason, fault, phases, active, *rest = row
+    evidence, seen_at, micros, known, observed = rest
+    key = (run, check, subject)
+    return RecordedOutcome(
+        run,
+        at,
+        Outcome(
+            check,
+            subject,
+            node,
+            verdict,
+            reason,
+            fault,
+            _phases(phases),
+            active,
+            evidence,
+            seen_at,
+            micros / 1e6,
+            tuple(Measurement(*values) for values in measurements[key]) if key in measurements else (),
+            known,
+            observed,
+            tuple(FailureArtefact(*values) for values in artefacts[key]) if key in artefacts else (),
+        ),
+    )
+
+
+@cache
+def _phases(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+_OUTCOMES = """
+SELECT run, run_at, check_, subject, node, verdict, reason, fault, phases, active, evidence, evidence_at, micros,
+  known, observed
+FROM among($files, $nodes, $subjects, $checks, $pattern) ORDER BY subject, check_, run
+"""
+_MEASUREMENTS = """
+SELECT run, check_, subject, name, value, unit, at_least, at_most, source
+FROM among($files, $nodes, $subjects, $checks, $pattern) ORDER BY run, subject, check_, n
+"""
+_ARTEFACTS = """
+SELECT run, check_, subject, name, digest, bytes
+FROM among($files, $nodes, $subjects, $checks, $pattern) ORDER BY run, subject, check_, name
+"""
+_JUDGED = """
+SELECT count(DISTINCT run), count(*), coalesce(min(run_at), ''), coalesce(max(run_at), '')
+FROM among($files, $nodes, $subjects, $checks, $pattern)
+"""
+_TURNS = """
+SELECT run, run_at, check_, subject, node, coalesce(was, ''), verdict, reason, known, observed
+FROM (
+  SELECT *, lag(verdict) OVER (PARTITION BY check_, subject ORDER BY run) AS was
+  FROM among($files, $nodes, $subjects, $checks, $pattern)
+)
+WHERE verdict <> coalesce(was, 'pass') ORDER BY run, subject, check_
+"""
+
+
+_RATES = """
+SELECT day::DATE, pool, count(DISTINCT run), count_if(verdict = 'pass'), count_if(verdict = 'fail' AND known = ''),
+  count_if(verdict = 'fail' AND known <> ''), count_if(verdict = 'error'), count_if(verdict = 'skip')
+FROM among($files, $nodes, $subjects, $checks, $pattern) WHERE NOT observed GROUP BY ALL ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDayRate:
+    """The outcomes of a pool on a day. `known` are failures that a known issue excuses.
+
+    Checks at stage `observe` are left out. `pool` is the first part of a subject.
+    """
+
+    day: date
+    pool: str
+    runs: int
+    passed: int
+    failed: int
+    known: int
+    errors: int
+    skipped: int
+
+    @property
+    def success(self) -> float | None:
+        """Passes as a share of passes, failures and errors; None where there are none."""
+        total = self.passed + self.failed + self.errors
+        return self.passed / total if total else None
+
+
+def query_pool_rates(
+    history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int = 30
+) -> list[PoolDayRate]:
+    """Return the pools' outcomes by day, oldest first."""
+    return [PoolDayRate(*row) for row in history.fetch(_RATES, query, days=days)]

@@ -1,0 +1,186 @@
+"""Entries about effects: the intent before anything is done, failed attempts, the end, and what was read back.
+
+Entries about the wipe of drives: a drive is marked and about to be erased, it is proven erased, it is not erased.
+
+Entries about burn-in: it began on a node, a window of it is over, it goes on because of drift, it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
+
+
+@dataclass(frozen=True, slots=True)
+class EffectIntentEntry(EntryContent):
+    """Written before an effect starts. `effect` is its id, `decision` what asked for it.
+
+    `before` holds what the action read first, `params` its parameters, `by` who carries it out: host, pid, until.
+    `named_by` is the entry that gave the machine its name.
+    """
+
+    kind = "effect.intent"
+    effect: str
+    action: str
+    decision: str = field(metadata=stored_as(missing=""))
+    reason: str = field(default="", metadata=stored_as(missing=""))
+    before: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    by: Mapping[str, Any] = field(default_factory=dict)
+    named_by: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+
+
+@dataclass(frozen=True, slots=True)
+class EffectTriedEntry(EntryContent):
+    """Attempt number `attempt` came to nothing. The next one is made from `again_at` (ISO 8601 UTC) on."""
+
+    kind = "effect.tried"
+    effect: str
+    action: str = field(metadata=stored_as(missing=""))
+    attempt: int
+    reason: str
+    again_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class EffectProgressEntry(EntryContent):
+    """How far an effect got. Its kind says how far; `facts` holds what was read back."""
+
+    effect: str
+    action: str = field(metadata=stored_as(missing=""))
+    reason: str = field(metadata=stored_as(missing=""))
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class EffectDoneEntry(EffectProgressEntry):
+    """The action ran, well or (with a reason) not. It proves nothing."""
+
+    __slots__ = ()
+    kind = "effect.done"
+
+
+class EffectVerifiedEntry(EffectProgressEntry):
+    """A reading of the world shows the effect."""
+
+    __slots__ = ()
+    kind = "effect.verified"
+
+
+class EffectFailedEntry(EffectProgressEntry):
+    """A reading of the world shows that the effect is not there."""
+
+    __slots__ = ()
+    kind = "effect.failed"
+
+
+class EffectUnknownEntry(EffectProgressEntry):
+    """The world could not be read. It ends nothing."""
+
+    __slots__ = ()
+    kind = "effect.unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class WipeOrderedEntry(EntryContent):
+    """A drive's blocks hold `marker`, as they were read back, and it is told to erase itself by `method`.
+
+    `effect`: the id of the effect that asked for it. `drive`: the kernel's name, such as `nvme0`, at that time.
+    `samples`: how many blocks hold the marker.
+    """
+
+    kind = "wipe.ordered"
+    effect: str
+    serial: str
+    model: str
+    drive: str
+    method: str
+    marker: str
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class WipeProvedEntry(EntryContent):
+    """A drive was erased by `method`. `proof`: what was read of it afterwards, in words."""
+
+    kind = "wipe.proved"
+    effect: str
+    serial: str
+    model: str
+    drive: str
+    method: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class WipeMissedEntry(EntryContent):
+    """A drive was not erased by `method`, for `reason`. Another method may follow."""
+
+    kind = "wipe.missed"
+    effect: str
+    serial: str
+    model: str
+    drive: str
+    method: str
+    reason: str
+
+
+BurnInOutcome = Literal["done", "failed", "incomplete", "stopped", "none"]
+"""`done`: all of it ran. `failed`: a verdict ended it. `incomplete`: parts gave no results. `stopped`: the node left
+the state. `none`: no burn-in is for the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class BurnInStartedEntry(EntryContent):
+    """The burn-in `burn_in` (the id of its effect) of the spec `spec` runs on the node, for `hours`."""
+
+    kind = "burnin.started"
+    burn_in: str
+    spec: str
+    hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class BurnInWindowEntry(EntryContent):
+    """A window is over: its content (`BurnInWindow.as_json`), and how far the node's journal `log` has been read.
+
+    `line` is the number of the last line that counts. `serials`: subject → serial number, where they are new. `boot`:
+    the boot in which the node wrote it.
+    """
+
+    kind = "burnin.window"
+    burn_in: str
+    log: str
+    line: int
+    window: Mapping[str, Any]
+    boot: str = ""
+    serials: Mapping[str, str] = field(default_factory=dict, metadata=stored_as(omit_empty=True, missing={}))
+
+
+@dataclass(frozen=True, slots=True)
+class BurnInHeldEntry(EntryContent):
+    """The burn-in goes on for `hours` more, because of drift."""
+
+    kind = "burnin.held"
+    burn_in: str
+    hours: float
+    drifts: tuple[str, ...] = field(metadata=stored_list())
+
+
+@dataclass(frozen=True, slots=True)
+class BurnInEndedEntry(EntryContent):
+    """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU.
+
+    `fault`: the class of what ended it, for a verdict that a rule of the policy may name; else "".
+    """
+
+    kind = "burnin.ended"
+    burn_in: str
+    outcome: BurnInOutcome
+    reason: str
+    hours: float
+    drifts: tuple[str, ...] = field(default=(), metadata=stored_list(missing=()))
+    rates: Mapping[str, float] = field(default_factory=dict, metadata=stored_as(omit_empty=True, missing={}))
+    fault: str = field(default="", metadata=stored_as(omit_empty=True, missing=""))

@@ -1,0 +1,150 @@
+"""Entries about faults, alerts, and observations that failed.
+
+Entries about trends: warnings that something gets worse, what came of them, and rules that lost their stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
+
+if TYPE_CHECKING:
+    from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
+
+
+@dataclass(frozen=True, slots=True)
+class FaultEntry(EntryContent):
+    """A fault was seen, or seen again. `fault` is its id; times are ISO 8601 UTC.
+
+    `marks` says how far each source has been read; `times` holds the last sightings. See `lifecycle.faults`.
+    """
+
+    kind = "fault"
+    fault: str
+    fault_class: str = field(metadata=stored_as("class"))
+    subject: str
+    severity: FaultSeverity
+    blame: FaultBlame = field(metadata=stored_as(missing=""))
+    remedy: Remedy = field(metadata=stored_as(missing="none"))
+    count: int = field(metadata=stored_as(missing=1))
+    first_seen: str = field(metadata=stored_as(missing=""))
+    last_seen: str = field(metadata=stored_as(missing=""))
+    detail: str = field(metadata=stored_as(missing=""))
+    marks: Mapping[str, str] = field(metadata=stored_as(missing={}))
+    times: tuple[str, ...] = field(metadata=stored_list(missing=()))
+
+
+@dataclass(frozen=True, slots=True)
+class FaultClearedEntry(EntryContent):
+    """A fault is over: its id, and the reason.
+
+    `seen_up_to` is the number of its last entry that this knew; an entry after that keeps the fault open. 0: any.
+    `name` is the fault's class and subject; "" in entries of older versions.
+    """
+
+    kind = "fault.cleared"
+    fault: str
+    reason: str = field(metadata=stored_as("because"))
+    seen_up_to: int = field(default=0, metadata=stored_as(missing=0, omit_empty=True))
+    name: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+
+
+@dataclass(frozen=True, slots=True)
+class AlertNoteEntry(EntryContent):
+    """An alert: its name and fingerprint, the fault class and part that a rule maps it to, when it began."""
+
+    alert: str
+    fault: str = field(metadata=stored_as(missing=""))
+    part: str = field(metadata=stored_as(missing=""))
+    began: str = field(metadata=stored_as(missing=""))
+    detail: str = field(metadata=stored_as(missing=""))
+    fingerprint: str = field(metadata=stored_as(missing=""))
+
+
+class AlertResolvedEntry(AlertNoteEntry):
+    """An alert about a node of the fleet is over."""
+
+    __slots__ = ()
+    kind = "alert.resolved"
+
+
+class AlertElsewhereEntry(AlertNoteEntry):
+    """An alert came in that names no node of the fleet."""
+
+    __slots__ = ()
+    kind = "alert.elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationFailedEntry(EntryContent):
+    """A channel of a node (or a channel of no node) gave no readings, and why."""
+
+    kind = "observe.failed"
+    channel: str
+    reason: str
+
+
+TrendStage = Literal["observe", "record"]
+"""`observe`: a warning is kept and judged. `record`: also, it is a fault, and idle tests begin with its node."""
+WarningOutcome = Literal["right", "wrong", "overtaken", "cannot tell"]
+"""`overtaken`: somebody repaired, moved or exchanged the part first. `cannot tell`: it was not measured long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendWarnedEntry(EntryContent):
+    """A part gets worse among its peers. `warning` is its id, `rule` the rule of TrendRules, in that `revision` of it.
+
+    `place` is the part's place in the node ("" for the node), `serial` its number. `name` in `unit` went from `before`
+    to `now`, with the score `z` among `peers`; None for a `limit` or `rate_days` that nobody knows. `rate_days`: days
+    to the limit in a straight line. `days`: low, middle and high of the calibrated range, empty where nothing is
+    calibrated. `group`: who shares it. `p`: the chance that it is right, as known then.
+    """
+
+    kind = "trend.warned"
+    warning: str
+    rule: str
+    revision: str
+    stage: TrendStage
+    place: str
+    serial: str
+    name: str
+    unit: str
+    before: float
+    now: float
+    z: float
+    peers: int
+    limit: float | None = None
+    rate_days: float | None = None
+    days: tuple[float, ...] = field(default=(), metadata=stored_list(missing=()))
+    group: str = ""
+    p: float | None = None
+    reason: str = field(default="", metadata=stored_as("because", missing=""))
+
+
+@dataclass(frozen=True, slots=True)
+class TrendClosedEntry(EntryContent):
+    """What came of a warning: its id, its rule, the outcome and the reason.
+
+    `fault` is the id of the fault that proved it right, `lead_days` how long before that it came.
+    """
+
+    kind = "trend.closed"
+    warning: str
+    rule: str
+    outcome: WarningOutcome
+    reason: str = field(metadata=stored_as("because"))
+    fault: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    lead_days: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendDemotedEntry(EntryContent):
+    """A rule lost its stage in this `revision` of it, and why: its warnings are only kept from now on."""
+
+    kind = "trend.demoted"
+    rule: str
+    revision: str
+    reason: str = field(metadata=stored_as("because"))

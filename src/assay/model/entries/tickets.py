@@ -1,0 +1,183 @@
+"""Entries about tickets: opened, updated, reopened, closed, and delivered to a sink, alone or in a digest.
+
+Entries about notices to customers: shown on a node by its scheduler, or sent to a webhook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as, stored_list
+from assay.model.ticket import PhotoType, Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class TicketOpenedEntry(EntryContent):
+    """A ticket was opened. Its fields are stored beside its id."""
+
+    kind = "ticket.opened"
+    ticket: Ticket
+
+    @classmethod
+    def _parse_body(cls, body: EntryBody) -> Self:
+        return cls(_parse_ticket(body))
+
+    def _encode_body(self) -> dict[str, Any]:
+        return {"ticket": self.ticket.id, **self.ticket.as_json()}
+
+
+class TicketUpdatedEntry(TicketOpenedEntry):
+    """An open ticket says something new."""
+
+    __slots__ = ()
+    kind = "ticket.updated"
+
+
+@dataclass(frozen=True, slots=True)
+class TicketReopenedEntry(EntryContent):
+    """A closed ticket is open again: why, and how often it was closed before."""
+
+    kind = "ticket.reopened"
+    ticket: Ticket
+    reason: str
+    times_closed: int
+
+    @classmethod
+    def _parse_body(cls, body: EntryBody) -> Self:
+        return cls(_parse_ticket(body), body.get("reason", ""), body.get("before", 0))
+
+    def _encode_body(self) -> dict[str, Any]:
+        plain = self.ticket.as_json()
+        return {"ticket": self.ticket.id, **plain, "reason": self.reason, "before": self.times_closed}
+
+
+@dataclass(frozen=True, slots=True)
+class TicketDoneEntry(EntryContent):
+    """A technician says that the work is done: the proof of the ticket is to be taken now. It closes nothing."""
+
+    kind = "ticket.done"
+    ticket: str
+    title: str
+    who: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class TicketPhotoEntry(EntryContent):
+    """A photo was added to a ticket, by whom. `type` is jpg, png, webp or heic, `bytes` its size."""
+
+    kind = "ticket.photo"
+    ticket: str
+    title: str
+    who: str
+    sha256: str
+    type: PhotoType
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TicketClosedEntry(EntryContent):
+    """A ticket was closed; `ticket` is its id, `by` the proof that the work is done."""
+
+    kind = "ticket.closed"
+    ticket: str
+    title: str = field(metadata=stored_as(missing=""))
+    by: str = field(metadata=stored_as(missing=""))
+
+
+@dataclass(frozen=True, slots=True)
+class TicketDeliveredEntry(EntryContent):
+    """A sink has a version of a ticket. `destination` is the place in the sink, `external` what the sink calls it."""
+
+    kind = "ticket.delivered"
+    ticket: str
+    title: str = field(metadata=stored_as(missing=""))
+    sink: str
+    destination: str = field(metadata=stored_as("to", missing=""))
+    ticket_version: str = field(metadata=stored_as("version", missing=""))
+    external: str = field(metadata=stored_as(missing=""))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestStartedEntry(EntryContent):
+    """A digest is about to be sent. After a crash, the same digest is sent again, under the same id.
+
+    `tickets` gives the time of the change that it tells of each ticket (ISO 8601). `settled` are the earlier digests
+    whose tickets are all closed now.
+    """
+
+    kind = "digest.started"
+    digest: str
+    route: str
+    destination: str
+    tickets: Mapping[str, str]
+    settled: tuple[str, ...] = field(metadata=stored_as(missing=(), parse=tuple, encode=list))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestSentEntry(EntryContent):
+    """The sink took a digest, which tells of so many tickets."""
+
+    kind = "digest.sent"
+    digest: str
+    route: str
+    count: int
+
+
+def _parse_ticket(body: EntryBody) -> Ticket:
+    plain = {name: body[name] for name in Ticket.__slots__ if name in body}
+    return Ticket.from_json({"id": body["ticket"], "key": "", "title": "", "places": (), **plain})
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeIntentEntry(EntryContent):
+    """Customers are about to be told `text` on the node. `move` is the way out of service or back that it announces."""
+
+    kind = "notice.intent"
+    notice: str
+    in_service: bool
+    text: str
+    move: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeVerifiedEntry(EntryContent):
+    """A reading of the scheduler shows the notice."""
+
+    kind = "notice.verified"
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeFailedEntry(EntryContent):
+    """A reading of the scheduler does not show the notice, for this `reason`."""
+
+    kind = "notice.failed"
+    notice: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticesStartedEntry(EntryContent):
+    """A customer's webhook is about to get a message, and gets the same one again after a crash.
+
+    `destination` stands for its address and its pools. `items` are the nodes that the message tells of, as it has them.
+    """
+
+    kind = "notices.started"
+    message: str
+    webhook: str
+    destination: str
+    items: tuple[Mapping[str, Any], ...] = field(metadata=stored_list())
+
+
+@dataclass(frozen=True, slots=True)
+class NoticesSentEntry(EntryContent):
+    """A customer's webhook took a message about so many nodes."""
+
+    kind = "notices.sent"
+    message: str
+    webhook: str
+    count: int

@@ -1,0 +1,230 @@
+"""BurnIn: the phases in which a node is loaded before it serves, and how drift over that time is judged.
+
+A window of a burn-in: what ran in it, on which parts of the node, and the medians of what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
+
+DriftMeasure = Literal["temperature", "memory_temperature", "clock", "gflops", "corrected"]
+"""What is followed over the time of a burn-in. Only `corrected` belongs to DIMMs as well as to GPUs."""
+MINUTES = 60.0
+SWING_HERTZ = (0.02, 20.0)
+
+
+class ThermalCycles(StrictModel):
+    """The load runs for `on_minutes`, and then rests for `off_minutes`, again and again."""
+
+    on_minutes: float = Field(gt=0, le=720)
+    off_minutes: float = Field(gt=0, le=720)
+
+    @property
+    def period_s(self) -> float:
+        """The length of one cycle, in seconds."""
+        return (self.on_minutes + self.off_minutes) * MINUTES
+
+
+class PowerSwings(StrictModel):
+    """The load's processes are stopped and continued, so that the power of all GPUs swings together.
+
+    `hertz`: swings per second; several values take turns, one for each unit. `duty`: the share of a swing with load.
+    """
+
+    hertz: list[float] = Field(min_length=1)
+    duty: float = Field(default=0.5, ge=0.05, le=0.95)
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> PowerSwings:
+        least, most = SWING_HERTZ
+        if wrong := [hertz for hertz in self.hertz if not least <= hertz <= most]:
+            raise ValueError(f"a swing of {wrong[0]:g} Hz cannot be kept; use {least:g} to {most:g} Hz")
+        return self
+
+
+class BurnInPhase(StrictModel):
+    """A phase of `hours`, in which `parts` load the node one after the other, again and again.
+
+    - `beside`: parts that run at the same time as `parts`, in a row of their own.
+    - `name`: the phase in messages. `unit_seconds`: how long one run of a part takes; without it, as the document says.
+    - `cycles`: rests between times of load. `swings`: fast changes of power during the load.
+    - `compare_with`: an earlier phase with the same parts, whose rates the report compares with this one's.
+    - `finds`: what this phase is for, in the words of people.
+    """
+
+    name: SpecName
+    hours: float = Field(gt=0, le=720)
+    parts: list[LoadPart] = Field(min_length=1)
+    beside: list[LoadPart] = Field(default=[])
+    unit_seconds: int | None = Field(default=None, ge=1, le=3600)
+    cycles: ThermalCycles | None = None
+    swings: PowerSwings | None = None
+    compare_with: SpecName | None = None
+    finds: str = ""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> BurnInPhase:
+        if twice := sorted(set(self.parts) & set(self.beside)):
+            raise ValueError(f"{twice[0]} is in `parts` and in `beside`: a part cannot run beside itself")
+        if self.cycles and self.cycles.period_s > self.hours * 60 * MINUTES:
+            raise ValueError("one of `cycles` takes longer than the phase")
+        return self
+
+
+class DriftLimit(StrictModel):
+    """How much a measure may change in a day of burn-in, before the node counts as drifting.
+
+    `temperature` and `memory_temperature` rise, in °C a day against the node's other GPUs; `clock` and `gflops` fall,
+    in percent a day against them. For `corrected`, `per_day` is the rise of corrected memory errors a day. `holds`:
+    such a drift keeps the node for `hold_longer_hours`.
+    """
+
+    per_day: float = Field(gt=0)
+    holds: bool = True
+    source: str = ""
+
+
+class DriftRules(StrictModel):
+    """When the values of a part change so much that a person should know.
+
+    - `confidence`: of the interval of a change. The change must exceed its limit, and the interval must exclude zero.
+    - `points_at_least`: with fewer windows, nothing is claimed. `power_percent`: a window counts for temperature and
+      clock only if the GPU's power is this close to the median of its neighbours.
+    - `fleet_below_percent`: a GPU that is so much slower than the median of its SKU is told. `fleet_gpus_at_least`:
+      with fewer GPUs to compare with, nothing is claimed.
+    - `hold_longer_hours`: how long a drifting node is loaded after its last phase, 0 for not at all.
+
+    `limits`: how much each measure may change.
+    """
+
+    limits: dict[DriftMeasure, DriftLimit] = Field(default={})
+    confidence: float = Field(default=0.9999, ge=0.9, lt=1)
+    points_at_least: int = Field(default=12, ge=5, le=10_000)
+    power_percent: float = Field(default=5, gt=0, le=100)
+    fleet_below_percent: float = Field(default=6, gt=0, le=100)
+    fleet_gpus_at_least: int = Field(default=40, ge=5, le=1_000_000)
+    hold_longer_hours: float = Field(default=0, ge=0, le=720)
+    source: str = ""
+
+
+class BurnIn(SpecDocument):
+    """How a node is loaded before it serves: phases in order.
+
+    - `node_specs`: for nodes of these specs; empty means all. A state of the policy names the burn-in (`burn_in`).
+    - `unit_seconds`: how long one run of a part takes. The result of a run that is cut short is lost, its time is not.
+    - `watch_seconds`: how often temperature, power, clock and errors are read meanwhile.
+    - `record_minutes`: the length of a window. Its medians and its coverage are one entry of the ledger.
+    - `results_percent`: the share of the runs of each part, in each phase, that must have given a result.
+    - `stagger`: `rack` shifts the cycles and swings of each rack, so that racks do not change their power together.
+
+    `phases`: what loads the node, in order. `drift`: what is told about change over the day.
+    """
+
+    kind: Literal["BurnIn"]
+    sources: list[str] = Field(min_length=1)
+    node_specs: list[SpecName] = Field(default=[])
+    unit_seconds: int = Field(default=60, ge=1, le=3600)
+    watch_seconds: int = Field(default=30, ge=1, le=3600)
+    record_minutes: float = Field(default=15, gt=0, le=1440)
+    results_percent: float = Field(default=90, gt=0, le=100)
+    stagger: Literal["rack", "none"] = "rack"
+    phases: list[BurnInPhase] = Field(min_length=1)
+    drift: DriftRules = Field(default_factory=DriftRules)
+
+    @property
+    def hours(self) -> float:
+        """How long all phases take."""
+        return sum(phase.hours for phase in self.phases)
+
+    @property
+    def longest_hours(self) -> float:
+        """How long the burn-in of a drifting node takes."""
+        return self.hours + self.drift.hold_longer_hours
+
+    def applies_to(self, node_spec: str) -> bool:
+        """Whether this burn-in is for nodes of a spec."""
+        return not self.node_specs or node_spec in self.node_specs
+
+    @model_validator(mode="after")
+    def _phases_fit(self) -> BurnIn:
+        earlier: dict[str, BurnInPhase] = {}
+        for phase in self.phases:
+            if phase.name in earlier:
+                raise ValueError(f"two phases are called {phase.name}")
+            if phase.compare_with and phase.compare_with not in earlier:
+                raise ValueError(f"{phase.name}: no earlier phase is called {phase.compare_with}")
+            if phase.compare_with and not set(phase.parts) & set(earlier[phase.compare_with].parts):
+                raise ValueError(f"{phase.name} has no part of {phase.compare_with}, with which it is compared")
+            earlier[phase.name] = phase
+        return self
+
+
+GpuMedians = Mapping[str, float]
+"""Of one GPU in one window: temperature and memory_temperature (°C), power (W), clock (MHz), gflops (Gflop/s)."""
+
+
+HARD_COUNTERS: Mapping[str, str] = {
+    "uncorrected": "uncorrected memory errors",
+    "remapped": "remapped rows of memory",
+    "links": "links that are up",
+}
+"""What ends a burn-in if it changes for the worse: the first two may not rise, the last may not fall."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartWork:
+    """What one load part did: `units` were run for `seconds` in all, and `results` of them gave a result.
+
+    `subjects`: the seconds with a result of each subject, such as `gpu3` or `nvme0`; `node` for one of the whole node.
+    `reason`: why the last unit without a result had none.
+    """
+
+    units: int = 0
+    results: int = 0
+    seconds: float = 0.0
+    subjects: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+    def plus(self, other: PartWork) -> PartWork:
+        """Return both together."""
+        names = {**self.subjects, **other.subjects}
+        return PartWork(
+            self.units + other.units,
+            self.results + other.results,
+            round(self.seconds + other.seconds, 1),
+            {name: round(self.subjects.get(name, 0.0) + other.subjects.get(name, 0.0), 1) for name in names},
+            other.reason or self.reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BurnInWindow:
+    """A window that ends at `hours` of the burn-in, in `phase`.
+
+    `parts`: what each load part did. `gpus`: medians by subject. `corrected`: the counters of corrected memory errors
+    at the end of the window; they may begin again at 0 after a reboot. `hard`: what must not change (HARD_COUNTERS).
+    """
+
+    hours: float
+    phase: str
+    parts: Mapping[str, PartWork] = field(default_factory=dict)
+    gpus: Mapping[str, GpuMedians] = field(default_factory=dict)
+    corrected: Mapping[str, int] = field(default_factory=dict)
+    hard: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data, for the ledger."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> BurnInWindow:
+        """Return the window of what `as_json` gave."""
+        parts = {name: PartWork(**work) for name, work in plain["parts"].items()}
+        return cls(plain["hours"], plain["phase"], parts, plain["gpus"], plain["corrected"], plain["hard"])

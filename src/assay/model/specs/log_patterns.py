@@ -1,0 +1,386 @@
+"""Patterns of kernel log messages, and XIDs in them, compiled to search a million lines fast.
+
+A message is found by how it begins or by a word that it contains; only then is its regular expression applied.
+
+Turns a regular expression into one for texts that break off within a match, such as `EDAC MC0: 1 U`.
+
+What a lookahead or a back reference asks for is left out, so a text may be taken for a beginning too often.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, Field, model_validator
+
+from assay.model.specs.spec_document import StrictModel
+
+Item = tuple[Any, Any]
+"""One node of a parsed expression: what it is, and its arguments."""
+NOTHING = "(?!)"
+MANY_LETTERS = 20
+"""A text that says so much of a pattern is a beginning, whatever words follow."""
+END = r"\Z"
+CATEGORIES = {
+    ops.CATEGORY_DIGIT: r"\d",
+    ops.CATEGORY_NOT_DIGIT: r"\D",
+    ops.CATEGORY_SPACE: r"\s",
+    ops.CATEGORY_NOT_SPACE: r"\S",
+    ops.CATEGORY_WORD: r"\w",
+    ops.CATEGORY_NOT_WORD: r"\W",
+}
+PLACES = {ops.AT_BOUNDARY: r"\b", ops.AT_NON_BOUNDARY: r"\B"}
+REPEATS = {ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT}
+LEFT_OUT = {ops.ASSERT, ops.ASSERT_NOT, ops.GROUPREF}
+
+
+def compile_beginning(pattern: str, letters: int | None = 0) -> re.Pattern[str]:
+    """Return an expression that matches, from their start, texts that end before a match of `pattern` is complete.
+
+    Where any words may stand (`.*`, and before a pattern that may match anywhere), most texts are whole: a text that
+    ends after such words is a beginning if so many letters of what follows are there, or fewer of them as a word of
+    their own, or if much of the pattern stands before; with None it never is.
+    """
+    items = list(parser.parse(pattern))
+    begun = _begin(items, letters) if _is_anchored(items) else _begin_after_words(".*", items, letters)
+    return re.compile(begun, re.IGNORECASE | re.DOTALL)
+
+
+def _is_anchored(items: Sequence[Item]) -> bool:
+    if not items:
+        return False
+    kind, value = items[0]
+    if kind is ops.BRANCH:
+        return all(_is_anchored(list(branch)) for branch in value[1])
+    return kind is ops.AT and value is ops.AT_BEGINNING
+
+
+def _begin(items: Sequence[Item], letters: int | None, told: int = 0) -> str:
+    """Return an expression for texts that end within these items. `told` letters stand before them."""
+    if not items:
+        return NOTHING
+    (kind, value), rest = items[0], items[1:]
+    if kind is ops.BRANCH:
+        return _join(_begin([*branch, *rest], letters, told) for branch in value[1])
+    if kind is ops.SUBPATTERN:
+        return _begin([*value[-1], *rest], letters, told)
+    if kind in LEFT_OUT or (kind is ops.AT and value not in PLACES):
+        return _begin(rest, letters, told)
+    if kind in REPEATS:
+        return _begin_repeat(value, rest, letters, told)
+    return _join((END, _whole([items[0]]) + _begin(rest, letters, told + (kind is ops.LITERAL))))
+
+
+def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int | None, told: int) -> str:
+    least, most, inner = value[0], "" if value[1] is ops.MAXREPEAT else value[1], list(value[2])
+    one = f"(?:{_whole(inner)})"
+    if _is_any_words(inner) and not most:
+        needed = 0 if letters and told >= MANY_LETTERS else letters
+        return _begin_after_words(f"{one}{{{least},}}", rest, needed)
+    before = most - 1 if isinstance(most, int) else most
+    ways = f"{one}{{0,{before}}}{_begin(inner, letters, told)}", f"{one}{{{least},{most}}}{_begin(rest, letters, told)}"
+    return _join(ways)
+
+
+def _begin_after_words(words: str, rest: Sequence[Item], letters: int | None) -> str:
+    if letters is None:
+        return END
+    starts = rf"(?:(?=.{{{letters}}})|(?<!\w)(?=.))" if letters else ""
+    return _join((END, f"{words}{starts}{_begin(rest, letters)}", *([] if letters else [words + END])))
+
+
+def _is_any_words(items: Sequence[Item]) -> bool:
+    """Whether one of these may be a blank: `.`, `[^:]`."""
+    return len(items) == 1 and re.fullmatch(_whole(items), " ") is not None and items[0][0] is not ops.LITERAL
+
+
+def _join(ways: Iterable[str]) -> str:
+    return f"(?:{'|'.join(ways)})"
+
+
+def _whole(items: Iterable[Item]) -> str:
+    return "".join(_whole_item(kind, value) for kind, value in items)
+
+
+def _whole_item(kind: Any, value: Any) -> str:
+    if kind is ops.LITERAL:
+        return re.escape(chr(value))
+    if kind is ops.NOT_LITERAL:
+        return f"[^{re.escape(chr(value))}]"
+    if kind is ops.ANY:
+        return "."
+    if kind is ops.IN:
+        return f"[{''.join(_in_set(*one) for one in value)}]"
+    if kind is ops.BRANCH:
+        return _join(map(_whole, value[1]))
+    if kind is ops.SUBPATTERN:
+        return f"(?:{_whole(value[-1])})"
+    if kind in REPEATS:
+        most = "" if value[1] is ops.MAXREPEAT else value[1]
+        return f"(?:{_whole(value[2])}){{{value[0]},{most}}}"
+    return PLACES.get(value, "") if kind is ops.AT else ""
+
+
+def _in_set(kind: Any, value: Any) -> str:
+    if kind is ops.NEGATE:
+        return "^"
+    if kind is ops.RANGE:
+        return f"{re.escape(chr(value[0]))}-{re.escape(chr(value[1]))}"
+    return CATEGORIES[value] if kind is ops.CATEGORY else re.escape(chr(value))
+
+
+def _check_regex(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+    return pattern
+
+
+RegexText = Annotated[str, AfterValidator(_check_regex)]
+LEAST_LETTERS = 3
+LiteralText = Annotated[str, Field(min_length=LEAST_LETTERS)]
+
+
+class KernelLogPattern(StrictModel):
+    """Messages that match the regular expression `pattern`. Its groups `pci` or `part` name the affected part.
+
+    Where the part stands at several places of the pattern, the further groups are `part2`, `part3` and so on.
+
+    Every such message must begin with one of `begins`, or contain one of `holds`: logs are searched for these first.
+    `<number>` in `begins` stands for any number. Without either, every line is matched, which is correct and slow.
+    """
+
+    pattern: RegexText
+    begins: list[LiteralText] = Field(default=[])
+    holds: list[LiteralText] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _begins_or_holds(self) -> KernelLogPattern:
+        if self.begins and self.holds:
+            raise ValueError("give begins or holds, not both: a line is searched for in one way")
+        return self
+
+
+XID_PREFIX = "NVRM: Xid"
+NUMBER = "<number>"
+"""Stands for a number of any length in the beginning of a message."""
+SXID_HEADS = tuple(
+    f"{name}{NUMBER}: {word}"
+    for name, word in (("nvidia-nvswitch", "SXid"), ("nvidia-nvswitch", "sxid"), ("NVIDIA-NVSWITCH", "SXID"))
+)
+_XID_WORD = re.compile(r"(?i)xid +\(")
+_XID_ANNOUNCED = re.compile(r"(?i)NVRM: +Xid|: +SXid")
+_XID_NUMBER = re.compile(
+    r"(?<!\w)(?:Xid|xid|XID) +\((?:PCI:|pci:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): +(?P<xid>\d{1,6})\b"
+    r"|(?:SXid|sxid|SXID) +\((?:PCI:|pci:)?(?P<switch>[0-9a-fA-F:.]+)\): +(?P<sxid>\d{1,6})\b"
+    r"(?P<mild>, (?i:Non-fatal|Severity|Data)\b)?"
+)
+_XID_HEAD, _SXID_HEAD = "NVRM: Xid", r"nvidia-nvswitch\d+: SXid"
+_XID_START, _SXID_START = rf"^{_XID_HEAD} \([^)]*\): \d", rf"^{_SXID_HEAD} \([^)]*\): \d"
+_LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid +\([^)]*\): +(?P<number>\d{1,6})$")
+MOST_AFTER_ADDRESS = 20
+"""The letters in which a number that ends a message stands, with the quotes around the message."""
+_CONVERSION = re.compile(r"(?:0x)?%(?:0?\d{1,2})?(?:hh?|ll?|z)?[cdiusxX](?![a-z])")
+_QUOTES = " \t\r\n\"'`|*>\\"
+KNOWN_TEXTS, LONGEST_KNOWN = 256, 512
+"""So many messages, none longer, have their faults remembered: a storm says the same again and again."""
+UNKNOWN_XID = "gpu.xid.unknown"
+UNKNOWN_SXID = "nvswitch.sxid.unknown"
+UNKNOWN_FATAL_SXID = "nvswitch.sxid.unknown.fatal"
+"""These three are the classes of numbers that no catalogue has."""
+
+
+class RecoveryAction(StrictModel):
+    """The words by which an XID itself says what the GPU needs. They override what earlier XIDs of that GPU ask for.
+
+    `xid`: its number. `text`: the words, as a regular expression. `overrides_seconds`: how long before it an XID may
+    have been seen that it overrides.
+    """
+
+    xid: int
+    text: RegexText
+    overrides_seconds: float = Field(default=300, gt=0)
+
+
+LEAST_AFTER_WORDS = 3
+"""Letters of what follows words that vary, in a message that breaks off: most lines that end there are whole."""
+
+
+class FaultMention(NamedTuple):
+    """A fault that a message names, and where: at a PCI address, or on a named part; "" if not given."""
+
+    name: str
+    pci: str = ""
+    part: str = ""
+
+
+class KernelLogMatcher:
+    """The kernel log patterns of a catalogue, compiled. Logs are searched for `begins` and `holds` first.
+
+    `patterns` belong to classes without `begins` and `holds` and must be matched with every line. `numbers` are the
+    XIDs and SXIDs that have a class, by name; with none, every number has its own. `recovery_actions` are the classes
+    that the text of an XID decides.
+    """
+
+    def __init__(
+        self,
+        lines: Mapping[str, KernelLogPattern],
+        numbers: Collection[str] = (),
+        recovery_actions: Mapping[str, RecoveryAction] | None = None,
+    ) -> None:
+        self._lines, self._numbers = lines, frozenset(numbers)
+        self._begun_numbers = {name[:end] for name in numbers for end in range(name.rfind(".") + 2, len(name))}
+        self._known: dict[str, list[FaultMention]] = {}
+        self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
+        for name, action in (recovery_actions or {}).items():
+            self._recovery_actions.setdefault(action.xid, []).append((name, re.compile(action.text, re.IGNORECASE)))
+        compiled = [(name, line, re.compile(line.pattern, re.IGNORECASE)) for name, line in lines.items()]
+        heads = {head for _, line, _ in compiled for head in line.begins}
+        self.begins: tuple[str, ...] = tuple(sorted({XID_PREFIX, *heads}, key=lambda head: (-len(head), head)))
+        words = {word for _, line, _ in compiled for word in line.holds}
+        self.holds: tuple[str, ...] = tuple(sorted(words))
+        self.patterns = tuple((name, regex) for name, line, regex in compiled if not (line.begins or line.holds))
+        each = (f"({re.escape(head)})".replace(NUMBER, r"\d+") for head in self.begins)
+        self._head = re.compile("|".join(each), re.IGNORECASE)
+        # An XID is told by its number: what begins as any line of the driver does is not.
+        self._by_head = [
+            [
+                (name, regex)
+                for name, line, regex in compiled
+                if (XID_PREFIX in line.begins if head == XID_PREFIX else head.startswith(tuple(line.begins)))
+            ]
+            for head in self.begins
+        ]
+        self._beginnings = cache(self._list_beginnings)
+        self._cut_by_head = cache(self._list_cut_patterns)
+        self._by_word = [
+            (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
+        ]
+
+    def prefix_regex(self) -> str:
+        """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed."""
+        heads = {*self.begins, *SXID_HEADS, *map(str.lower, self.begins)}
+        return _first_letters(heads) + _join_as_tree(heads).replace(NUMBER, r"\d+")
+
+    def find_faults(self, text: str) -> Sequence[FaultMention]:
+        """Return the faults that a message names. `text` is without time, host and level."""
+        found = self._known.get(text)
+        if found is None:
+            found = self._match_faults(text)
+            if len(self._known) >= KNOWN_TEXTS:
+                self._known.clear()
+            if len(text) <= LONGEST_KNOWN:
+                self._known[text] = found
+        return found
+
+    def is_cut(self, text: str) -> bool:
+        """Whether a message ends with an XID or SXID with which a longer known one begins: `…: 7` may be 79.
+
+        The driver writes more after the number. A tool may have left that out, or the message breaks off.
+        """
+        found = _LAST_NUMBER.search(text.rstrip(_QUOTES)) if "): " in text[-MOST_AFTER_ADDRESS:] else None
+        if found is None:
+            return False
+        return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
+
+    def may_begin_fault(self, text: str, letters: int = 0) -> bool:
+        """Whether a message may be the beginning of one that names a fault: `Kernel panic - not sy`.
+
+        `letters`: where any words may stand in that message, so many letters of what follows them must be there.
+        """
+        if len(text) < LEAST_LETTERS or self.find_faults(text):
+            return False
+        return any(
+            part.match(text) or (head.match(text) and rest.match(text))
+            for part, head, rest in self._beginnings(letters)
+        )
+
+    def breaks_off(self, text: str) -> bool:
+        """Whether a message has the head of a fault's, and ends too early, where no words vary: `EDAC MC0: 1 U`."""
+        head = self._head.match(text)
+        return head is not None and any(cut.match(text) for cut in self._cut_by_head((head.lastindex or 0) - 1))
+
+    def _list_cut_patterns(self, head: int) -> list[re.Pattern[str]]:
+        return [compile_beginning(regex.pattern, None) for _, regex in self._by_head[head]]
+
+    def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
+        """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
+        pairs = [(_XID_HEAD, _XID_START), (_SXID_HEAD, _SXID_START)]
+        heads = [(re.escape(head), line.pattern) for line in self._lines.values() for head in line.begins]
+        pairs += [(head.replace(NUMBER, r"\d+"), pattern) for head, pattern in heads]
+        return [
+            (compile_beginning(f"^{head}"), re.compile(head, re.IGNORECASE), compile_beginning(pattern, letters))
+            for head, pattern in pairs
+        ]
+
+    def _match_faults(self, text: str) -> list[FaultMention]:
+        found = []
+        xid = _XID_WORD.search(text)
+        if xid and (number := _XID_NUMBER.search(text, max(0, xid.start() - 1))):
+            found.append(self._xid_mention(number, text))
+        head = self._head.match(text)
+        classes = self._by_head[(head.lastindex or 0) - 1] if head else ()
+        if classes and not ("%" in text and _is_format(text)):
+            found += _class_mentions(classes, text)
+        for word, classes in self._by_word:
+            if word in text:
+                found += _class_mentions(classes, text)
+        return found + _class_mentions(self.patterns, text) if self.patterns else found
+
+    def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
+        gpu, xid, switch, sxid, mild = number.groups()
+        if xid is None:
+            unknown = UNKNOWN_SXID if mild else UNKNOWN_FATAL_SXID
+            return FaultMention(self._name_number(f"nvswitch.sxid.{int(sxid)}", unknown), switch)
+        for name, regex in self._recovery_actions.get(int(xid), ()):
+            if regex.search(text, number.end()):
+                return FaultMention(name, gpu)
+        return FaultMention(self._name_number(f"gpu.xid.{int(xid)}", UNKNOWN_XID), gpu)
+
+    def _name_number(self, name: str, unknown: str) -> str:
+        return name if not self._numbers or name in self._numbers else unknown
+
+
+def _first_letters(words: Collection[str]) -> str:
+    """Return a regular expression for what the first letters may be, by which most lines are left at once."""
+    spelled = [word.replace(NUMBER, digits) for word in words for digits in ("0", "00")]
+    sets = ("".join(sorted({re.escape(word[place]) for word in spelled})) for place in range(LEAST_LETTERS))
+    return f"(?={''.join(f'[{letters}]' for letters in sets)})".replace("0", r"\d")
+
+
+def _join_as_tree(words: Collection[str]) -> str:
+    """Return a regular expression for words, as a tree of letters. A word stands for all that begin with it."""
+    if "" in words:
+        return ""
+    rest: dict[str, set[str]] = {}
+    for word in sorted(words):
+        rest.setdefault(word[0], set()).add(word[1:])
+    branches = [re.escape(letter) + _join_as_tree(ends) for letter, ends in rest.items()]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+def is_truncated_xid(text: str) -> bool:
+    """Whether a message announces an XID or SXID without its number."""
+    return _XID_ANNOUNCED.search(text) is not None and _XID_NUMBER.search(text) is None
+
+
+def _is_format(text: str) -> bool:
+    """Whether a text is the source of a message: conversions such as `%04x` stand where the message has its numbers."""
+    plain, conversions = _CONVERSION.subn("", text)
+    return conversions > 0 and not any(map(str.isdigit, plain))
+
+
+def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:
+    return [_class_mention(name, match) for name, regex in classes if (match := regex.search(text))]
+
+
+def _class_mention(name: str, match: re.Match[str]) -> FaultMention:
+    groups = match.groupdict()
+    parts = (said for group, said in groups.items() if said and group.startswith("part"))
+    return FaultMention(name, groups.get("pci") or "", next(parts, ""))

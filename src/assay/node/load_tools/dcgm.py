@@ -1,0 +1,303 @@
+"""`dcgmi diag`, levels 1 to 4: what DCGM's own tests say of each GPU.
+
+The form of the document is NVIDIA/DCGM's testing/python3/dcgm_diag_schema.json; DCGM 3 names it differently. Nothing
+passes by an exit code: DCGM ends with 0 where it skipped every test.
+
+`dcgmi mndiag`: DCGM's test of all nodes of a rack at once, from one of them.
+
+DCGM 4's code puts the title below the key `DCGM Diagnostic`, its schema (dcgm_mndiag_schema.json) below `DCGM
+Multi-Node Diagnostic`; both are read.
+
+DCGM's own matrix products on tensor cores, all GPUs at once: ubergemm, and dcgmproftester.
+
+Both come with nvidia-dcgm 4, in a folder that is named after CUDA. The source of ubergemm is not public; its line is
+recorded in Azure/ai-infrastructure-on-azure, gpu_validation.md.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from typing import Any
+
+from assay.model.reading import ReadingTree, absent, failed, unsupported, value
+from assay.node.load_tools.tool_call import (
+    LoadOrder,
+    ToolOutput,
+    call_tool,
+    parse_object,
+    quote_text,
+    read_list,
+    read_speed,
+)
+from assay.node.probe.gpu.gpu_list import DRIVER_LIST, count_gpus
+from assay.node.probe.node_access import NodeRoot, leaf_for_error
+
+LEVEL_SECONDS = {1: 120, 2: 900, 3: 3600, 4: 5 * 3600}
+"""So long a level may take. NVIDIA gives seconds, 2 min, 30 min and 2 h; AWS measured up to 10.5 min and 2.25 h."""
+STARTING_S = 30
+DOCUMENT_KEYS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
+"""The first key of DCGM 4, and of DCGM 3."""
+RAN_CODES = {0: "", 226: "a test failed", 205: "a test failed, and the GPU must be isolated"}
+REFUSALS = {
+    217: "a diagnosis runs already",
+    215: "it could not start the diagnosis",
+    216: "the diagnosis printed no JSON",
+    204: "the diagnosis is not installed",
+    203: "the diagnosis was killed",
+    198: "there is no such test",
+    245: "it ran out of time",
+    235: "there is no connection to nv-hostengine",
+}
+"""Exit codes: 256 less the number of dcgmReturn_t (dcgm_structs.h)."""
+
+
+def run_dcgm_diag(level: int, root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Run one level; DCGM itself decides how long it takes, up to `LEVEL_SECONDS`."""
+    del root
+    limit_s = LEVEL_SECONDS[level]
+    words = ["dcgmi", "diag", "-r", str(level), "-j", "--timeout", str(limit_s)]
+    return call_tool(words, LoadOrder(limit_s, order.env), parse_dcgm_diag, grace_s=STARTING_S)
+
+
+def parse_dcgm_diag(output: ToolOutput) -> ReadingTree:
+    """Parse the document: `devices` by GPU, `node` for what is said of no GPU in particular, versions, `exit_code`.
+
+    Each has `tests`, by name, and `skipped`, the names of those that DCGM skipped. A test has the value `Pass`, or
+    `Fail: …` or `Warn: …` with DCGM's words. Other answers are no values: `Skip` is unsupported, all else is failed.
+    """
+    if (refusal := explain_refusal(output)) is not None:
+        return refusal
+    try:
+        document = parse_object(output.stdout)
+    except ValueError:
+        return output.fail(f"dcgmi diag printed no document; exit code {output.exit_code}")
+    found = next((document[key] for key in DOCUMENT_KEYS if isinstance(document.get(key), dict)), None)
+    if found is None or found.get("runtime_error"):
+        said = quote_text(found["runtime_error"]) if found else "the document has no diagnosis in it"
+        return failed(f"dcgmi diag could not run: {said}")
+    tests = [test for category in read_list(found, "test_categories") for test in read_list(category, "tests")]
+    devices, node = collect_gpu_answers(tests), dict(_collect_node_answers(tests))
+    if not devices:
+        return failed("dcgmi diag tested no GPU")
+    if output.exit_code and not _has_failure((*devices.values(), node)):
+        return failed(
+            f"dcgmi diag ended with {output.exit_code}, {RAN_CODES[output.exit_code]}; its document has no failure"
+        )
+    told = {gpu: _list_skipped(answers) for gpu, answers in devices.items()}
+    rest = {"exit_code": value(output.exit_code), "devices": told, "node": _list_skipped(node)}
+    return {**_read_versions(document, found), **rest}
+
+
+def _list_skipped(answers: ReadingTree) -> ReadingTree:
+    return {"tests": answers, "skipped": value(sorted(name for name in answers if "unsupported" in answers[name]))}
+
+
+def explain_refusal(output: ToolOutput) -> ReadingTree | None:
+    """Return a failed leaf for an exit code with which nothing was tested, None for the others."""
+    if output.exit_code in RAN_CODES:
+        return None
+    why = REFUSALS.get(output.exit_code, "")
+    said = next((line for line in (output.stderr or output.stdout).splitlines() if "rror" in line), "")
+    reason = "; ".join(filter(None, (why, quote_text(said))))
+    return failed(f"{output.tool} could not run: exit code {output.exit_code}{f', {reason}' if reason else ''}")
+
+
+def _read_versions(document: Mapping[str, Any], found: Mapping[str, Any]) -> ReadingTree:
+    metadata = document.get("metadata")
+    known = {**found, **(metadata if isinstance(metadata, dict) else {})}
+    names = {"dcgm": ("version",), "driver": ("Driver Version Detected", "driver_version")}
+    texts = {
+        leaf: next((known[key] for key in keys if isinstance(known.get(key), str)), "") for leaf, keys in names.items()
+    }
+    return {leaf: value(quote_text(text)) if text else failed("not in the document") for leaf, text in texts.items()}
+
+
+def collect_gpu_answers(tests: list[dict[str, Any]]) -> dict[str, ReadingTree]:
+    """Return GPU → test → leaf. Two answers of one test about one GPU count as the worse."""
+    devices: dict[str, ReadingTree] = {}
+    for test in tests:
+        name = quote_text(test.get("name", "")).lower()
+        for result in read_list(test, "results"):
+            for gpu in _name_gpus(result):
+                leaf, earlier = make_leaf(result), devices.setdefault(gpu, {}).get(name)
+                devices[gpu][name] = leaf if earlier in (None, value("Pass")) else earlier
+    return devices
+
+
+def _name_gpus(result: Mapping[str, Any]) -> list[str]:
+    """Return the GPUs that a result is about. DCGM 3 names several in one text: `0,1,2`."""
+    if "entity_id" in result:
+        return [quote_text(result["entity_id"])] if str(result.get("entity_group", "")).upper() == "GPU" else []
+    told = str(result.get("gpu_id", result.get("gpu_ids", "")))
+    return [one.strip() for one in told.split(",") if one.strip().isdecimal()]
+
+
+def _collect_node_answers(tests: list[dict[str, Any]]) -> Iterator[tuple[str, ReadingTree]]:
+    """Yield what is said of other parts than GPUs, and summaries that no result of the test explains."""
+    for test in tests:
+        name, results = quote_text(test.get("name", "")).lower(), read_list(test, "results")
+        others = [one for one in results if not _name_gpus(one)]
+        for result in others:
+            where = f"{result.get('entity_group', '')}{result.get('entity_id', '')}"
+            yield (f"{name} {quote_text(where)}" if where else name), make_leaf(result)
+        summary = test.get("test_summary")
+        told = make_leaf(summary) if isinstance(summary, dict) else value("Pass")
+        if told != value("Pass") and all(make_leaf(one) == value("Pass") for one in results):
+            yield name, told
+
+
+def make_leaf(result: Mapping[str, Any]) -> ReadingTree:
+    """Return the leaf for one answer of a test."""
+    status = str(result.get("status", "")).strip().lower()
+    told = quote_text("; ".join(_list_warnings(result)))
+    if status in ("pass", "passed"):
+        return value("Pass")
+    if status in ("fail", "failed", "warn", "warning"):
+        word = "Fail" if status.startswith("fail") else "Warn"
+        return value(f"{word}: {told}" if told else word)
+    reason = f"DCGM says {quote_text(result.get('status', 'nothing'))}{f': {told}' if told else ''}"
+    return unsupported(reason) if status in ("skip", "skipped") else failed(reason)
+
+
+def _list_warnings(result: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("warnings", "info"):
+        told = result.get(name)
+        for one in told if isinstance(told, list) else [told]:
+            said = one.get("warning", "") if isinstance(one, dict) else one
+            if isinstance(said, str) and said:
+                yield said
+
+
+def _has_failure(branches: tuple[ReadingTree, ...]) -> bool:
+    return any(str(leaf.get("value", "")).startswith("Fail") for branch in branches for leaf in branch.values())
+
+
+HOST_NAME_FILE = "/proc/sys/kernel/hostname"
+MNDIAG_S = 3600
+
+
+def run_dcgm_mndiag(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Test the rack. A node that stands in no whole rack has nothing to test."""
+    if not order.site.rack_hosts:
+        return absent("the node's spec has no whole rack")
+    words = ["dcgmi", "mndiag", "-r", "mnubergemm", "--hostList", ";".join(order.site.rack_hosts), "-j"]
+    try:
+        own = root.read_text(HOST_NAME_FILE)
+    except OSError as error:
+        return leaf_for_error(HOST_NAME_FILE, error)
+    return call_tool(words, LoadOrder(MNDIAG_S, order.env), lambda output: parse_dcgm_mndiag(output, own))
+
+
+def parse_dcgm_mndiag(output: ToolOutput, own: str) -> ReadingTree:
+    """Parse the document: `devices` of the host `own`, by GPU and test; `hosts` with those of the others; `exit_code`.
+
+    Leaves are as of `dcgmi diag`. A host without a result is not in it.
+    """
+    if (refusal := explain_refusal(output)) is not None:
+        return refusal
+    try:
+        document = parse_object(output.stdout)
+    except ValueError:
+        return output.fail(f"dcgmi mndiag printed no document; exit code {output.exit_code}")
+    if document.get("runtime_error"):
+        return failed(f"dcgmi mndiag could not run: {quote_text(document['runtime_error'])}")
+    tests = [test for category in read_list(document, "test_categories") for test in read_list(category, "tests")]
+    names = {
+        one.get("host_id"): quote_text(one.get("hostname", "")) for one in read_list(document, "hosts") if _is_id(one)
+    }
+    hosts: dict[str, ReadingTree] = {name: {} for name in names.values() if name}
+    for test in tests:
+        if isinstance(test.get("mpi_error"), dict):
+            return failed(f"dcgmi mndiag: {quote_text(test['mpi_error'].get('warning', 'an error of MPI'))}")
+        for result in read_list(test, "results"):
+            host = names.get(result["host_id"]) if _is_id(result) else None
+            if host and str(result.get("entity_group", "")).upper() == "GPU":
+                gpu = hosts[host].setdefault(quote_text(result.get("entity_id")), {})
+                gpu[quote_text(test.get("name", "")).lower()] = make_leaf(result)
+    errors = [quote_text(one.get("warning", "")) for one in read_list(document, "global_errors")]
+    if errors or not any(hosts.values()):
+        return failed(f"dcgmi mndiag: {errors[0] if errors else 'it tested no GPU'}")
+    mine = next((name for name in hosts if name.partition(".")[0] == own.partition(".")[0]), "")
+    devices = hosts.pop(mine, {}) or failed(f"the document has no result of {quote_text(own)}")
+    return {"exit_code": value(output.exit_code), "devices": devices, "hosts": hosts}
+
+
+def _is_id(one: dict[str, Any]) -> bool:
+    return isinstance(one.get("host_id"), int)
+
+
+DCGM_PLUGINS = "/usr/libexec/datacenter-gpu-manager-4/plugins"
+CUDA_FOLDER = re.compile(r"cuda(\d+)")
+TENSOR_ACTIVE = 1004  # DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
+UBERGEMM_RATE = re.compile(r"^GFlops:\s*(\S+) GFlops\s*$", re.MULTILINE)
+WORKER_RATE = re.compile(r"^Worker (\d+):\d+ ?\[\d+\]: .*\(\s*(\S+) gflops\)", re.MULTILINE)
+WORKER_FAILED = re.compile(r"^.*(?:Test Failed|Worker.*(?:fail|error)|Error).*$", re.MULTILINE | re.IGNORECASE)
+
+
+def run_ubergemm(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Multiply on every GPU at once, each in a process of its own."""
+    gpus = count_gpus(root)
+    if gpus == 0:
+        return absent(f"no GPU in {DRIVER_LIST}")
+    tool = find_plugin(root, "ubergemm")
+    words = [tool, "-t", str(order.seconds)]
+
+    def multiply(gpu: str) -> ReadingTree:
+        return call_tool(words, order, parse_ubergemm, settings={"CUDA_VISIBLE_DEVICES": gpu})
+
+    names = [str(gpu) for gpu in range(gpus)]
+    with ThreadPoolExecutor(gpus) as workers:
+        return {"devices": dict(zip(names, workers.map(multiply, names), strict=True))}
+
+
+def find_plugin(root: NodeRoot, name: str) -> str:
+    """Return the path of a program of DCGM for the newest CUDA, or its name if it is in PATH or nowhere."""
+    if shutil.which(name):
+        return name
+    try:
+        folders = [folder for folder in root.list_names(DCGM_PLUGINS) if CUDA_FOLDER.fullmatch(folder)]
+    except OSError:
+        return name
+    for folder in sorted(folders, key=lambda folder: -int(folder[4:])):
+        for place in (f"{DCGM_PLUGINS}/{folder}/updated/{name}", f"{DCGM_PLUGINS}/{folder}/{name}"):
+            if root.exists(place):
+                return root.local_path(place)
+    return name
+
+
+def parse_ubergemm(output: ToolOutput) -> ReadingTree:
+    """Parse the last rate of one GPU: `gflops`."""
+    rates = UBERGEMM_RATE.findall(output.stdout)
+    if output.exit_code or not rates:
+        return output.fail(f"ubergemm gave no rate; exit code {output.exit_code}")
+    return {"gflops": read_speed(rates[-1])}
+
+
+def run_dcgmproftester(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Keep the tensor cores of all GPUs busy, without DCGM's own judgement, which compares with its profiling."""
+    if count_gpus(root) == 0:
+        return absent(f"no GPU in {DRIVER_LIST}")
+    names = (f"dcgmproftester{major}" for major in (14, 13, 12, 11))
+    tool = next((found for name in names if (found := find_plugin(root, name)) != name or shutil.which(name)), None)
+    if tool is None:
+        return absent("dcgmproftester is not installed")
+    words = [tool, "--no-dcgm-validation", "-t", str(TENSOR_ACTIVE), "-d", str(order.seconds)]
+    return call_tool(words, order, parse_dcgmproftester)
+
+
+def parse_dcgmproftester(output: ToolOutput) -> ReadingTree:
+    """Parse the lines of the workers: the median of each GPU's rates, in `devices`."""
+    rates: dict[str, list[float]] = {}
+    for gpu, rate in WORKER_RATE.findall(output.stdout):
+        seen = read_speed(rate).get("value")
+        if seen is not None:
+            rates.setdefault(gpu, []).append(seen)
+    if output.exit_code or not rates:
+        return output.fail(f"dcgmproftester gave no rate; exit code {output.exit_code}")
+    if found := WORKER_FAILED.search(output.text):
+        return failed(f"dcgmproftester: {found[0].strip()[:120]!r}")
+    return {"devices": {gpu: {"gflops": value(median(seen))} for gpu, seen in rates.items()}}

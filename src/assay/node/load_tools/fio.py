@@ -1,0 +1,98 @@
+"""fio writes a file with checksums, reads it back from the drive, and compares: what is stored is what was written.
+
+fio reads every local drive from its start, in large blocks: its speed.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from typing import Any
+
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.node.load_tools.tool_call import (
+    LoadOrder,
+    ToolOutput,
+    call_tool,
+    parse_number,
+    parse_object,
+    quote_ending,
+    read_list,
+)
+from assay.node.probe.devices.nvme import NVME_CLASS, list_namespaces
+from assay.node.probe.node_access import NodeRoot, leaf_for_error
+
+FILE_SIZE = "1G"
+MISCOMPARE = 84  # EILSEQ, which fio's verify ends with
+
+
+def run_fio_verify(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Write a new file in the site's scratch folder, verify it, and delete it. It goes around the page cache."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="assay-fio-", dir=root.local_path(order.site.scratch)) as folder:
+            words = build_verify_command(f"{folder}/scratch", FILE_SIZE)
+            return call_tool(words, order, parse_fio_verify)
+    except OSError as error:
+        return failed(f"{order.site.scratch}: {error.strerror or error}")
+
+
+def build_verify_command(path: str, size: str, *, is_written: bool = False, direct: bool = True) -> list[str]:
+    """Return fio's command. A file that `is_written` is only read; without that, fio would create and fill it."""
+    job = ["fio", "--name=verify", f"--filename={path}", f"--size={size}", "--bs=1M", "--ioengine=psync"]
+    how = ["--rw=write", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--verify_state_save=0"]
+    how.append(f"--direct={int(direct)}")
+    only = ["--verify_only", "--allow_file_create=0"] if is_written else []
+    return [*job, *how, *only, "--output-format=json"]
+
+
+def parse_fio_verify(output: ToolOutput) -> ReadingTree:
+    """Parse the job: whether what was read back is `intact`, and how much of it was read, `verified_mb`."""
+    try:
+        (job, *_) = read_list(parse_object(output.stdout), "jobs")
+    except ValueError:
+        return output.fail(f"fio printed no result; exit code {output.exit_code}")
+    read, error = job.get("read"), job.get("error")
+    if error == MISCOMPARE:
+        return {"intact": value(False)}
+    if error != 0 or isinstance(error, bool) or output.exit_code:
+        return output.fail(f"fio could not verify: error {error}, exit code {output.exit_code}")
+    size = parse_number(read.get("io_bytes")) if isinstance(read, dict) else None
+    if not size or size <= 0:
+        return failed("fio verified nothing")
+    return {"intact": value(True), "verified_gb": value(round(size / 1e9, 3))}
+
+
+NVME_READ_S = 5
+
+
+def run_nvme_read(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Read each drive for at most `NVME_READ_S`. `--readonly` keeps fio from ever writing to one."""
+    try:
+        drives = root.list_names(NVME_CLASS)
+    except OSError as error:
+        return leaf_for_error(NVME_CLASS, error)
+    each = LoadOrder(min(order.seconds, NVME_READ_S), order.env)
+    return {"drives": {drive: _read_drive(root, drive, each) for drive in drives}}
+
+
+def _read_drive(root: NodeRoot, drive: str, order: LoadOrder) -> ReadingTree:
+    try:
+        (namespace, *_) = list_namespaces(root, drive)
+    except (OSError, ValueError):
+        return absent(f"{NVME_CLASS}/{drive} has no namespace")
+    job = [f"--name={drive}", f"--filename=/dev/{namespace}", "--readonly", "--rw=read", "--bs=1M"]
+    how = ["--ioengine=libaio", "--iodepth=32", "--direct=1", f"--runtime={order.seconds}", "--time_based"]
+    arguments = [*job, *how, "--output-format=json"]
+    return call_tool(["fio", *arguments], order, lambda output: {"mb_s": parse_fio_read(output.text)})
+
+
+def parse_fio_read(text: str) -> ReadingTree:
+    """Parse `fio --output-format=json` of one read job: MB/s (10^6 bytes). Warnings before the JSON are skipped."""
+    try:
+        job: Any = json.loads(text[text.index("{") :])["jobs"][0]
+        error, bytes_per_s = int(job["error"]), float(job["read"]["bw_bytes"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return failed(f"fio printed no result{quote_ending(text)}")
+    if error or bytes_per_s <= 0:
+        return failed(f"fio could not read: error {error}" if error else "fio read nothing")
+    return value(round(bytes_per_s / 1e6, 1))

@@ -1,0 +1,176 @@
+"""HPL, as the site runs it: a command of its node spec, such as one that starts NVIDIA's image.
+
+Training by a command of the site. What stands where in its lines is declared: by a JSON path or by a pattern.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from assay.model.reading import ReadingTree, absent, failed, unsupported, value
+from assay.node.load_tools.tool_call import LoadOrder, ToolOutput, call_tool, read_speed
+from assay.node.probe.node_access import NodeRoot
+
+HPL_S = 3600
+RESULT_ROW = re.compile(r"^W[RC]\S+\s+\d+\s+\d+\s+\d+\s+\d+\s+\S+\s+(\S+)", re.MULTILINE)
+RESIDUAL = re.compile(r"^\|\|Ax-b\|\|.*\.\.\.\s*(PASSED|FAILED)\s*$", re.MULTILINE)
+
+
+def run_hpl(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Run the site's command. HPL's size decides how long it takes, up to an hour."""
+    del root
+    if not order.site.hpl:
+        return absent("the node's spec declares no command for HPL (load.hpl)")
+    return call_tool(order.site.hpl, LoadOrder(HPL_S, order.env), parse_hpl)
+
+
+def parse_hpl(output: ToolOutput) -> ReadingTree:
+    """Parse the table: `gflops` of the slowest run, and whether all residuals are `right`."""
+    rates, residuals = RESULT_ROW.findall(output.stdout), RESIDUAL.findall(output.stdout)
+    if not rates or len(residuals) < len(rates):
+        return output.fail(
+            f"HPL gave {len(rates)} results, of which {len(residuals)} are verified; exit code {output.exit_code}"
+        )
+    speeds = [read_speed(rate) for rate in rates]
+    slowest = min(speeds, key=lambda leaf: leaf.get("value", 0.0))
+    right = "FAILED" not in residuals
+    if output.exit_code and right:
+        return output.fail(f"HPL ended with exit code {output.exit_code}")
+    return {"gflops": slowest, "right": value(right)}
+
+
+MAX_LINE = 4096
+"""Characters of a line that are looked at, so that no pattern takes long."""
+SITE_TRAINING_S = 4 * 3600
+NUMBERS = ("step", "loss", "tokens_per_s")
+FIELDS = (*NUMBERS, "digest")
+DIGEST = re.compile(r"[0-9a-f]{8,64}")
+WHAT_COMPUTES = ("command", *FIELDS)
+"""The parts of the declaration that decide about digests and losses."""
+
+
+def run_site_training(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Run the site's command until it ends, or until its deadline."""
+    del root
+    declared = order.site.training
+    if not declared:
+        return absent("the inventory declares no training (load_tools.training)")
+    allowed = LoadOrder(int(declared["deadline_s"]), order.env)
+    return call_tool(
+        [str(word) for word in declared["command"]],
+        allowed,
+        lambda output: parse_output(output, declared),
+        grace_s=0,
+        salvage=lambda text, reason: parse_steps(text, reason, declared),
+    )
+
+
+def parse_output(output: ToolOutput, declared: Mapping[str, Any]) -> ReadingTree:
+    """Parse a run that ended by itself. An exit code other than 0 is no end, whatever was printed before."""
+    reason = f"{output.tool} ended with exit code {output.exit_code}" if output.exit_code else ""
+    return parse_steps(output.text, reason, declared)
+
+
+def parse_steps(text: str, reason: str, declared: Mapping[str, Any]) -> ReadingTree:
+    """Parse lines as declared. `reason`: why the run was no whole one, "" if it was."""
+    lines = (_read_line(line[:MAX_LINE], declared) for line in text.splitlines())
+    steps = [found for found in lines if math.isfinite(found.get("step", math.nan))]
+    least = int(declared.get("least_steps", 1))
+    ended = failed(f"{len(steps)} steps, then: {reason}") if reason else value("done")
+    if not reason and len(steps) < least:
+        ended = failed(f"{len(steps)} steps were found in the output, and {least} are needed")
+    return {
+        "program": value(_hash_declaration(declared)),
+        "ended": ended,
+        "steps": value(len(steps)),
+        "loss": _read_loss(steps),
+        "losses": value(
+            {_name_step(step): step["loss"] for step in steps if math.isfinite(step.get("loss", math.nan))}
+        ),
+        "tokens_per_s": _read_speed(steps) if "tokens_per_s" in declared else _not_declared("tokens_per_s"),
+        "digests": _read_digests(steps) if "digest" in declared else _not_declared("digest"),
+    }
+
+
+def _hash_declaration(declared: Mapping[str, Any]) -> str:
+    text = json.dumps({name: declared[name] for name in WHAT_COMPUTES if name in declared}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _not_declared(name: str) -> ReadingTree:
+    return unsupported(f"load_tools.training declares no {name}")
+
+
+def _name_step(step: Mapping[str, Any]) -> str:
+    return f"{step['step']:.0f}"
+
+
+def _read_line(line: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a line has. A number that cannot be read as one is NaN: it was told, and it is none."""
+    document = _parse_document(line)
+    found: dict[str, Any] = {}
+    for name in FIELDS:
+        if name not in declared:
+            continue
+        said = _find(line, document, declared[name])
+        if said is not None:
+            found[name] = _parse_number(said) if name in NUMBERS else str(said)
+    return found
+
+
+def _parse_document(line: str) -> Any:
+    start = line.find("{")
+    try:
+        return json.loads(line[start:]) if start >= 0 else None
+    except ValueError:
+        return None
+
+
+def _find(line: str, document: Any, where: Mapping[str, str]) -> Any:
+    if "pattern" in where:
+        match = re.search(where["pattern"], line)
+        return match[1] if match else None
+    for name in where["json"].split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def _parse_number(said: Any) -> float:
+    try:
+        return float(str(said).replace(",", ""))
+    except ValueError:
+        return math.nan
+
+
+def _read_loss(steps: list[dict[str, Any]]) -> ReadingTree:
+    losses = [(step["step"], step["loss"]) for step in steps if "loss" in step]
+    if not losses:
+        return failed("no step tells its loss")
+    wrong = next((number for number, loss in losses if not math.isfinite(loss)), None)
+    return value(losses[-1][1]) if wrong is None else failed(f"the loss of step {wrong:g} is no number")
+
+
+def _read_speed(steps: list[dict[str, Any]]) -> ReadingTree:
+    speeds = [step["tokens_per_s"] for step in steps if math.isfinite(step.get("tokens_per_s", math.nan))]
+    return value(statistics.median(speeds)) if speeds else failed("no step tells its tokens per second")
+
+
+def _read_digests(steps: list[dict[str, Any]]) -> ReadingTree:
+    digests: dict[str, str] = {}
+    for step in steps:
+        if "digest" not in step:
+            continue
+        name, digest = _name_step(step), step["digest"].lower()
+        if not DIGEST.fullmatch(digest):
+            return failed(f"the digest of step {name} is not 8 to 64 hexadecimal digits: {digest[:80]!r}")
+        if digests.setdefault(name, digest) != digest:
+            return failed(f"step {name} tells two digests: {digests[name]} and {digest}")
+    return value(digests) if digests else failed("no step tells its digest")

@@ -1,0 +1,431 @@
+"""Finds the messages in records: objects of JSON, or entries of a journal, of whatever program wrapped them.
+
+What the fields of a record say of its messages: time, host, boot and program, under the names in use.
+
+Finds the messages in a line, wherever they stand: the message first, its envelope second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from assay.model.log_message import GPU_INTRODUCTION, LogMessage, replace_unencodable
+from assay.model.specs.log_patterns import LEAST_AFTER_WORDS, KernelLogMatcher, is_truncated_xid
+from assay.observe.logs.line_envelope import (
+    EPOCH_UNITS,
+    MAX_ENVELOPE,
+    MONTHS,
+    Envelope,
+    ParsedStamp,
+    parse_epoch,
+    parse_iso_time,
+    peel_line,
+    read_envelope,
+    split_line,
+)
+from assay.observe.logs.log_form import LogQuery
+
+TIMES = (
+    *("__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date", "datetime", "eventTime", "_time"),
+    *("timeUnixNano", "observedTimeUnixNano", "TimeGenerated"),
+)
+UPTIMES: tuple[str, ...] = ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP")
+HOSTS = (
+    *("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream"),
+    *("host.name", "k8s.node.name", "Computer"),
+)
+SOURCE = "source"
+SOURCE_HOST = re.compile(r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]{1,255}")
+"""Graylog's host. Elsewhere, `source` is a file, a program or a stream."""
+LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonPayload", "fields")
+"""Objects beside a message that say where it comes from."""
+KIBANA_TIME = re.compile(rf"({'|'.join(MONTHS)}) (\d{{1,2}}), (\d{{4}}) @ (\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)")
+SHORTEST_TIME = len("2026-11-21T18:00")
+EARLIEST_EPOCH = EPOCH_UNITS[-1][0]
+
+
+class RecordContext(NamedTuple):
+    """What is known of the messages of a record."""
+
+    wall: ParsedStamp | None = None
+    uptime: ParsedStamp | None = None
+    host: str = ""
+    boot: str = ""
+    program: str = ""
+
+    def extend(self, record: Mapping[str, Any]) -> RecordContext:
+        """Return the context within a record."""
+        labels = [record[name] for name in LABELS if isinstance(record.get(name), Mapping)]
+        within = [_pair_attributes(one.get("attributes")) for one in labels]  # OpenTelemetry's resource
+        within += [one["labels"] for one in labels if isinstance(one.get("labels"), Mapping)]
+        places = [record, *labels, *within]
+        wall = next((stamp for name in TIMES if (stamp := _parse_time(record.get(name)))), self.wall)
+        host = next((host for place in places if (host := _find_host(place))), self.host)
+        boot, program = _text(record.get("_BOOT_ID")) or self.boot, _find_program(record) or self.program
+        return RecordContext(wall, _find_uptime(record) or self.uptime, host, boot, program)
+
+    def complete(self, message: LogMessage) -> LogMessage:
+        """Return a message with what it does not say itself. Its own wall-clock time counts before the record's."""
+        at, stamp = message.at, message.stamp
+        if message.wall is None and (own := self.wall or (None if at is not None else self.uptime)):
+            at, stamp = own
+        uptime = self.uptime[0] if message.uptime_s is None and self.uptime else message.uptime_s
+        return message._replace(
+            at=at,
+            stamp=stamp,
+            uptime_s=uptime,
+            host=message.host or self.host,
+            boot=message.boot or self.boot,
+            program=message.program or self.program,
+        )
+
+
+def _parse_time(value: Any) -> ParsedStamp | None:
+    """Return a time in a field, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = str(value)
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        return parse_epoch(text)
+    if found := KIBANA_TIME.fullmatch(text):
+        month, day, year, clock = found.groups()
+        text = f"{year}-{MONTHS.index(month) + 1:02}-{int(day):02}T{clock}"
+    with contextlib.suppress(ValueError, OverflowError):
+        return parse_iso_time(text) if len(text) >= SHORTEST_TIME else None
+    return None
+
+
+def _find_uptime(record: Mapping[str, Any]) -> ParsedStamp | None:
+    """Return the time since the boot: microseconds in a journal, seconds in `dmesg -J`."""
+    micros = next((value for name in UPTIMES if isinstance(value := record.get(name), str)), "")
+    seconds = int(micros) / 1e6 if micros.isascii() and micros.isdecimal() and len(micros) < 18 else record.get("time")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < EARLIEST_EPOCH:
+        return None
+    return float(seconds), f"boot+{seconds:.6f}s"
+
+
+def _pair_attributes(attributes: Any) -> dict[str, Any]:
+    """Return the texts of a list such as `[{"key": "host.name", "value": {"stringValue": …}}]`, {} for all else."""
+    pairs = attributes if isinstance(attributes, list) else []
+    return {
+        str(one.get("key")): one["value"].get("stringValue")
+        for one in pairs
+        if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)
+    }
+
+
+def _find_host(place: Mapping[str, Any]) -> str:
+    for name in HOSTS:
+        value = place.get(name)
+        if isinstance(value, Mapping):
+            value = value.get("name") or value.get("hostname")
+        if isinstance(value, str) and value:
+            return replace_unencodable(value)
+    source = place.get(SOURCE)
+    return source if isinstance(source, str) and SOURCE_HOST.fullmatch(source) else ""
+
+
+def _find_program(record: Mapping[str, Any]) -> str:
+    """Return who wrote an entry of a journal: `kernel` only where it came from there, whatever it calls itself."""
+    transport, name = _text(record.get("_TRANSPORT")), _text(record.get("SYSLOG_IDENTIFIER"))
+    if transport in ("kernel", ""):
+        return transport or name
+    return name if name and name != "kernel" else transport
+
+
+def _text(value: Any) -> str:
+    return replace_unencodable(value) if isinstance(value, str) else ""
+
+
+XID_ANYWHERE = rb"Xid +\("
+XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
+VALUE = re.compile(r'[:=>,;|\t]\s*"?')
+CLOSING_QUOTES = tuple("\"'`")
+OPEN_END = re.compile(r"(?:[:,;=(\[-]|(?<![\w-])[a-z]\w*_\w*(?::\d+)?|\(pid \d+\))\s*$|^\w+ \S*\d\S*(?: \S+)?$")
+"""A sign after which more must come, the function that writes the message, such as `poll_health:812:(pid 0)`, or the
+device that it is of, with one word at most."""
+BRACKETS = (("(", ")"), ("[", "]"))
+ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+WRITTEN_END = re.compile(
+    r"(?:\\+[nr])+|(?:#01[25])+|</?(?:br|p|div|li|pre|tr|td|th)\b[^<>]{0,80}>"
+    r"|[\r\n\v\f\x00\x1c-\x1e\x85\u2028\u2029]+"
+)
+"""The end of a line that a tool wrote as text, so that several lines are one: `#012` of a syslog, `\\n`, `<br>`."""
+_BYTE_SIGNS = {b"\\": rb"\\[nr]", b"#": rb"#01[25]", b"<": rb"<(?:/|br|p>|td|tr|li|div)", b"\0": rb"\0"}
+BYTE_SIGNS = {first: re.compile(sign) for first, sign in _BYTE_SIGNS.items()}
+
+
+class MessageSearch:
+    """Finds messages that a matcher may match. `written_at`: when the log was last written."""
+
+    def __init__(self, matcher: KernelLogMatcher, written_at: datetime) -> None:
+        self.matcher, self.written_at = matcher, written_at
+        heads = [matcher.prefix_regex(), *map(re.escape, matcher.holds)]
+        self._heads = re.compile(rf"(?<!\w)(?:{'|'.join(heads)})|{XID_HEAD.pattern}")
+        self.head_bytes = re.compile(rb"(?<!\w)(?:" + "|".join(heads).encode() + rb")|" + XID_ANYWHERE)
+
+    def find_messages(self, line: str) -> list[LogMessage]:
+        """Return the messages of a line that name a fault, one for each that was joined to the line."""
+        line = unescape(line.strip())
+        if not (self._heads.search(line) or "Xid" in line or self.matcher.patterns):
+            return []
+        if not may_hold_more(line) and self._find_message(line) is None:
+            return []
+        parts = [part for text in WRITTEN_END.split(line) for part in self._split_at_heads(text) if part.strip()]
+        found = [message for part in parts if (message := self._find_message(part))]
+        if not found:  # a message whose parts name no fault
+            return [message] if (message := self._find_message(line)) else []
+        around = peel_line(line, self.written_at)
+        return found if len(parts) == 1 else [_complete(message, around) for message in found]
+
+    def find_cut_message(self, line: str) -> list[LogMessage]:
+        """Return the message with which a log breaks off, if it may be the beginning of one that names a fault."""
+        line = unescape(line.strip())
+        quote = line[-1:]
+        if self.find_messages(line) or (quote in CLOSING_QUOTES and line.count(quote) % 2 == 0):
+            return []
+        starts = {peel_line(line, self.written_at).end, *(found.end() for found in VALUE.finditer(line))}
+        begun = self._find_beginnings(line, starts, LEAST_AFTER_WORDS)
+        return [message._replace(is_cut=True) for message in begun]
+
+    def find_beginnings(self, line: str) -> list[LogMessage]:
+        """Return the message of a line that names no fault, and might if more of it were there."""
+        return self._find_beginnings(line, ())
+
+    def _find_beginnings(self, line: str, more_starts: Iterable[int], letters: int = 0) -> list[LogMessage]:
+        """Return the first message that may begin a fault, at a head or at one of these places."""
+        starts = sorted({*more_starts, *(found.start() for found in self._heads.finditer(line))})
+        texts = ((start, line[start:]) for start in starts)
+        needed = ((start, text, 0 if ends_openly(text) else letters) for start, text in texts)
+        begun = next((start for start, text, some in needed if self.matcher.may_begin_fault(text, some)), None)
+        return [] if begun is None else [read_envelope(line, begun, self.written_at).make_message(line[begun:])]
+
+    def split_line(self, line: str) -> LogMessage:
+        """Return the message of any line in which no fault is named."""
+        return split_line(unescape(line.strip()), self.written_at)
+
+    def may_name_fault(self, text: str) -> bool:
+        """Whether a message begins as those of faults do, or names an XID anywhere."""
+        return self._heads.match(text) is not None or ("xid " in text.lower() and self.names_fault(text))
+
+    def is_one_fault(self, text: str) -> bool:
+        """Whether a message begins as those of faults do, and holds no further one: quick, and false too often."""
+        return self._heads.match(text) is not None and not may_hold_more(text)
+
+    def names_fault(self, text: str) -> bool:
+        """Whether a message names a fault, announces an XID without its number, or begins to tell one."""
+        return bool(self.matcher.find_faults(text)) or is_truncated_xid(text) or text.startswith(GPU_INTRODUCTION)
+
+    def _split_at_heads(self, part: str) -> Iterator[str]:
+        """Yield a part of a line cut before each further message that begins within it, without a cut before it."""
+        start = last = -1
+        for found in self._heads.finditer(part):
+            at = found.start()
+            if last >= 0 and self._is_further(part, last, at):
+                yield part[max(start, 0) : at].rstrip()
+                start = at
+            last = at
+        yield part[max(start, 0) :]
+
+    def _is_further(self, part: str, last: int, at: int) -> bool:
+        """Whether the message that begins at `last` ends at `at`: what stands before and after it names a fault."""
+        before = part[max(at - 8, 0) : at].rstrip()
+        begins = XID_HEAD.match(part, at) or before.endswith("kernel:") or not before.endswith(":")
+        return bool(begins) and self.names_fault(part[last:at]) and self.names_fault(part[at : at + MAX_ENVELOPE])
+
+    def _find_message(self, line: str) -> LogMessage | None:
+        """Return the message of a line that names a fault, None where none does.
+
+        A message at which the layers of the line end goes before one with unknown words in front of it.
+        """
+        others = []
+        for start in [found.start() for found in self._heads.finditer(line)]:
+            if not self.names_fault(line[start : start + MAX_ENVELOPE]):
+                continue
+            text = line[start:]
+            envelope = read_envelope(line, start, self.written_at)
+            if envelope.is_clean:
+                return envelope.make_message(text)
+            others.append(envelope.make_message(text))
+        if others:
+            return others[0]
+        if self.names_fault(line):
+            message = split_line(line, self.written_at)
+            return message if self.names_fault(message.text) else LogMessage(line)
+        return None
+
+
+def holds_written_line_ends(piece: bytes) -> bool:
+    """Whether a line end was written as text in a piece of a log: quick, since few have its first letter."""
+    return any(first in piece and sign.search(piece) for first, sign in BYTE_SIGNS.items())
+
+
+def may_hold_more(text: str) -> bool:
+    """Whether a text may hold a further message: quick, true too often, and false for one that follows on a blank."""
+    holds_sign = "[" in text or "\\" in text or "#01" in text or "</" in text or "<br" in text or "kernel: " in text
+    return holds_sign or text.find("NVRM: ", 1) > 0 or text.find("-nvswitch", 20) > 0 or not text.isprintable()
+
+
+def ends_openly(text: str) -> bool:
+    """Whether a text ends where no message does: within brackets, or before what it says."""
+    return OPEN_END.search(text) is not None or any(text.count(opens) > text.count(ends) for opens, ends in BRACKETS)
+
+
+def unescape(text: str) -> str:
+    r"""Return text in which the kernel's `\x1b` is a character again."""
+    return ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) if "\\x" in text else text
+
+
+def _complete(message: LogMessage, around: Envelope) -> LogMessage:
+    """Return a message of a joined line with what stands before the whole line, where it does not say it itself."""
+    if message.stamp is None:
+        told = around.make_message("")
+        message = message._replace(at=told.at, stamp=told.stamp, uptime_s=told.uptime_s)
+    elif message.wall is None and around.wall:
+        message = message._replace(at=around.wall[0], stamp=around.wall[1])
+    return message._replace(host=message.host or around.host, program=message.program or around.program)
+
+
+MESSAGES = (
+    "MESSAGE",
+    "message",
+    "msg",
+    "log",
+    "line",
+    "text",
+    "textPayload",
+    "_raw",
+    "body",
+    "@message",
+    "SyslogMessage",
+)
+HOST_NAME = re.compile(
+    r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]+|[a-zA-Z][\w-]*(?:\.[a-zA-Z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
+)
+"""The names of a whole document's fields where each is a host: of `salt --out=json`."""
+HOSTS_BY_NAME = ("hosts",)
+"""Objects whose names are those of hosts: Ansible's."""
+MAX_DEPTH = 32
+SAMPLED_RECORDS = 100
+PAIR = 2
+
+
+class RecordSearch:
+    """Finds the messages in records that may name a fault, or every message."""
+
+    def __init__(self, query: LogQuery) -> None:
+        self._every, self._written_at = query.every, query.written_at
+        self._search = MessageSearch(query.matcher, query.written_at)
+
+    def find_messages(self, record: Any) -> Iterator[LogMessage]:
+        """Yield the messages of one record. What a record says in two of its fields is one message."""
+        yield from self._walk(record, RecordContext(), "", MAX_DEPTH)
+
+    def _walk(self, value: Any, around: RecordContext, name: str, depth: int) -> Iterator[LogMessage]:
+        if depth <= 0:
+            return
+        if isinstance(value, Mapping):
+            yield from self._walk_fields(value, around, name, depth)
+        elif isinstance(value, list):
+            yield from self._walk_list(value, around, name, depth)
+        elif isinstance(value, str):
+            yield from self._read_text(replace_unencodable(value), around, name)
+
+    def _walk_fields(
+        self, record: Mapping[str, Any], around: RecordContext, name: str, depth: int
+    ) -> Iterator[LogMessage]:
+        """Yield the messages of a record, each as often as in the field that has it most often."""
+        if rows := _name_rows(record):
+            yield from self._walk(rows, around, name, depth - 1)
+            return
+        context, told = around.extend(record), Counter[tuple[str, str]]()
+        by_host = name in HOSTS_BY_NAME or (depth == MAX_DEPTH and all(map(HOST_NAME.fullmatch, map(str, record))))
+        for key, inner in record.items():
+            if key in TIMES:
+                continue
+            here = Counter[tuple[str, str]]()
+            place = context._replace(host=key) if by_host else context
+            for message in self._walk(inner, place, str(key), depth - 1):
+                said = message.host, message.text
+                here[said] += 1
+                if here[said] > told[said]:
+                    yield message
+            told |= here
+
+    def _walk_list(self, value: list[Any], around: RecordContext, name: str, depth: int) -> Iterator[LogMessage]:
+        if fields := _pair_up(value):
+            yield from self._walk(fields, around, name, depth - 1)
+        elif text := _decode_bytes(value):
+            yield from self._read_text(text, around, name)
+        elif len(value) >= PAIR and all(isinstance(one, str) for one in value[:PAIR]) and value[0].isdecimal():
+            context = around.extend({"time": value[0]})  # Loki: time and line
+            yield from self._walk(value[1:], context, "line", depth - 1)
+        elif (time := _find_fluent_time(value)) is not None:
+            yield from self._walk(value[1], around.extend({"time": time}), name, depth - 1)
+        else:
+            for one in value:
+                yield from self._walk(one, around, name or "line", depth - 1)
+
+    def _read_text(self, text: str, around: RecordContext, name: str) -> Iterator[LogMessage]:
+        is_message = name in MESSAGES
+        told = datetime.fromtimestamp(around.wall[0], UTC) if around.wall else self._written_at
+        self._search.written_at = told  # by which a time without a year is read
+        for line in text.splitlines():
+            messages = self._search.find_messages(line)
+            if not messages and is_message and line.strip():
+                every = self._every
+                messages = [self._search.split_line(line)] if every else self._search.find_beginnings(line)
+            yield from map(around.complete, messages)
+
+
+def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether a value is a line of a log or holds some: objects with a message, and the time or where it comes from."""
+    record = (_pair_up(record) or record) if isinstance(record, list) else record
+    if isinstance(record, list):
+        if _find_fluent_time(record) is not None:
+            return any(name in record[1] for name in MESSAGES)
+        return depth > 0 and any(is_log_record(one, depth - 1) for one in record[:SAMPLED_RECORDS])
+    if not isinstance(record, Mapping):
+        return False
+    if rows := _name_rows(record):
+        return depth > 0 and is_log_record(rows, depth - 1)
+    says = any(name in record for name in MESSAGES) and any(name in record for name in (*TIMES, *LABELS, *HOSTS))
+    return says or "stream" in record or (depth > 0 and any(is_log_record(one, depth - 1) for one in record.values()))
+
+
+def _pair_up(value: list[Any]) -> dict[str, Any]:
+    """Return the fields of a list such as `[{"field": "@message", "value": …}]` (CloudWatch), {} for another list."""
+    if not value or not all(isinstance(one, Mapping) and one.keys() == {"field", "value"} for one in value):
+        return {}
+    return {str(one["field"]): one["value"] for one in value}
+
+
+def _name_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a table, `{"columns": [{"name": …}], "rows": [[…]]}`, by column; [] for another record."""
+    columns, rows = record.get("columns"), record.get("rows")
+    if not isinstance(columns, list) or not isinstance(rows, list):
+        return []
+    names = [str(one.get("name") if isinstance(one, Mapping) else one) for one in columns]
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return []
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _find_fluent_time(value: list[Any]) -> float | None:
+    """Return the time of a record of fluent-bit, `[time, {…}]` or `[[time, {}], {…}]`; None for another list."""
+    if len(value) != PAIR or not isinstance(value[1], Mapping):
+        return None
+    time = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
+    return time if isinstance(time, int | float) and not isinstance(time, bool) else None
+
+
+def _decode_bytes(value: list[Any]) -> str:
+    """Return the text of a list of bytes, which a journal gives for a message with odd bytes; "" for other lists."""
+    if not value or not all(type(one) is int and 0 <= one < 256 for one in value):
+        return ""
+    return bytes(value).decode(errors="replace")

@@ -1,0 +1,295 @@
+"""Transports that run the probe by a command: the base class, a prefix from the inventory, and this machine itself.
+
+By default the probe comes along: the command's standard input is a script for `python3 -I -S -` that holds the packed
+probe and NVML's bindings, and runs them from memory. The node needs nothing but Python, and nothing is written there.
+
+Keeps the probe's script beside Python's compiled modules: building it takes each process 0.2 CPU s, reading it 0.01.
+
+The key covers what the script is made of. Where no compiled modules may be written, nothing is kept.
+
+The transport `ssh`: OpenSSH with the user's own configuration for connections, jump hosts and keys.
+
+Ansible's connection variables of a node count here too, so that both reach it alike.
+
+The transport `slurm`: a step of Slurm on the node, in a job of its own with one core, or inside the running job.
+
+Where `join` is on and a job runs, the step overlaps that job. It then takes no cores, GPUs or memory from later steps,
+but counts as that job's (needs the rights of Slurm's operator or of the job's owner). Otherwise the node must have a
+free core; on a full node the reading is failed. This process's environment does not reach the node.
+
+The transport `kubernetes`: `kubectl exec` into the pod of a DaemonSet that runs on the node and sees it.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from assay.declare.cache_file_format import encode_sections, fingerprint_program, read_cache_file, write_cache_file
+from assay.model.errors import AssayError
+from assay.model.node import Node
+from assay.model.specs.node_settings import AnsibleConnection, KubernetesExecSettings, SlurmStepSettings
+from assay.observe.json_command import run_json_command
+from assay.observe.transports.transport_protocol import TransportContext
+
+LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "ASSAY_CLOCK", "NVML_STUB")
+"""Environment variables that let a process live in a lab."""
+PROBE_SCRIPT = """\
+import gc, sys
+gc.disable()
+if sys.version_info < {oldest}:
+    sys.exit("the probe needs Python {major}.{minor} or newer on the node; this is " + sys.version.split()[0])
+import base64
+{importer}memory = os.memfd_create("assay-probe")
+os.write(memory, base64.b64decode("{packed}"))
+sys.path.insert(0, "/proc/self/fd/%d" % memory)
+from {entry} import main
+main()
+"""
+_PACK_LOCK = threading.Lock()  # many threads need it at once, and in CPython 3.11 two threads in ast.parse clash
+
+
+class CommandTransport:
+    """Runs the probe by a command. A subclass defines `wrap`, and settings where it has some."""
+
+    settings_name: ClassVar[str] = ""
+    settings_model: ClassVar[type[BaseModel] | None] = None
+
+    def __init__(self, context: TransportContext) -> None:
+        self._commands = context.commands
+
+    def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
+        """Return the command here that runs `words` on the node and passes its standard streams on.
+
+        May raise AssayError.
+        """
+        raise NotImplementedError
+
+    def environment(self) -> Mapping[str, str] | None:
+        """Return the environment of the command, None for that of this process."""
+        return None
+
+    def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
+        """Run the probe on the node and return its document, or a failed leaf."""
+        words, stdin = build_probe_command(node, arguments)
+        command, environment = self.wrap(node, words), self.environment()
+        return run_json_command(command, deadline_s, stdin, environment=environment, running=self._commands)
+
+
+class ReachTransport(CommandTransport):
+    """Runs the words after the argv prefix `reach` of the inventory."""
+
+    def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
+        """Return the prefix and the words."""
+        return [*node.settings.reach, *words]
+
+
+class LocalTransport(CommandTransport):
+    """Runs the words on this machine, in the Python that runs this program."""
+
+    def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
+        """Return the words, with the path of this Python."""
+        del node
+        return [sys.executable, *words[1:]] if words[0] == "python3" else list(words)
+
+    def environment(self) -> Mapping[str, str] | None:
+        """Return an environment outside any lab."""
+        return environment_without_lab()
+
+
+def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str], bytes]:
+    """Return the words that run the probe on the node, and their standard input.
+
+    They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along. A
+    probe that loads the node is told what is declared for its load tools (`load`, `load_tools`).
+    """
+    loads = "--active" in arguments or "start" in arguments[1:2]
+    if node.settings.load and loads:
+        arguments = [*arguments, "--load", json.dumps(node.settings.load.as_json(), sort_keys=True)]
+    if node.settings.load_tools and loads:
+        arguments = [*arguments, "--load-tools", json.dumps(node.settings.load_tools.as_json(), sort_keys=True)]
+    if installed := node.settings.probe_command:
+        return [*installed, *_without_areas(arguments)], b""
+    interpreter = node.settings.ansible.python_interpreter  # a path, or a word such as `auto` that Ansible knows
+    python = interpreter if interpreter.startswith("/") else "python3"
+    return [python, "-I", "-S", "-", *arguments], build_probe_script(with_nvml=_needs_nvml(arguments))
+
+
+def _needs_nvml(arguments: Sequence[str]) -> bool:
+    return "--areas" not in arguments or "gpu" in _areas(arguments) or "--active" in arguments
+
+
+def _areas(arguments: Sequence[str]) -> list[str]:
+    return arguments[arguments.index("--areas") + 1].split(",")
+
+
+def _without_areas(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without `--areas`: an installed probe may be older than that option, and then reads all."""
+    start = arguments.index("--areas") if "--areas" in arguments else len(arguments)
+    return [*arguments[:start], *arguments[start + 2 :]]
+
+
+def build_probe_script(*, with_nvml: bool = True) -> bytes:
+    """Return the script that holds the packed probe: about 180 kB, 170 kB without NVML's bindings."""
+    with _PACK_LOCK:
+        return _fetch_probe_script(with_nvml)
+
+
+@functools.cache
+def _fetch_probe_script(with_nvml: bool) -> bytes:
+
+    return fetch_or_build(with_nvml, _build_probe_script)
+
+
+def _build_probe_script(with_nvml: bool) -> bytes:
+    from assay.node.probe.pack import COMPILE_ONCE, ENTRY, OLDEST_PYTHON, build_pack
+
+    major, minor = OLDEST_PYTHON
+    text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()
+    said = {"oldest": OLDEST_PYTHON, "major": major, "minor": minor, "importer": COMPILE_ONCE}
+    return PROBE_SCRIPT.format(packed=text, entry=ENTRY, **said).encode()
+
+
+def environment_without_lab() -> dict[str, str]:
+    """Return this process's environment without the variables that let a process live in a lab."""
+    return {name: text for name, text in os.environ.items() if name not in LAB_VARIABLES}
+
+
+FOLDER = Path(importlib.util.cache_from_source(__file__)).parent / "probe_scripts"
+MAX_FILES = 8
+SCRIPT = "script"
+SOURCE_ROOMS = ("model", "observe/transports", "node")
+
+
+def fetch_or_build(with_nvml: bool, build: Callable[[bool], bytes]) -> bytes:
+    """Return the script of these sources, kept or built."""
+    path = FOLDER / f"{_key(with_nvml)}.cache"
+    kept = read_cache_file(path)
+    if kept is not None:
+        return kept.bytes(SCRIPT)
+    script = build(with_nvml)
+    if not sys.dont_write_bytecode:
+        write_cache_file(path, encode_sections({SCRIPT: script}), MAX_FILES)
+    return script
+
+
+def _key(with_nvml: bool) -> str:
+    """Return a digest of the state of the files that a script is made of."""
+    spec = importlib.util.find_spec("pynvml")
+    bindings = spec.origin if spec and spec.origin else ""
+    status = Path(bindings).stat() if bindings else None
+    made_of = (with_nvml, fingerprint_program(SOURCE_ROOMS), bindings, status and (status.st_mtime_ns, status.st_size))
+    return hashlib.sha256(repr(made_of).encode()).hexdigest()[:32]
+
+
+SSH_QUIET = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR")  # ssh then prints nothing but its reason to fail
+
+
+class SshTransport(CommandTransport):
+    """Runs the probe through ssh."""
+
+    def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
+        """Return the ssh command. Raises AssayError where a variable is a Jinja template.
+
+        The words are one quoted argument, since the login shell on the node splits it again.
+        """
+        ansible = node.settings.ansible
+        _refuse_templates(node, ansible)
+        options = [("-p", ansible.port), ("-l", ansible.user), ("-i", ansible.ssh_private_key_file)]
+        command = ["ssh", *SSH_QUIET, *(word for option, text in options if text for word in (option, text))]
+        command += [*shlex.split(ansible.ssh_common_args), *shlex.split(ansible.ssh_extra_args)]
+        become = ["sudo", "-n"] if ansible.become else []
+        return [*command, "--", ansible.host or node.name, shlex.join([*become, *words])]
+
+
+def _refuse_templates(node: Node, ansible: AnsibleConnection) -> None:
+    for name, text in ansible._replace(python_interpreter="", become=False)._asdict().items():
+        if text and "{{" in text:
+            what = f"ansible_{name} of {node.name} is a template, which only Ansible can fill in"
+            raise AssayError(what, where="inventory", fix="write it plainly, or name the node in ~/.ssh/config")
+
+
+OWN_JOB_OPTIONS = ("--job-name=assay-probe", "--immediate=5", "--mem=64M")
+OVERLAP_OPTIONS = ("--overlap", "--mem=0", "--gres=none")
+SQUEUE_TIMEOUT_S = 5.0
+ACTIVE_JOB_MINUTES = 30
+
+
+class SlurmStepTransport(CommandTransport):
+    """Runs the probe through srun."""
+
+    settings_name = "slurm_step"
+    settings_model = SlurmStepSettings
+
+    def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
+        """Return the srun command. Raises AssayError where squeue must name the running job and does not answer."""
+        from assay.adapters.slurm.client import ONE_TASK_OPTIONS
+        from assay.adapters.slurm.jobs import find_running_job
+
+        settings = node.settings.slurm_step or SlurmStepSettings()
+        name = settings.node or node.name
+        job = find_running_job(name, SQUEUE_TIMEOUT_S) if settings.join else ""
+        options = [f"--jobid={job}", *OVERLAP_OPTIONS] if job else [f"--time={_time_limit(words)}", *OWN_JOB_OPTIONS]
+        command = ["srun", "--quiet", f"--nodelist={name}", *ONE_TASK_OPTIONS, "--cpus-per-task=1"]
+        return [*command, *options, *settings.options, "--", *words]
+
+
+def _time_limit(words: Sequence[str]) -> int:
+    """Return the job's limit in minutes, for a job that nobody ends: a passive probe takes seconds."""
+    if "--active" not in words:
+        return math.ceil(SQUEUE_TIMEOUT_S / 60)
+    from assay.node.load_tools.registry import find_long_parts_s
+
+    parts = words[words.index("--active") + 1].split(",")
+    return ACTIVE_JOB_MINUTES + math.ceil(find_long_parts_s(parts) / 60)
+
+
+PodSelector = tuple[str, str, str]
+"""Context, namespace, and the pods' label selector."""
+
+
+class KubectlExecTransport(CommandTransport):
+    """Runs the probe through kubectl. Lists the pods of each DaemonSet once a pass, for all nodes."""
+
+    settings_name = "kubernetes_exec"
+    settings_model = KubernetesExecSettings
+
+    def __init__(self, context: TransportContext) -> None:
+        super().__init__(context)
+        self._lock = threading.Lock()
+        self._pods: dict[PodSelector, Mapping[str, str]] = {}
+
+    def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
+        """Return the command. Raises AssayError if no pod runs on the node, or if the cluster does not answer."""
+        settings = node.settings.kubernetes_exec or KubernetesExecSettings()
+        name = settings.node or node.name
+        pod = self._find_pods((settings.context, settings.namespace, settings.pods)).get(name)
+        if pod is None:
+            raise AssayError(f"no pod {settings.pods} runs on {name} in the namespace {settings.namespace}")
+        context = [f"--context={settings.context}"] if settings.context else []
+        container = [f"--container={settings.container}"] if settings.container else []
+        command = ["kubectl", *context, f"--namespace={settings.namespace}", "exec", "--stdin", pod, *container]
+        return [*command, "--", *words]
+
+    def _find_pods(self, selector: PodSelector) -> Mapping[str, str]:
+        """Return node → pod."""
+        from assay.adapters.kubernetes.client import list_running_pods
+
+        with self._lock:
+            if selector not in self._pods:
+                context, namespace, labels = selector
+                self._pods[selector] = list_running_pods(context, namespace, labels)
+            return self._pods[selector]

@@ -1,0 +1,83 @@
+"""The routes of the API. An answer is built in a thread, few at a time, so that no batch of an agent waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+from pydantic import TypeAdapter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from assay.model.ledger_entry import derive_id
+from assay.tell.api.change_stream import ChangeStream
+from assay.tell.api.endpoints import ENDPOINTS, ApiEndpoint, ApiQuery, VisitorRequest, read_query
+from assay.tell.api.openapi_document import API, build_openapi_document
+from assay.tell.server.app_state import AppState
+from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
+from assay.tell.server.requests import make_refusal
+from assay.tell.server.visitor_rights import Visitor
+
+BUILT_AT_ONCE, MAX_WAITING = 2, 64
+MINUTE_S = 60
+
+
+def routes(state: AppState) -> Sequence[BaseRoute]:
+    """Return the routes of the API."""
+    api = ApiRoutes(state)
+    made = [Route(f"{API}{one.path}", api.make_endpoint(one), methods=["GET"]) for one in ENDPOINTS]
+    stream = ChangeStream(state)
+    described = Route(f"{API}/openapi.json", api.describe, methods=["GET"])
+    return [*made, Route(f"{API}/events", stream.stream_changes, methods=["GET"]), described]
+
+
+class ApiRoutes:
+    """Answers the requests of visitors. The same records give the same tag, and then no body."""
+
+    def __init__(self, state: AppState) -> None:
+        self._state, self._gate = state, AccessGate(state)
+        self._turns = anyio.CapacityLimiter(BUILT_AT_ONCE)
+
+    def make_endpoint(self, endpoint: ApiEndpoint) -> Callable[[Request], Awaitable[Response]]:
+        """Return the function that answers the requests of one address."""
+        adapter = TypeAdapter[Any](endpoint.answer)
+
+        async def reply(request: Request) -> Response:
+            visitor = await self._gate.admit(request)
+            if visitor.is_customer and not endpoint.for_customers:
+                raise make_refusal(403, "this is for the operators of the fleet")
+            query = read_query(endpoint.query, request.url.query, request.query_params)
+            if self._turns.statistics().tasks_waiting >= MAX_WAITING:
+                raise make_refusal(503, "too many requests at once; wait a little", wait_s=5)
+            work = partial(self._build, endpoint, adapter, request, visitor, query)
+            tag, body = await anyio.to_thread.run_sync(work, limiter=self._turns)
+            headers = {**SECURITY_HEADERS, "ETag": tag, "Vary": "Authorization, Cookie"}
+            if body is None:
+                return Response(status_code=304, headers=headers)
+            return Response(body, media_type="application/json", headers=headers)
+
+        return reply
+
+    def _build(
+        self, endpoint: ApiEndpoint, adapter: TypeAdapter[Any], request: Request, visitor: Visitor, query: ApiQuery
+    ) -> tuple[str, bytes | None]:
+        """Return the tag of an answer and the answer, None if the visitor has it already."""
+        records = self._state.records
+        stamp = records.read_stamp()
+        minute = int(records.clock.now().timestamp()) // MINUTE_S if endpoint.is_timed else 0
+        scope = (visitor.role, *sorted(visitor.pools))
+        tag = f'"{derive_id(*map(str, stamp), str(minute), *scope, str(request.url))}"'
+        if request.headers.get("if-none-match") == tag:
+            return tag, None
+        answer = endpoint.build(VisitorRequest(records, visitor, request.path_params, query, stamp[0]))
+        if answer is None:
+            raise make_refusal(404, "there is nothing of this name")
+        return tag, adapter.dump_json(answer, warnings=False)  # pydantic warns of a 0 where a float may stand
+
+    async def describe(self, request: Request) -> Response:
+        """Return the OpenAPI document."""
+        await self._gate.admit(request)
+        return JSONResponse(build_openapi_document(), headers=SECURITY_HEADERS)

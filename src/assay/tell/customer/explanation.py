@@ -1,0 +1,349 @@
+"""What a customer is told of a node, in four short texts: what happened, what it means, what is done, when it is back.
+
+The texts hold no ids, no codes, no paths, no names of people and nothing that a person typed. They promise nothing
+that the records or the policy do not support. All times are UTC.
+
+What a customer is told of a node in service for which a rollout has planned work.
+
+The shape of what a customer is told of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import TypedDict
+
+from assay.model.decision import CONFIGURE, ActionName
+from assay.model.specs.customers import StateCustomerWords
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
+from assay.model.timestamps import format_minute, format_time, parse_time
+from assay.tell.customer.customer_faults import describe_faults, format_consequences, format_faults
+from assay.tell.customer.return_estimate import describe_return
+
+if TYPE_CHECKING:
+    from assay.decide.state.node_state import EffectRecord, NodeState
+    from assay.tell.customer.customer_situation import CustomerSituation
+
+
+PLANNED = "The node will get new firmware or settings, as planned, like the other nodes of its kind."
+TURN = "It leaves service for this when its turn comes. Running jobs go on until they end."
+PAUSED = "This work is paused at present: the node stays in service meanwhile."
+
+
+def describe_planned_change(situation: CustomerSituation) -> Iterator[str]:
+    """Yield what is planned for a node that waits for its turn, nothing for any other."""
+    if situation.in_service and situation.planned_change:
+        yield PLANNED
+        yield PAUSED if situation.planned_change == "paused" else TURN
+
+
+RECENT_DAYS = 7
+"""A node that serves again is said to have been out for so long after its return."""
+HEADINGS = {
+    "happened": "What happened",
+    "means": "What it means for you",
+    "doing": "What we are doing",
+    "back": "When it will be back",
+}
+GENERAL_WORDS = StateCustomerWords(
+    means="The node takes no new jobs.", doing="We work on the node.", back="the work on it must be finished first"
+)
+SERVING_WORDS = StateCustomerWords(means="The node takes jobs as usual.", doing="Nothing needs to be done.")
+"""For states without words of their own."""
+CHECKPOINT = "their last checkpoint"
+DRAINS = ("drain", "drain-now")
+"""Actions after which no job runs on the node."""
+_REPAIRS: dict[str, tuple[str, str, str]] = {
+    "reboot": ("It was restarted", "A restart has been under way since", "A restart did not succeed"),
+    "powercycle": ("It was switched off and on", "It is being switched off and on since", "A restart did not succeed"),
+    "netboot": (
+        "It was started from its image",
+        "It has been starting since",
+        "A start did not succeed",
+    ),
+    "configure": ("A setting was corrected", "A setting is being corrected since", "A correction did not succeed"),
+    "zap": ("Firmware and settings were installed", "Firmware is being installed since", "An installation failed"),
+    "wipe": ("Its drives were erased", "Its drives are being erased since", "A drive could not be erased"),
+}
+"""Action → what is said of it when verified, under way and failed; the time follows."""
+_OBSTACLES = {
+    "limit": "The repair waits its turn: only so many nodes may be out of service at once.",
+    "breaker": "Many nodes show this fault at once. Our staff look for the common cause before anything is changed.",
+    "profile": "This node is set up so that we report its faults and do not act on them.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerExplanation:
+    """The four texts, each of whole sentences; `happened` may have several lines."""
+
+    happened: str
+    means: str
+    doing: str
+    back: str
+
+
+def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
+    """Return what a customer is told."""
+    return CustomerExplanation(
+        "\n".join(_describe_event(situation)),
+        " ".join(_describe_meaning(situation)),
+        " ".join([*_describe_work(situation), *describe_planned_change(situation)]),
+        " ".join(describe_return(situation, _find_words(situation).back)),
+    )
+
+
+def customer_explanation_as_json(situation: CustomerSituation) -> CustomerExplanationAnswer:
+    """Return the texts as plain JSON data, with the node, whether and since when it serves, and the present time."""
+    state = situation.state
+    told = explain_to_customer(situation)
+    return {
+        "node": state.node,
+        "in_service": situation.in_service,
+        "since": state.since,
+        "as_of": format_time(situation.now),
+        "happened": told.happened,
+        "means": told.means,
+        "doing": told.doing,
+        "back": told.back,
+    }
+
+
+def format_customer_explanation(situation: CustomerSituation) -> str:
+    """Return the texts as paragraphs with headings."""
+    return format_customer_texts(customer_explanation_as_json(situation))
+
+
+def format_customer_texts(told: Mapping[str, Any]) -> str:
+    """Return what `customer_explanation_as_json` gave as paragraphs with headings."""
+    paragraphs = [f"{heading}\n{_indent(told[name])}" for name, heading in HEADINGS.items()]
+    return "\n\n".join([f"{told['node']}, as of {format_minute(told['as_of'])}", *paragraphs])
+
+
+def _indent(text: str) -> str:
+    import textwrap
+
+    lines = [textwrap.wrap(line, 98, subsequent_indent="  " if line[:2].isdigit() else "") for line in text.split("\n")]
+    return "\n".join(f"  {line}" for some in lines for line in some)
+
+
+def _find_words(situation: CustomerSituation) -> StateCustomerWords:
+    """Return the words of the node's state; general ones for what it does not say."""
+    general = SERVING_WORDS if situation.in_service else GENERAL_WORDS
+    own = situation.policy_state.for_customers if situation.policy_state else general
+    return StateCustomerWords(
+        means=own.means or general.means, doing=own.doing or general.doing, back=own.back or general.back
+    )
+
+
+def is_waiting_for_rack(state: NodeState) -> bool:
+    """Whether the node is closed because its rack lacks other nodes."""
+    return bool(state.pending and state.pending.rule_name.startswith(RACK_RULE_PREFIX))
+
+
+def stays_in_service(state: NodeState) -> bool:
+    """Whether the node is only closed to new jobs for now: its rack lacks nodes, or many nodes show one fault."""
+    return bool(state.pending and state.pending.to == state.state)
+
+
+def _describe_event(situation: CustomerSituation) -> Iterator[str]:
+    state, absence = situation.state, situation.absence
+    reasons = list(format_faults(describe_faults(situation.catalog, situation.faults)))
+    because = _describe_other_reason(situation)
+    if reasons:
+        because = " The reason:" if len(reasons) == 1 else " The reasons:"
+    if situation.in_service and state.pending:
+        rest = " It is to leave service when no job runs on it."
+        if stays_in_service(state):
+            rest = "" if is_waiting_for_rack(state) else " It is being closed to new jobs."
+        yield f"The node is in service.{rest}{because}"
+    elif situation.in_service:
+        yield f"The node is in service, since {format_minute(state.since)}."
+        if absence is None or absence.ended_at is None or (situation.now - absence.ended_at).days >= RECENT_DAYS:
+            reasons = []
+        else:
+            began, ended = (format_minute(format_time(at)) for at in (absence.began_at, absence.ended_at))
+            yield f"It was out of service from {began} to {ended}.{because}"
+    elif absence:
+        yield f"The node left service at {format_minute(format_time(absence.began_at))}.{because}"
+    else:
+        yield f"The node has not been in service yet. We know it since {format_minute(state.enrolled_at)}."
+    yield from reasons
+    if situation.in_service and (known := describe_faults(situation.catalog, situation.known_faults)):
+        yield "Known faults at present:"
+        yield from format_faults(known)
+
+
+def _describe_other_reason(situation: CustomerSituation) -> str:
+    """Return why a node left or leaves service where no fault is the reason, with a space before; "" if unknown."""
+    if is_waiting_for_rack(situation.state):
+        return " Its rack works as one machine, and too many other nodes of the rack are out of service."
+    if "rollout" in situation.cause_kinds:
+        return " It gets new firmware or settings, as planned, like the other nodes of its kind."
+    moved_by_hand = situation.absence and not situation.absence.transitions[0].decision
+    if "person" in situation.cause_kinds or moved_by_hand:
+        return (
+            " Our staff took it out for work on it." if not situation.state.pending else " Our staff plan work on it."
+        )
+    return ""
+
+
+def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
+    state, absence = situation.state, situation.absence
+    emptied_at = next((one.at for one in situation.effects if one.action in DRAINS and one.standing == "verified"), "")
+    consequences = list(format_consequences(describe_faults(situation.catalog, situation.faults), emptied_at))
+    if not situation.in_service:
+        if absence:
+            yield from consequences
+            yield from _describe_ended_jobs(situation, " ".join(consequences))
+        yield _find_words(situation).means
+    elif state.pending:
+        yield from consequences
+        closed = state.find_effect(state.pending.decision, "cordon")
+        is_closed = closed is not None and closed.standing == "verified"
+        yield "The node takes no new jobs." if is_closed else "The node still takes new jobs."
+        yield "Running jobs go on until they end."
+    else:
+        yield _find_words(situation).means
+        present = list(format_consequences(describe_faults(situation.catalog, situation.known_faults)))
+        yield from present
+        if absence and absence.ended_at and (situation.now - absence.ended_at).days < RECENT_DAYS:
+            past = [text for text in consequences if text not in present]
+            past += _describe_ended_jobs(situation, " ".join([*present, *past]))
+            began = format_minute(format_time(absence.began_at))
+            yield from [f"About jobs from before {began}:", *past] if past else []
+
+
+def _describe_ended_jobs(situation: CustomerSituation, told: str) -> Iterator[str]:
+    """Yield what became of jobs that still ran, only where a verified effect says so. `told` is the text before."""
+    again = (
+        ", and can start again in the same way." if CHECKPOINT in told else f". They can start again from {CHECKPOINT}."
+    )
+    for effect in situation.effects:
+        if effect.action == "drain-now" and effect.standing == "verified" and effect.id in situation.ended_jobs:
+            yield f"Jobs that still ran on it were ended at {format_minute(effect.at)}{again}"
+
+
+def _describe_work(situation: CustomerSituation) -> Iterator[str]:
+    state = situation.state
+    if hold := state.hold:
+        until = f" until {format_minute(hold.until)}" if hold.until else ""
+        yield f"Our staff have stopped all automatic work on the node{until}."
+    elif state.pending and situation.in_service:
+        yield from _describe_pending_work(situation)
+    else:
+        yield _find_words(situation).doing
+    if situation.in_service:
+        yield from _describe_correction(state)
+    else:
+        yield from _describe_repairs(situation)
+    if state.move_request and not state.pending and not state.hold:
+        yield "Our staff have planned work on the node."
+    if not state.hold and situation.held_back in _OBSTACLES:
+        yield _OBSTACLES[situation.held_back]
+
+
+def _describe_correction(state: NodeState) -> Iterator[str]:
+    """Yield how far the last correction got that the node had in this stay."""
+    for correction in state.corrections[-1:]:
+        effect = state.find_effect(correction.decision, CONFIGURE)
+        if effect and correction.stay_id == state.stay_id:
+            yield from _describe_repair(effect)
+
+
+def _describe_repairs(situation: CustomerSituation) -> Iterator[str]:
+    """Yield what is done to a node that is out of service."""
+    state = situation.state
+    for effect in situation.effects:
+        if effect.decision == state.decision or effect.standing == "failed":
+            yield from _describe_repair(effect)
+    yield from _describe_tests(situation)
+    if state.note and situation.policy_state and not state.hold and not situation.held_back:
+        yield "Our staff have been told that it needs their help."
+
+
+def _describe_pending_work(situation: CustomerSituation) -> Iterator[str]:
+    pending, policy = situation.state.pending, situation.policy
+    if is_waiting_for_rack(situation.state):
+        yield "We work on the other nodes of the rack."
+        return
+    if stays_in_service(situation.state):
+        yield _OBSTACLES["breaker"]
+        return
+    yield "We wait until the running jobs have ended."
+    target = policy.states.get(pending.to) if pending and policy else None
+    if target and target.for_customers.doing:
+        yield f"Then: {target.for_customers.doing}"
+
+
+def _describe_repair(effect: EffectRecord) -> Iterator[str]:
+    """Yield how far a restart, an installation or a correction got."""
+    done, under_way, failed = _REPAIRS.get(effect.action, ("", "", ""))
+    text = {"verified": done, "failed": failed}.get(effect.standing, under_way)
+    if text:
+        yield f"{text} {'at ' if effect.standing in ('verified', 'failed') else ''}{format_minute(effect.at)}."
+
+
+def _describe_tests(situation: CustomerSituation) -> Iterator[str]:
+    """Yield how far the required tests are, if everything before them is done."""
+    since = _find_tests_start(situation)
+    if since and situation.tests and situation.tests[1]:
+        passed, total = situation.tests
+        yield f"Its tests have run since {format_minute(since)} (passed so far: {passed} of {total})."
+
+
+def _find_tests_start(situation: CustomerSituation) -> str:
+    """Return when the node was ready for its tests (ISO 8601), "" if it is not ready."""
+    state, policy_state = situation.state, situation.policy_state
+    if policy_state is None:
+        return ""
+    actions: list[ActionName] = (
+        [action for action in policy_state.entry if action != "ticket"] if state.decision else []
+    )
+    effects = [state.find_effect(state.decision, action) for action in actions]
+    if any(effect is None or effect.standing != "verified" for effect in effects):
+        return ""
+    return max([state.since, *(effect.at for effect in effects if effect)], key=parse_time)
+
+
+class CustomerExplanationAnswer(TypedDict):
+    """What a customer is told of a node."""
+
+    node: str
+    """The name of the node."""
+    in_service: bool
+    """Whether customers can use the node."""
+    since: str
+    """Since when: ISO 8601 with the offset of UTC."""
+    as_of: str
+    """When this was said: ISO 8601 with the offset of UTC."""
+    happened: str
+    """What happened; may have several lines."""
+    means: str
+    """What it means for the customer."""
+    doing: str
+    """What is being done."""
+    back: str
+    """When the node should be back."""
+
+
+class UnknownForCustomerAnswer(TypedDict):
+    """What a customer is told while the ledger cannot be read."""
+
+    node: str
+    """The name of the node."""
+    in_service: None
+    """Always null: it is not known."""
+    since: None
+    """Always null: it is not known."""
+    happened: str
+    """That the state of the node is not known."""
+    means: None
+    """Always null: it is not known."""
+    doing: None
+    """Always null: it is not known."""
+    back: None
+    """Always null: it is not known."""

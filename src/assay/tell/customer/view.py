@@ -1,0 +1,104 @@
+"""What a customer is shown of its nodes: how many serve, how available they were, and what became of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assay.decide.state.node_state import NodeState
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.timestamps import parse_time
+from assay.tell.customer.customer_situation import read_customer_situation
+from assay.tell.customer.explanation import CustomerExplanation, explain_to_customer
+from assay.tell.views.records import RecordSource
+
+EXPLAINED = 40
+"""So many nodes are explained in full: each costs a reading of what is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerNode:
+    """A node of a customer. `since`: ISO 8601 UTC. `is_leaving`: it serves, and takes no new jobs."""
+
+    name: str
+    pool: str
+    in_service: bool
+    is_leaving: bool
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerView:
+    """The nodes of a customer, by name, and the share of the month in which they served (None: no time yet).
+
+    `explained` are the nodes that are out or leave, each with what the customer is told; `unexplained` counts the rest.
+    """
+
+    nodes: tuple[CustomerNode, ...]
+    month_began: datetime
+    availability: float | None
+    explained: tuple[tuple[CustomerNode, CustomerExplanation], ...]
+    unexplained: int
+
+    @property
+    def serving(self) -> int:
+        """How many nodes serve."""
+        return sum(node.in_service for node in self.nodes)
+
+
+def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name: str = "") -> CustomerView:
+    """Return the view of the nodes that a customer may see; with a `name`, of that node alone, explained in any case.
+
+    Machines that were never observed, or are gone for good, are not shown: a customer has never used them, or no more.
+    """
+    states, fleet, now = source.read_node_states(), source.fleet, source.clock.now()
+    serving, final = list_policy_states(fleet)
+    seen = {node.name for node in fleet.nodes.values() if sees(node)}
+    ours = [one for one in states if one.node in seen and one.state not in final and name in ("", one.node)]
+    known = {one.node: one for one in ours}
+    nodes = tuple(_make_node(one, serving) for one in ours)
+    told = [node for node in nodes if name or not node.in_service or node.is_leaving]
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    explained = (
+        (node, explain_to_customer(read_customer_situation(source, states, known[node.name])))
+        for node in told[:EXPLAINED]
+    )
+    return CustomerView(
+        nodes, month, measure_availability(ours, serving, month, now), tuple(explained), len(told[EXPLAINED:])
+    )
+
+
+def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
+    """Return the states in which customers use nodes, and those from which none comes back."""
+    states = [one for policy in fleet.policies.values() for one in policy.states.items()]
+    return {name for name, one in states if one.in_service}, {name for name, one in states if one.final}
+
+
+def _make_node(state: NodeState, serving: set[str]) -> CustomerNode:
+    is_serving = state.state in serving
+    return CustomerNode(state.node, state.pool, is_serving, is_serving and state.pending is not None, state.since)
+
+
+def measure_availability(
+    states: Iterable[NodeState], serving: set[str], since: datetime, now: datetime
+) -> float | None:
+    """Return the share of time since then in which these nodes served, of the time since each first served."""
+    total, served = timedelta(), timedelta()
+    for state in states:
+        is_known = False
+        for name, began, ended in _list_spans(state, now):
+            is_known = is_known or name in serving
+            span = max(ended - max(began, since), timedelta())
+            total += span if is_known else timedelta()
+            served += span if name in serving else timedelta()
+    return served / total if total else None
+
+
+def _list_spans(state: NodeState, now: datetime) -> Iterator[tuple[str, datetime, datetime]]:
+    """Yield each stay of a node: the state, its begin and its end."""
+    moves = state.transitions
+    names = [moves[0].origin if moves else state.state, *(move.target for move in moves)]
+    begins = [parse_time(state.enrolled_at), *(parse_time(move.at) for move in moves)]
+    yield from zip(names, begins, [*begins[1:], now], strict=True)

@@ -1,0 +1,144 @@
+"""Delivers tickets to their sinks. The ledger records what each sink has; a sink that fails stops no other.
+
+A sink gets a ticket while it is open, and then every change of it. If a delivery is killed, the next one makes the sink
+look for the ticket first, so that no ticket is there twice. Tickets of nodes that assay only watches stay on this
+machine. `.assay/delivery.json` holds how long a failing sink waits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.act.tickets.ticket_diff import TICKET_KINDS, list_tickets
+from assay.adapters.tickets.sink import TicketRefusal, TicketSink
+from assay.model.entries.tickets import TicketDeliveredEntry
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.plugins import load_sink_class
+from assay.model.specs.technician_work import DigestSettings
+from assay.model.text.safe_text import redact
+from assay.model.ticket import TicketRecord
+from assay.tell.messages.digest import DIGEST_KINDS, DigestDelivery
+from assay.tell.messages.routes import (
+    AttemptRules,
+    DeliveryContext,
+    PostponedDeliveries,
+    RouteAttempts,
+    UndeliveredTicket,
+    derive_destination_id,
+    list_ticket_routes,
+    open_sink,
+)
+
+if TYPE_CHECKING:
+    from assay.model.specs.technician_work import TicketRoute
+
+TICKET_DELIVERED = TicketDeliveredEntry.kind
+SINK_BUDGET_S = 60.0
+"""The time that one pass spends on one sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredTicket:
+    """The version of a ticket that a sink has, and the sink's own name for it."""
+
+    version: str
+    external_id: str
+
+
+def deliver_tickets(
+    context: DeliveryContext, *, immediately: bool = False, pause: Callable[[float], None] = time.sleep
+) -> list[UndeliveredTicket]:
+    """Bring every sink up to date. Return what was not delivered. Only one process may do this at a time.
+
+    `immediately` tries postponed deliveries too, and sets no time limit for a sink.
+    """
+    entries = context.ledger.entries(kinds=[*TICKET_KINDS, TICKET_DELIVERED, *DIGEST_KINDS])
+    tickets = list_tickets(entries)
+    allowed = [one for one in tickets if not context.fleet.is_watched(one.ticket.node, "ticket")]
+    postponed = PostponedDeliveries(context.home / "delivery.json")
+    rules = AttemptRules(context, postponed, immediately, pause)
+    failed: list[UndeliveredTicket] = []
+    for route in list_ticket_routes(context.fleet):
+        stays_here = load_sink_class(route.sink).is_local
+        failed.extend(_deliver_route(route, rules, tickets if stays_here else allowed, entries))
+    postponed.save()
+    return failed
+
+
+def _deliver_route(
+    route: TicketRoute, rules: AttemptRules, tickets: Sequence[TicketRecord], entries: Sequence[LedgerEntry]
+) -> Iterator[UndeliveredTicket]:
+    attempts = RouteAttempts(route, rules)
+    if waiting := attempts.find_postponed():
+        yield waiting
+        return
+    try:
+        if isinstance(route.settings, DigestSettings):
+            DigestDelivery(route, route.settings, rules, attempts).deliver(tickets, entries)
+        else:
+            yield from _RouteDelivery(route, rules, attempts).deliver(tickets, entries)
+        attempts.clear()
+    except Exception as error:  # the errors of one sink, ours or a plug-in's, must not stop the others
+        yield attempts.postpone(error)
+
+
+class _RouteDelivery:
+    """The delivery to one route."""
+
+    def __init__(self, route: TicketRoute, rules: AttemptRules, attempts: RouteAttempts) -> None:
+        self._route, self._rules, self._attempts = route, rules, attempts
+        self._destination = derive_destination_id(route)
+
+    def deliver(self, tickets: Iterable[TicketRecord], entries: Iterable[LedgerEntry]) -> Iterator[UndeliveredTicket]:
+        """Deliver every ticket that changed since `entries` recorded its last delivery. Yield refused ones."""
+        delivered = _read_delivered(entries, self._route.name, self._destination)
+        ends_at = time.monotonic() + (math.inf if self._rules.immediately else SINK_BUDGET_S)
+        sink = open_sink(self._route, self._rules.context)
+        for record in tickets:
+            known = delivered.get(record.ticket.id)
+            if _is_due(record, known, sink) and time.monotonic() < ends_at:
+                yield from self._deliver_ticket(sink, record, known.external_id if known else "")
+
+    def _deliver_ticket(self, sink: TicketSink, record: TicketRecord, external_id: str) -> Iterator[UndeliveredTicket]:
+        """Deliver one ticket and record it in the ledger. Yield the ticket if the sink refuses it."""
+        ticket, version = record.ticket.id, compute_ticket_version(record)
+        if waiting := self._attempts.find_postponed(ticket):
+            yield waiting
+            return
+        try:
+            given_id = self._attempts.call(lambda: sink.deliver(record, version, external_id))
+        except TicketRefusal as refusal:
+            yield self._attempts.postpone(refusal, ticket)
+            return
+        self._attempts.clear(ticket)
+        self._record_delivery(record, version, redact(given_id))
+
+    def _record_delivery(self, record: TicketRecord, version: str, external_id: str) -> None:
+        ticket, route = record.ticket, self._route.name
+        delivered = TicketDeliveredEntry(ticket.id, ticket.title, route, self._destination, version, external_id)
+        ident = derive_id(TICKET_DELIVERED, route, self._destination, ticket.id, version)
+        self._rules.context.ledger.append(delivered.make_entry(ident, self._rules.context.now, ticket.node))
+
+
+def compute_ticket_version(record: TicketRecord) -> str:
+    """Return a digest that changes exactly when a ticket or its history changes."""
+    history = [(event.at, event.what, event.why) for event in record.history]
+    return derive_id(json.dumps([record.ticket.as_json(), history], sort_keys=True))
+
+
+def _read_delivered(entries: Iterable[LedgerEntry], route: str, destination: str) -> dict[str, DeliveredTicket]:
+    delivered = [TicketDeliveredEntry.read(entry) for entry in entries if entry.kind == TICKET_DELIVERED]
+    ours = [one for one in delivered if (one.sink, one.destination) == (route, destination)]
+    return {one.ticket: DeliveredTicket(one.ticket_version, one.external) for one in ours}
+
+
+def _is_due(record: TicketRecord, known: DeliveredTicket | None, sink: TicketSink) -> bool:
+    """Say whether to deliver a ticket. A ticket that was closed before the sink had it never goes there."""
+    if known is None:
+        return not record.closed_at
+    return known.version != compute_ticket_version(record) or not sink.holds(known.external_id)

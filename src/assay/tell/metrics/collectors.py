@@ -1,0 +1,342 @@
+"""Where the nodes are, for how long, what they wait for, and who holds them.
+
+What is open: effects, faults, tickets, and the active rollout.
+
+assay itself: its version, its fleet, its ledger, its passes, and the queues of DBOS.
+
+When each schedule ran last and runs next, and whether a slot is late.
+
+Which agents, probes and BMCs answer, and when each pool's most silent one last did.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nsmallest
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from assay.act.effects.workflow_queues import count_unfinished_workflows, format_queue_name
+from assay.act.ingest.silent_nodes import list_sources, open_last_seen
+from assay.act.loop.pass_log import read_passes
+from assay.act.loop.projections import read_unknown_jobs
+from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
+from assay.act.schedules.slot_runner import read_schedule_history
+from assay.decide.faults.telemetry_silence import silence_deadline
+from assay.decide.moves.held_answers import BREAKER_CAUSE
+from assay.decide.moves.manual_moves import SCHEDULER_SILENT
+from assay.decide.rollouts.rollout_history import Rollout, RolloutMember
+from assay.decide.state.node_state import NodeState, PendingDecision
+from assay.ledger.store import Ledger
+from assay.model.decision import HELD_RULE, PERSON_RULE, find_rule_name
+from assay.model.fleet import Fleet
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
+from assay.model.timestamps import parse_epoch_seconds
+from assay.observe.last_seen import ALL_AGENTS
+from assay.tell.metrics import families
+from assay.tell.metrics.families import Distribution, Family, Series
+from assay.tell.metrics.ledger_counts import count_series, oldest_series, oldest_series_at
+from assay.tell.metrics.metric_source import MetricSource
+
+MAX_LISTED_NODES = 500
+INVENTORY = "inventory"
+
+
+def list_node_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of nodes."""
+    states = source.states.values()
+    yield from count_series(families.NODES, (_label_node(source, state) for state in states))
+    ages = (((source.pool_names[one.node], one.state), one.since) for one in states)
+    yield from oldest_series_at(families.STATE_OLDEST, ages, source.now_s)
+    yield from _list_pending(source)
+    holds = [(source.pool_names[one.node], one.hold) for one in states if one.hold]
+    yield from _list_by_pool(source, families.HOLDS, [pool for pool, _ in holds])
+    held = (((pool,), parse_epoch_seconds(hold.at)) for pool, hold in holds)
+    yield from oldest_series(families.HOLD_OLDEST, held, source.now_s)
+    stopped = [source.pool_names[one.node] for one in states if one.is_held_by_breaker]
+    yield from _list_by_pool(source, families.BREAKER_NODES, stopped)
+    yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in stopped)) for pool in source.pools)
+    unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
+    yield from _list_by_pool(source, families.JOBS_UNKNOWN, [source.pool_names[name] for name in unknown])
+    yield from _list_nodes_out(source)
+
+
+def _label_node(source: MetricSource, state: NodeState) -> tuple[str, ...]:
+    in_service = "true" if state.state in source.service_states else "false"
+    return source.pool_names[state.node], state.state, in_service, find_stay_reason(state)
+
+
+def find_stay_reason(state: NodeState) -> str:
+    """Return the name of the rule that brought a node into its state, PERSON_RULE or INVENTORY."""
+    if not state.transitions:
+        return INVENTORY
+    return find_rule_name(state.transitions[-1].rule) or PERSON_RULE
+
+
+def _list_pending(source: MetricSource) -> Iterator[Series]:
+    waiting = [
+        (source.pool_names[state.node], find_blocker(state.pending), state.pending)
+        for state in source.states.values()
+        if state.pending
+    ]
+    yield from count_series(families.PENDING, ((pool, pending.to, blocker) for pool, blocker, pending in waiting))
+    since = (((pool, blocker), parse_epoch_seconds(pending.since)) for pool, blocker, pending in waiting)
+    yield from oldest_series(families.PENDING_OLDEST, since, source.now_s)
+
+
+def find_blocker(pending: PendingDecision) -> str:
+    """Return the kind of what a pending decision waits for; its blockers may be names of jobs."""
+    if pending.rule_name.startswith(RACK_RULE_PREFIX):
+        return "rack"
+    if pending.rule_name == HELD_RULE:
+        stops = any(cause.kind == BREAKER_CAUSE and cause.text in pending.blockers for cause in pending.because)
+        return "breaker" if stops else "limits"
+    if not pending.blockers:
+        return "turn"
+    return "scheduler" if pending.blockers == SCHEDULER_SILENT else "jobs"
+
+
+def _list_by_pool(source: MetricSource, family: Family, pools: Iterable[str]) -> Iterator[Series]:
+    """Yield one series for each pool of the inventory, 0 where `pools` does not have it."""
+    counts = Counter(pools)
+    return (Series(family, (pool,), counts[pool]) for pool in source.pools)
+
+
+def _list_nodes_out(source: MetricSource) -> Iterator[Series]:
+    """Yield the nodes out of service that have been in their state for longest."""
+    out = [state for state in source.states.values() if state.state not in source.service_states]
+    listed = nsmallest(MAX_LISTED_NODES, out, key=lambda one: one.since)
+    for state in listed:
+        age_s = max(0.0, source.now_s - parse_epoch_seconds(state.since))
+        yield Series(families.NODE_STATE_AGE, (state.node, source.pool_names[state.node], state.state), age_s)
+    yield Series(families.NODES_UNLISTED, (), len(out) - len(listed))
+
+
+PROGRESS = ("waiting", "out", "proven")
+
+
+def list_effect_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of effects that have not ended."""
+    effects = source.counts.effects.values()
+    yield from count_series(families.EFFECTS_OPEN, ((one.action, one.status) for one in effects))
+    since = (((one.action,), one.begun_s) for one in effects)
+    yield from oldest_series(families.EFFECT_OLDEST, since, source.now_s)
+
+
+def list_fault_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of faults that nothing has cleared and no repair answers."""
+    faults = [
+        (source.pool_names[state.node], fault)
+        for state in source.states.values()
+        for fault in state.faults
+        if fault.is_open and not state.is_repaired(fault)
+    ]
+    labels = ((pool, fault.fault_class, fault.severity) for pool, fault in faults)
+    yield from count_series(families.FAULTS_OPEN, labels)
+    since = (((pool, fault.severity), parse_epoch_seconds(fault.first_seen)) for pool, fault in faults)
+    yield from oldest_series(families.FAULT_OLDEST, since, source.now_s)
+
+
+def list_ticket_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of open tickets."""
+    tickets = source.counts.tickets.values()
+    yield from count_series(families.TICKETS_OPEN, ((one.severity,) for one in tickets))
+    since = (((one.severity,), one.opened_s) for one in tickets)
+    yield from oldest_series(families.TICKET_OLDEST, since, source.now_s)
+
+
+def list_rollout_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of the active rollout; without one, that no node waits for one."""
+    rollout = source.rollout
+    members = list(rollout.members.values()) if rollout else []
+    progress = [_find_progress(member) for member in members]
+    yield from (Series(families.ROLLOUT_NODES, (name,), progress.count(name)) for name in PROGRESS)
+    if rollout:
+        yield from _list_rollout_ages(rollout, source.now_s)
+
+
+def _list_rollout_ages(rollout: Rollout, now_s: float) -> Iterator[Series]:
+    yield Series(families.ROLLOUT_AGE, (), max(0.0, now_s - parse_epoch_seconds(rollout.started_at)))
+    if pause := rollout.pause:
+        age_s = max(0.0, now_s - parse_epoch_seconds(pause.at))
+        yield Series(families.ROLLOUT_PAUSE_AGE, (pause.rule or PERSON_RULE,), age_s)
+
+
+def _find_progress(member: RolloutMember) -> str:
+    if member.proof:
+        return "proven"
+    return "out" if member.is_ordered_out else "waiting"
+
+
+LOG_SUFFIXES = ("", "-wal")
+"""An SQLite ledger is a file and its log."""
+
+
+def list_build_series() -> Iterator[Series]:
+    """Yield what is true without a ledger."""
+    yield Series(families.BUILD_INFO, (read_version(),), 1)
+
+
+def list_ledger_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of the fleet's commit and of the ledger."""
+    fleet, ledger = source.context.fleet, source.context.ledger
+    yield Series(families.FLEET_INFO, (f"{fleet.commit[:12]}{'-dirty' if fleet.dirty else ''}",), 1)
+    head = ledger.head()
+    yield Series(families.LEDGER_ENTRIES, (), head)
+    yield Series(families.LEDGER_READ, (), source.counts.seq)
+    for entry in ledger.entries(after=head - 1)[:1]:
+        yield Series(families.LEDGER_AGE, (), max(0.0, source.now_s - parse_epoch_seconds(entry.at)))
+    if ledger.file:
+        yield Series(families.LEDGER_BYTES, (), sum(_measure(ledger, suffix) for suffix in LOG_SUFFIXES))
+
+
+def list_pass_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of the controller's passes, from its file."""
+    for stage, totals in sorted(read_passes(source.context.home).items()):
+        yield Series(families.PASS_DURATION, (stage,), Distribution(totals.buckets, totals.seconds))
+        yield Series(families.PASS_CPU, (stage,), totals.cpu_seconds)
+        yield Series(families.PASS_FAILURES, (stage,), totals.failures)
+        yield Series(families.PASS_AGE, (stage,), max(0.0, time.time() - totals.ended_s))
+
+
+def list_workflow_series(source: MetricSource) -> Iterator[Series]:
+    """Yield the series of the queues of DBOS: each pool has one, and it may be empty."""
+    found = count_unfinished_workflows(source.context)
+    counts = {(one.queue, one.status): one.count for one in found}
+    waiting = {(format_queue_name(pool), "ENQUEUED"): 0 for pool in source.pools}
+    yield from (Series(families.WORKFLOWS, labels, count) for labels, count in sorted((waiting | counts).items()))
+    yield from oldest_series(families.WORKFLOW_OLDEST, (((one.queue,), one.oldest_s) for one in found), time.time())
+
+
+def _measure(ledger: Ledger, suffix: str) -> int:
+    """Return the bytes of a file of an SQLite ledger, 0 if it has none of that name."""
+    try:
+        return Path(f"{ledger.file}{suffix}").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def read_version() -> str:
+    """Return the version of the installed package, "unknown" if it is not installed."""
+    try:
+        return version("assay-fleet")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class DueTimes:
+    """What holds for one line from `computed_at` until its `next_start`: since when a slot is due, None if none is.
+
+    `may_lapse`: after a while it is too late for that slot.
+    """
+
+    computed_at: datetime
+    next_start: datetime | None
+    newest_slot: datetime | None
+    due_since: datetime | None
+    may_lapse: bool
+
+    def holds(self, now: datetime, newest_slot: datetime | None) -> bool:
+        """Whether these times are still right: no slot began, none has lapsed, and the next one is not there."""
+        is_before_next = self.next_start is None or now < self.next_start
+        is_same = newest_slot == self.newest_slot and not self.may_lapse
+        return is_same and self.computed_at <= now and is_before_next
+
+
+class ScheduleTimes:
+    """Computes the times of all schedules; what cron expressions say is kept until it changes."""
+
+    def __init__(self) -> None:
+        self._fleet: Fleet | None = None
+        self._lines: list[ScheduleLine] = []
+        self._times: dict[tuple[str, str], DueTimes] = {}
+
+    def series(self, source: MetricSource) -> Iterator[Series]:
+        """Yield the series of schedules."""
+        if self._fleet is not source.context.fleet:
+            self._fleet, self._times = source.context.fleet, {}
+            self._lines = list(list_schedule_lines(self._fleet))
+        history = read_schedule_history(source.context.ledger)
+        for line in self._lines:
+            labels, times = (line.name, line.target), self._find_times(line, history, source.now)
+            if (ended_s := source.counts.slot_ends.get(labels)) is not None:
+                yield Series(families.SCHEDULE_LAST, labels, max(0.0, source.now_s - ended_s))
+            if times.next_start:
+                yield Series(families.SCHEDULE_NEXT, labels, (times.next_start - source.now).total_seconds())
+            late_s = (source.now - times.due_since).total_seconds() if times.due_since else 0.0
+            yield Series(families.SCHEDULE_LATE, labels, max(0.0, late_s))
+
+    def _find_times(self, line: ScheduleLine, history: ScheduleHistory, now: datetime) -> DueTimes:
+        newest = history.get(line).find_newest()
+        known = self._times.get((line.name, line.target))
+        if known is None or not known.holds(now, newest):
+            due = [task for task in compute_due_tasks([line], history, now) if task.attempt == 1]
+            since = min((task.slot + line.offset for task in due), default=None)
+            may_lapse = since is not None and not line.schedule.catch_up
+            known = DueTimes(now, line.find_next_start(now), newest, since, may_lapse)
+            self._times[line.name, line.target] = known
+        return known
+
+
+NodeSource = tuple[str, str]
+"""A node and one of its sources, as `LastSeen` names them."""
+PoolSource = tuple[str, str]
+
+
+class TelemetrySources:
+    """The sources of a fleet's nodes, listed once for each version of the fleet."""
+
+    def __init__(self) -> None:
+        self._fleet: Fleet | None = None
+        self._sources: list[tuple[NodeSource, PoolSource]] = []
+
+    def series(self, source: MetricSource) -> Iterator[Series]:
+        """Yield the series of agents, probes and BMCs."""
+        if self._fleet is not source.context.fleet:
+            self._fleet = source.context.fleet
+            self._sources = [
+                ((node.name, name), (node.pool, name))
+                for node in self._fleet.nodes.values()
+                for name in list_sources(node)
+            ]
+        heard = open_last_seen(source.context)
+        answered, expected = heard.last_answers(), list_expected_nodes(source)
+        must_answer = [(key, labels) for key, labels in self._sources if key[0] in expected]
+        yield from _count(families.SOURCES, Counter(labels for _, labels in must_answer))
+        silent = _count_silent(source, must_answer, answered)
+        yield from _count(families.SOURCES_SILENT, Counter({labels: silent[labels] for _, labels in must_answer}))
+        known = ((labels, answered[key]) for key, labels in must_answer if key in answered)
+        yield from oldest_series(families.SOURCE_OLDEST, known, source.now_s)
+        yield Series(families.AGENT_ITEMS, (), heard.count_received())
+        if (listened_s := answered.get(ALL_AGENTS)) is not None:
+            yield Series(families.LISTENING_AGE, (), max(0.0, source.now_s - listened_s))
+
+
+def list_expected_nodes(source: MetricSource) -> set[str]:
+    """Return the nodes that must be heard: their state asks for checks, and no effect may have shut them down."""
+    states = {name for name, state in source.context.policy.states.items() if state.watch or state.requires}
+    return {name for name, one in source.states.items() if one.state in states and not one.unsettled_effects}
+
+
+def _count_silent(
+    source: MetricSource, sources: Iterable[tuple[NodeSource, PoolSource]], answered: Mapping[NodeSource, float]
+) -> Counter[PoolSource]:
+    """Count the sources without an answer for too long; the time counts from the begin of the node's state."""
+    silence, silent = source.context.policy.silence, Counter[PoolSource]()
+    earliest = {
+        name: source.now_s - silence_deadline(silence, name).total_seconds() for name in ("agent", "probe", "bmc")
+    }
+    for key, labels in sources:
+        before = earliest[labels[1]]
+        if answered.get(key, 0.0) < before and parse_epoch_seconds(source.states[key[0]].since) < before:
+            silent[labels] += 1
+    return silent
+
+
+def _count(family: Family, counts: Counter[PoolSource]) -> Iterator[Series]:
+    return (Series(family, labels, count) for labels, count in sorted(counts.items()))

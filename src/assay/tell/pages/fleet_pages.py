@@ -1,0 +1,254 @@
+"""The page of the fleet: racks as they stand, what changed since yesterday, what waits for whom.
+
+The pages of a rack, as a person who stands before it sees it, and of a pool.
+
+The page of machines that were seen: strangers, what stands elsewhere, contradictions, and what was delivered.
+
+The pages of rollouts: all of them, and how far one is with each node.
+
+The page of a file of the fleet repository at a commit, to which rules and limits are linked by line.
+
+The page for customers: their nodes, in words without jargon, and nothing of anybody else's.
+
+The pages of tickets, for a technician's phone: where to go, what to do, and what closes the ticket.
+
+The page of measurements: what gets worse among its peers, and what is nearest to its limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+
+from markupsafe import Markup
+
+from assay.act.orders.orders import describe_wait, list_rollout_orders
+from assay.act.tickets.ticket_updates import FABRIC_SCAN
+from assay.model.errors import AssayError
+from assay.model.page import SIZE, group_rows
+from assay.model.timestamps import format_time
+from assay.tell.customer.explanation import HEADINGS
+from assay.tell.customer.view import build_customer_view
+from assay.tell.pages.fabric_pages import draw_ticket_part, list_drawn_faults
+from assay.tell.pages.node_page import draw_sparkline, link_source
+from assay.tell.pages.page_frame import PageRequest, place, render_frame
+from assay.tell.views.fleet import (
+    FleetFilter,
+    FleetView,
+    build_fleet_view,
+    draw_rack,
+    draw_ticket_racks,
+    find_racks,
+    list_cells,
+    select_rack_tickets,
+)
+from assay.tell.views.fleet_news import build_fleet_news, list_pool_breakers
+from assay.tell.views.fleet_trends import DAYS
+from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
+from assay.tell.views.records import LiveRecords
+from assay.tell.views.rollout_view import build_rollout_view, find_rollout
+from assay.tell.views.sources import read_spec_lines
+from assay.tell.views.ticket_proof import find_ticket_proof
+from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
+
+MAX_NAMED_NODES, MAX_LETTERS = 200, 1500
+"""Up to the first number a cell has the node's name, up to the second its letter; beyond that, a rack is one tile."""
+NEWS_WINDOW = timedelta(days=1)
+
+
+def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page with the nodes that match the query."""
+    fleet, states = records.fleet, records.read_node_states()
+    wanted = FleetFilter(**{name: request.query.get(name, "") for name in FleetFilter.__dataclass_fields__})
+    cells = list_cells(fleet, states)
+    view = build_fleet_view(fleet, cells, wanted)
+    since = format_time(request.now - NEWS_WINDOW)
+    shown = list(wanted.select(cells)) if wanted != FleetFilter() else cells
+    news = build_fleet_news(fleet, states, shown, records.read_tickets(), records.read_rollouts(), since)
+    trust = build_fleet_trust(records, states)
+    lines = list(format_fleet_trust(trust)) if trust else []
+    return render_frame(
+        "fleet.html.j2", request, view=view, news=news, wanted=wanted, zoom=find_zoom(view), trust=lines
+    )
+
+
+def find_zoom(view: FleetView) -> str:
+    """Return how closely the map is drawn: `names`, `letters` or `racks`."""
+    if view.shown <= MAX_NAMED_NODES:
+        return "names"
+    return "letters" if view.shown <= MAX_LETTERS else "racks"
+
+
+def render_rack_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page of the racks of a name (of one site, if the query says which), None without one."""
+    cells = list_cells(records.fleet, records.read_node_states())
+    racks = find_racks(cells, request.path_params["name"], request.query.get("site", ""))
+    if not racks:
+        return None
+    tickets = records.read_tickets()
+    shown = [(rack, draw_rack(records.fleet, rack), select_rack_tickets(tickets, rack)) for rack in racks]
+    return render_frame("rack.html.j2", request, racks=shown)
+
+
+def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page of a pool, None without nodes of it."""
+    fleet, states, name = records.fleet, records.read_node_states(), request.path_params["name"]
+    cells = list_cells(fleet, states)
+    view = build_fleet_view(fleet, cells, FleetFilter(pool=name))
+    if not view.shown:
+        return None
+    members = [fleet.nodes[cell.name] for cell in cells if cell.pool == name]
+    return render_frame(
+        "pool.html.j2",
+        request,
+        name=name,
+        view=view,
+        zoom=find_zoom(view),
+        specs=sorted({node.spec for node in members}),
+        profiles=sorted({node.profile for node in members}),
+        breakers=list_pool_breakers(states, name),
+        waiting=[cell for cell in cells if cell.pool == name and cell.standing not in ("serving", "gone")],
+    )
+
+
+SHOWN = 100
+"""Machines of one kind. The API has all."""
+TITLES = {
+    "contradiction": "Contradictions",
+    "misplaced": "In the wrong place",
+    "expected": "Of a delivery",
+    "stranger": "Strangers",
+}
+"""Verdict → heading. A machine that is a node, as declared, is only counted."""
+
+
+def render_machines_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page, of the machines in which the query's `text` stands."""
+    listed = build_machine_list(records.fleet, records.read_machines(), records.ledger_for_reading)
+    text = request.query.get("text", "").strip()
+    found = [one for one in listed.machines if _has(one, text)]
+    groups = {verdict: [one for one in found if one.verdict == verdict] for verdict in VERDICT_WORDS}
+    return render_frame(
+        "machines.html.j2",
+        request,
+        listed=listed,
+        text=text,
+        nodes=len(groups.pop("node")),
+        groups=groups,
+        titles=TITLES,
+        shown=SHOWN,
+        known=records.fleet.nodes,
+    )
+
+
+def _has(machine: ListedMachine, text: str) -> bool:
+    return text.lower() in f"{machine.node} {machine.delivery} {machine.describe()}".lower()
+
+
+def render_rollouts_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page with every rollout, the newest first."""
+    rollouts = list(records.read_rollouts().rollouts.values())
+    return render_frame("rollouts.html.j2", request, rollouts=rollouts[::-1])
+
+
+def render_rollout_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page of a rollout by its id, or by the begin of it that names no other; None without one."""
+    rollout = find_rollout(records, request.path_params["id"])
+    if rollout is None:
+        return None
+    orders = list(filter(request.visitor.may_order, list_rollout_orders(rollout)))
+    return render_frame("rollout.html.j2", request, view=build_rollout_view(records, rollout), orders=orders)
+
+
+def render_source_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page; None without such a commit, or for a file that is none of the fleet's declarations."""
+    commit, path = request.path_params["commit"], request.path_params["path"]
+    lines = read_spec_lines(records.fleet.root, commit, path)
+    if lines is None:
+        return None
+    return render_frame("source.html.j2", request, commit=commit, path=path, lines=lines)
+
+
+def render_customer_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page of the nodes that the visitor may see; with `node` in the query, of that node alone.
+
+    Returns None for a node that the visitor may not see, as for one that does not exist.
+    """
+    name = request.query.get("node", "")
+    view = build_customer_view(records, request.visitor.may_see, name)
+    if name and not view.nodes:
+        return None
+    told = [(node, asdict(explained)) for node, explained in view.explained]
+    return render_frame("customer.html.j2", request, view=view, told=told, headings=HEADINGS, name=name)
+
+
+CLOSED_SHOWN = 30
+
+
+def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page with the open tickets, the oldest first, and the last closed ones."""
+    seen = records.read_tickets()
+    closed = sorted((one for one in seen if one.closed_at), key=lambda one: one.closed_at, reverse=True)
+    opened = [one for one in seen if not one.closed_at]
+    return render_frame("tickets.html.j2", request, opened=opened, closed=closed[:CLOSED_SHOWN])
+
+
+def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None:
+    """Return the page of a ticket, None without one."""
+    ident = request.path_params["id"]
+    record = next((one for one in records.read_tickets() if one.ticket.id == ident), None)
+    if record is None:
+        return None
+    cells = list_cells(records.fleet, records.read_node_states())
+    racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
+    is_cabling = record.ticket.verify.startswith(FABRIC_SCAN)
+    return render_frame(
+        "ticket.html.j2",
+        request,
+        record=record,
+        ticket=record.ticket,
+        racks=racks,
+        faults=list_drawn_faults(records, ticket=ident) if is_cabling else [],
+        around=draw_ticket_part(records, ident) if is_cabling else "",
+        drawn=Markup,
+        proof=find_ticket_proof(records, record),
+        closing=describe_wait(record),
+        may_report=not record.closed_at and request.visitor.may_order("done"),
+    )
+
+
+DIRECTION_WORDS = {
+    "nearer": "towards its limit",
+    "away": "away from its limit",
+    "steady": "steady",
+    "unknown": "one value only",
+}
+
+
+def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page, of one pool and of the checks that the query names."""
+    pool, check = request.query.get("pool", ""), request.query.get("check", "")
+    table, problem = None, ""
+    try:
+        table = records.read_trends(pool, f"*{check}*" if check else "")
+    except AssayError as error:
+        problem = error.what
+    answer = records.read_worsening()
+    return render_frame(
+        "trends.html.j2",
+        request,
+        answer=answer,
+        groups=group_rows(answer) if answer else [],
+        size=SIZE,
+        node_link=lambda name: place("nodes", name) if name in records.fleet.nodes else "",
+        table=table,
+        problem=problem,
+        days=DAYS,
+        pool=pool,
+        check=check,
+        pools=sorted({node.pool for node in records.fleet.nodes.values()}),
+        rows=[(trend, draw_sparkline(trend.series)) for trend in table.trends] if table else [],
+        words=DIRECTION_WORDS,
+        source_link=link_source,
+        commit=records.fleet.commit,
+    )

@@ -1,0 +1,294 @@
+"""Writes the latest outcomes as Allure results: one for each node, with steps for areas and for failing checks.
+
+A result keeps its identity over runs: it is a node, rack or fabric, and no parameter of it varies. Allure 2 and 3 both
+read the format. Artefacts of failures are attached as far as they exist and fit.
+
+Finds what was kept of failures, and copies it beside the results of a report, decompressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from assay.model.evidence import PACKED_SUFFIX, PLAIN_SUFFIX, read_digest, unpack_object
+from assay.model.fleet import Fleet
+from assay.model.outcome import FailureArtefact, Measurement, read_part
+from assay.model.outcome_labels import allure_labels, format_bounds, format_measurement
+from assay.model.reading import format_value
+from assay.tell.report.latest_outcomes import (
+    FAILING,
+    KNOWN,
+    ON_TRIAL,
+    ON_TRIAL_PASSING,
+    PASSING,
+    SKIPPED,
+    UNKNOWN,
+    AbnormalOutcome,
+    AreaCounts,
+    HolderStatus,
+    suite_area,
+)
+
+MAX_ATTACHED_BYTES = 64 << 20
+"""Size of all attachments of a report; further artefacts are only named, with their digests."""
+MEDIA_TYPES = {".txt": "text/plain", PLAIN_SUFFIX: "application/json", PACKED_SUFFIX: "application/json"}
+
+
+class ReportAttachments:
+    """Finds artefacts in `folders`, as `ab/<sha256>.txt`, `.json` or `.json.gz`, and copies them beside the results."""
+
+    def __init__(self, folders: Sequence[Path] = (), max_bytes: int = MAX_ATTACHED_BYTES) -> None:
+        self._folders, self._bytes_left = folders, max_bytes
+        self._files: dict[str, Path | None] = {}
+        self._to_copy: list[Path] = []
+
+    def find_file(self, artefact: FailureArtefact) -> tuple[str, str] | None:
+        """Return the name of the attached file and its media type; None where it is gone or does not fit."""
+        if artefact.digest not in self._files:
+            self._files[artefact.digest] = file = self._find_path(artefact.digest)
+            self._to_copy += [file] if file else []
+        found = self._files[artefact.digest]
+        return (_attachment_name(found), MEDIA_TYPES["".join(found.suffixes)]) if found else None
+
+    def copy_into(self, folder: Path) -> None:
+        """Copy the files that were found since the last call."""
+        for file in self._to_copy:
+            (folder / _attachment_name(file)).write_bytes(unpack_object(file.read_bytes()))
+        self._to_copy.clear()
+
+    def _find_path(self, digest: str) -> Path | None:
+        paths = (folder / digest[:2] / f"{digest}{suffix}" for folder in self._folders for suffix in MEDIA_TYPES)
+        found = next((path for path in paths if digest and path.is_file()), None)
+        size = _read_size(found) if found else None
+        if size is None or size > self._bytes_left:
+            return None
+        self._bytes_left -= size
+        return found
+
+
+def _read_size(file: Path) -> int | None:
+    """Return the size of an artefact, decompressed; None where it is damaged."""
+    if "".join(file.suffixes) != PACKED_SUFFIX:
+        return file.stat().st_size
+    try:
+        return len(unpack_object(file.read_bytes()))
+    except ValueError:
+        return None
+
+
+def _attachment_name(file: Path) -> str:
+    return f"{read_digest(file)}-attachment{'.txt' if file.suffix == '.txt' else PLAIN_SUFFIX}"
+
+
+ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
+STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
+MAX_NAMED_FAILURES = 5
+"""Failures that a result's message names; its steps have all of them."""
+
+AllureJson = dict[str, Any]
+
+
+def result_uuid(holder: str, run: str) -> str:
+    """Return the id of a holder's result in the report of a run. Allure names the result's page after it."""
+    return str(uuid.UUID(_md5(f"{holder}\0{run}")))
+
+
+def write_allure_results(
+    folder: Path, fleet: Fleet, holders: Iterable[HolderStatus], run: str, attachments: ReportAttachments
+) -> int:
+    """Write a result file for each holder, as of a run, with attachments; return the number of results."""
+    folder.mkdir(parents=True)
+    count = 0
+    for holder in holders:
+        content = json.dumps(allure_result(fleet, holder, run, attachments))
+        (folder / f"{result_uuid(holder.name, run)}-result.json").write_text(content)
+        attachments.copy_into(folder)
+        count += 1
+    return count
+
+
+def allure_result(
+    fleet: Fleet, holder: HolderStatus, run: str, attachments: ReportAttachments | None = None
+) -> AllureJson:
+    """Return the result of a node, rack or fabric, as of a run."""
+    attachments = attachments or ReportAttachments()
+    start = int(holder.measured * 1000)
+    stop = start + sum(holder.micros) // 1000
+    subject = f"{holder.scope}/{holder.name}" if holder.name in fleet.nodes else holder.name
+    node = holder.name if holder.name in fleet.nodes else ""
+    faults = sorted({outcome.fault for outcome in holder.abnormal if outcome.fault and outcome.status == FAILING})
+    labels = [*allure_labels(fleet, node, subject, holder.shape.phases, ""), *(("fault", fault) for fault in faults)]
+    labels += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
+    message = describe_problems(holder)
+    return {
+        "uuid": result_uuid(holder.name, run),
+        "historyId": _md5(holder.name),
+        "testCaseId": _md5(holder.name),
+        "fullName": holder.name,
+        "name": holder.name,
+        "titlePath": [value for name, value in labels[:2]],
+        "status": allure_status(holder),
+        "statusDetails": {"message": message} if message else {},
+        "stage": "finished",
+        "start": start,
+        "stop": stop,
+        "parameters": [{"name": "node", "value": holder.name}],
+        "labels": [{"name": name, "value": value} for name, value in labels],
+        "steps": [
+            _area_step(area, micros, holder, start, attachments) for area, micros in _list_areas_worst_first(holder)
+        ],
+        "description": _describe_node(fleet, node),
+    }
+
+
+def allure_status(holder: HolderStatus) -> str:
+    """Return Allure's status of a holder. Excused outcomes do not count; passes on evidence too old say nothing."""
+    if holder.count(FAILING):
+        return "failed"
+    if holder.count(UNKNOWN) or holder.stale:
+        return "broken"
+    return "passed" if holder.count(PASSING) or not holder.count(SKIPPED) else "skipped"
+
+
+def describe_problems(holder: HolderStatus) -> str:
+    """Return the problems of a holder: `10 of 100 checks failed: …`, with the first ones named; "" for none."""
+    parts = []
+    for status, word in ((FAILING, "failed"), (UNKNOWN, "could not be judged")):
+        bad = [outcome for outcome in holder.abnormal if outcome.status == status]
+        if bad:
+            names = [f"{_check_title(outcome)} ({outcome.reason})" for outcome in bad[:MAX_NAMED_FAILURES]]
+            names += [f"and {len(bad) - MAX_NAMED_FAILURES} more"] if len(bad) > MAX_NAMED_FAILURES else []
+            parts.append(f"{len(bad)} of {holder.count()} checks {word}: {'; '.join(names)}")
+    if holder.stale:
+        parts.append(
+            f"{holder.stale} of {holder.count()} checks passed on evidence that is older than the policy allows"
+        )
+    return "\n".join(parts)
+
+
+def _list_areas_worst_first(holder: HolderStatus) -> list[tuple[AreaCounts, int]]:
+    """Return the areas and how long they took, those with failures or errors first."""
+    areas = list(zip(holder.shape.areas, holder.micros, strict=True))
+    if not holder.count(FAILING, UNKNOWN):
+        return areas
+    return sorted(areas, key=lambda area: not any(status in (FAILING, UNKNOWN) for status, _ in area[0].counts))
+
+
+def _area_step(
+    area: AreaCounts, micros: int, holder: HolderStatus, at: int, attachments: ReportAttachments
+) -> AllureJson:
+    """Return the step of an area: passes as a count, and a step below it for each other outcome."""
+    phrase, status = _describe_area(area.counts)
+    abnormal = [outcome for outcome in holder.abnormal if suite_area(outcome.check) == area.area]
+    return {
+        "name": f"{area.area}: {phrase}",
+        "status": status,
+        "stage": "finished",
+        "start": at,
+        "stop": at + micros // 1000,
+        "steps": list(_failure_steps(abnormal, at, attachments)),
+    }
+
+
+@lru_cache(maxsize=4096)
+def _describe_area(counts: tuple[tuple[int, int], ...]) -> tuple[str, str]:
+    """Return the counts of an area as a phrase, and Allure's status for them."""
+    of_status = Counter(dict(counts))
+    total, passed = of_status.total(), of_status[PASSING] + of_status[ON_TRIAL_PASSING]
+    parts = [f"{of_status[status]} of {total} {word}" for status, word in STATUS_PHRASES.items() if of_status[status]]
+    excused = total - passed - sum(of_status[status] for status in STATUS_PHRASES)
+    parts += [f"{excused} excused or on trial"] if excused else []
+    bad = (ALLURE_STATUS[status] for status in (FAILING, UNKNOWN) if of_status[status])
+    return ", ".join(parts) or f"{passed} passed", next(bad, "passed" if passed else "skipped")
+
+
+def _failure_steps(
+    abnormal: Sequence[AbnormalOutcome], at: int, attachments: ReportAttachments
+) -> Iterator[AllureJson]:
+    """Yield a step for each failure; other outcomes of an area with one status and reason share a step."""
+    groups: dict[tuple[int, str], list[AbnormalOutcome]] = {}
+    for outcome in abnormal:
+        cause = outcome.subject + outcome.check if outcome.status == FAILING else outcome.reason
+        groups.setdefault((outcome.status, cause), []).append(outcome)
+    for group in groups.values():
+        first, count = group[0], len(group)
+        step = _check_step(first, at, attachments)
+        if count > 1:
+            names = ", ".join(map(_check_title, group[:MAX_NAMED_FAILURES]))
+            names += f" and {count - MAX_NAMED_FAILURES} more" if count > MAX_NAMED_FAILURES else ""
+            step |= {"name": f"{_excuse_prefix(first)}{count} checks: {first.reason} ({names})"}
+        yield step
+
+
+def _check_step(outcome: AbnormalOutcome, at: int, attachments: ReportAttachments) -> AllureJson:
+    """Return the step of one check: expected and seen value, source of the limit, artefacts and measurements."""
+    attached = [(each.name, *file) for each in outcome.artefacts if (file := attachments.find_file(each))]
+    gone = [each for each in outcome.artefacts if not attachments.find_file(each)]
+    return {
+        "name": f"{_excuse_prefix(outcome)}{_check_title(outcome)}: {outcome.reason}",
+        "status": ALLURE_STATUS[outcome.status],
+        "statusDetails": {"message": outcome.reason, "known": outcome.status == KNOWN},
+        "stage": "finished",
+        "start": at,
+        "stop": at,
+        "parameters": [{"name": name, "value": value} for name, value in _parameters(outcome, gone)],
+        "attachments": [{"name": name, "source": source, "type": kind} for name, source, kind in attached],
+        "steps": [_measurement_step(measurement, at) for measurement in outcome.measurements],
+    }
+
+
+def _excuse_prefix(outcome: AbnormalOutcome) -> str:
+    return {KNOWN: f"known ({outcome.known}): ", ON_TRIAL: "on trial: "}.get(outcome.status, "")
+
+
+def _parameters(outcome: AbnormalOutcome, gone: Iterable[FailureArtefact]) -> Iterator[tuple[str, str]]:
+    broken = next((each for each in outcome.measurements if not _is_within_bounds(each)), None)
+    if broken:
+        yield "expected", f"{format_bounds(broken)} {broken.unit}".rstrip()
+        yield "seen", f"{format_value(broken.value)} {broken.unit}".rstrip()
+        if broken.source:
+            yield "source", broken.source
+    if outcome.fault:
+        yield "fault", outcome.fault
+    for artefact in gone:
+        yield "not attached", f"{artefact.name}{f', sha256 {artefact.digest}' if artefact.digest else ''}"
+    yield "run", outcome.run
+
+
+def _measurement_step(measurement: Measurement, at: int) -> AllureJson:
+    status = "passed" if _is_within_bounds(measurement) else "failed"
+    return {"name": format_measurement(measurement), "status": status, "stage": "finished", "start": at, "stop": at}
+
+
+def _is_within_bounds(measurement: Measurement) -> bool:
+    low, high, value = measurement.at_least, measurement.at_most, measurement.value
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _check_title(outcome: AbnormalOutcome) -> str:
+    """Return a check and the part that it judged: `pcie_link gpu3`."""
+    function = outcome.check.rpartition("::")[2].removeprefix("test_")
+    return f"{function} {read_part(outcome.subject)}".rstrip()
+
+
+def _tags(holder: HolderStatus) -> Iterator[str]:
+    if holder.count(KNOWN):
+        yield "known issue"
+    if holder.count(ON_TRIAL):
+        yield "check on trial"
+
+
+def _describe_node(fleet: Fleet, name: str) -> str:
+    node = fleet.nodes.get(name)
+    return f"{node.spec}, serial {node.serial}, {node.site} {node.rack} U{node.u}" if node else ""
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,175 @@
+"""Formats results as text for a terminal: the run, its counts, a line for each problem; and the list of runs.
+
+Formats results as Markdown, short enough for a comment on GitHub; it states how much is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from assay.ledger.runs.reader import StoredRun
+from assay.model.errors import AssayError
+from assay.model.outcome import CheckVerdict, SuiteRun
+from assay.model.text.lists import format_count
+from assay.model.timestamps import format_minute
+from assay.validate.results.comparison_summary import (
+    RunDifferences,
+    format_comparison_headline,
+    make_comparison_sections,
+)
+from assay.validate.results.outcome_lines import describe_influences, describe_run, format_problems
+from assay.validate.results.run_summary import VERDICT_PHRASES, RunSummary
+
+MAX_TEXT_LINES = 60
+SkippedRun = Callable[[AssayError], None]
+
+
+def format_text(summary: RunSummary) -> Iterator[str]:
+    """Yield the lines of a run."""
+    yield describe_run(summary.run)
+    if summary.remark:
+        yield f"unreliable: {summary.remark}"
+    yield summary.headline()
+    if influences := describe_influences(summary.stored):
+        yield f"judged with {influences}"
+    lines = list(format_problems(summary, MAX_TEXT_LINES))
+    yield from ("", *lines) if lines else ()
+
+
+def format_text_comparison(differences: RunDifferences) -> Iterator[str]:
+    """Yield the lines of a comparison, the worse sections first."""
+    yield describe_run(differences.new)
+    yield f"against {describe_run(differences.old).removeprefix('run ')}"
+    yield format_comparison_headline(differences)
+    for section in make_comparison_sections(differences):
+        yield from ("", section.title)
+        yield from (f"  {line}" for line in section.lines[:MAX_TEXT_LINES])
+        if len(section.lines) > MAX_TEXT_LINES:
+            yield f"  … and {len(section.lines) - MAX_TEXT_LINES} more lines"
+
+
+@dataclass(frozen=True)
+class RunListing:
+    """A run in the list."""
+
+    run: SuiteRun
+    """The run."""
+    ended: bool
+    """Whether it has ended; if not, it still runs or was killed."""
+    counts: dict[CheckVerdict, int]
+    """How many outcomes there are of each verdict."""
+    deciding: int
+    """How many failures and errors nothing excuses."""
+
+
+def format_run_list_text(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:
+    """Yield the first `limit` runs, a line each, and how many more there are. `skipped` receives damaged ones."""
+    for listing in _read_listings(runs[:limit], skipped):
+        run = listing.run
+        counts = [f"{count} {VERDICT_PHRASES[verdict]}" for verdict, count in listing.counts.items() if count]
+        commit = (run.spec_commit[:12] or "no commit") + ("+changes" if run.dirty else "")
+        yield (
+            f"{run.id}  {format_minute(run.at)}  {run.who:<10} {commit}  {format_count(len(run.nodes), 'node')}, "
+            f"{','.join(run.phases) or 'every phase'}: {', '.join(counts) or 'nothing judged'}"
+            f"{'' if listing.ended else ', has not ended'}"
+        )
+    if len(runs) > limit:
+        yield f"… and {len(runs) - limit} older; `--most {len(runs)}` lists them all"
+
+
+def format_run_list_json(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:
+    """Yield the first `limit` runs as one JSON document; `of` is the number of all, damaged ones too."""
+    document = {"runs": [asdict(listing) for listing in _read_listings(runs[:limit], skipped)], "of": len(runs)}
+    yield json.dumps(document, ensure_ascii=False)
+
+
+def _read_listings(runs: Iterable[Path], skipped: SkippedRun) -> Iterator[RunListing]:
+    for path in runs:
+        try:
+            yield _read_listing(path)
+        except AssayError as error:
+            skipped(error)
+
+
+def _read_listing(path: Path) -> RunListing:
+    with StoredRun.open_whole(path) as stored:
+        summary = RunSummary(stored)
+        counts = {verdict: summary.counts[verdict] for verdict in VERDICT_PHRASES}
+        return RunListing(stored.run, summary.ended, counts, summary.deciding.total())
+
+
+MAX_COMMENT_CHARACTERS = 65_535
+LINE_LIMITS = (200, 60, 20, 5, 1)
+MAX_LINE_CHARACTERS = 1000
+"""Characters of one line; a reason has at most 500."""
+_ESCAPES = {character: f"\\{character}" for character in "|*`[_"} | {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "@": "@\u200b",
+}
+
+
+def format_markdown(summary: RunSummary) -> Iterator[str]:
+    """Yield a run: the counts as a table, then what did not pass."""
+    return _fit_comment(lambda max_lines: _format_run(summary, max_lines))
+
+
+def format_markdown_comparison(differences: RunDifferences) -> Iterator[str]:
+    """Yield a comparison; sections that are not worse are folded."""
+    return _fit_comment(lambda max_lines: _format_comparison(differences, max_lines))
+
+
+def _format_run(summary: RunSummary, max_lines: int) -> Iterator[str]:
+    count, total = summary.deciding.total(), summary.counts.total()
+    state = "passed" if summary.passed else "unknown"
+    yield f"### assay: {f'{count} of {total} outcomes count against the fleet' if count else state}"
+    yield ""
+    remark = f" Unreliable: {summary.remark}." if summary.remark else ""
+    yield _escape_markdown(f"{describe_run(summary.run)}.{remark}")
+    yield ""
+    shown = [verdict for verdict in VERDICT_PHRASES if summary.counts[verdict]]
+    yield f"| {' | '.join(['nodes', *(VERDICT_PHRASES[verdict] for verdict in shown)])} |"
+    yield f"|{'---:|' * (len(shown) + 1)}"
+    yield f"| {' | '.join([str(summary.nodes), *(str(summary.counts[verdict]) for verdict in shown)])} |"
+    yield ""
+    for line in format_problems(summary, max_lines):
+        yield _item(line)
+
+
+def _format_comparison(differences: RunDifferences, max_lines: int) -> Iterator[str]:
+    worse = differences.comparison.worse
+    yield f"### assay: {f'{worse} outcomes are worse' if worse else 'nothing is worse'}"
+    yield ""
+    old = describe_run(differences.old).removeprefix("run ")
+    yield f"{_escape_markdown(describe_run(differences.new))}, against {_escape_markdown(old)}."
+    yield ""
+    yield f"{_escape_markdown(format_comparison_headline(differences))}."
+    for section in make_comparison_sections(differences):
+        yield from ("", f"<details{' open' * section.worse}><summary>{_escape_markdown(section.title)}</summary>", "")
+        yield from map(_item, section.lines[:max_lines])
+        if len(section.lines) > max_lines:
+            yield f"- and {len(section.lines) - max_lines} more"
+        yield from ("", "</details>")
+
+
+def _fit_comment(lines: Callable[[int], Iterator[str]]) -> Iterator[str]:
+    """Yield the longest version of the text that fits into a comment."""
+    for max_lines in LINE_LIMITS:
+        text = list(lines(max_lines))
+        if sum(len(line) + 1 for line in text) <= MAX_COMMENT_CHARACTERS:
+            break
+    return iter(text)
+
+
+def _item(line: str) -> str:
+    text = " ".join(line.split())
+    return f"- {_escape_markdown(text if len(text) <= MAX_LINE_CHARACTERS else f'{text[:MAX_LINE_CHARACTERS]} …')}"
+
+
+def _escape_markdown(text: str) -> str:
+    """Return text that Markdown shows unchanged, and that mentions nobody."""
+    return "".join(_ESCAPES.get(character, character) for character in text)

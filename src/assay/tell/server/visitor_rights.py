@@ -1,0 +1,65 @@
+"""A visitor of the pages and the API: who it is, what it may see, and which orders it may give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from assay.model.specs.serving import VisitorRights, VisitorRole
+
+ORDERS_OF_ROLES: dict[VisitorRole, frozenset[str]] = {
+    "viewer": frozenset(),
+    "customer": frozenset(),
+    "technician": frozenset({"certify", "done", "photo"}),
+    "operator": frozenset({"certify", "done", "photo", "hold", "release", "pause", "resume", "approve", "decline"}),
+}
+
+
+class PooledNode(Protocol):
+    """A node, or its state: anything that is in a pool."""
+
+    @property
+    def pool(self) -> str:
+        """The name of the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks. `pools`: those of a customer, empty for everybody else."""
+
+    name: str
+    role: VisitorRole
+    pools: frozenset[str] = frozenset()
+
+    @property
+    def anonymous(self) -> Visitor:
+        """A visitor with the same rights and no name: what is made for it may be shown to all who have them."""
+        return replace(self, name="")
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """The role, and the pools in order."""
+        return self.role, *sorted(self.pools)
+
+    @property
+    def is_customer(self) -> bool:
+        """Whether it gets plain words about its own nodes, and nothing of others."""
+        return self.role == "customer"
+
+    def may_see(self, node: PooledNode) -> bool:
+        """Whether it may know of a node. Of others, it must not even learn that they exist."""
+        return not self.is_customer or node.pool in self.pools
+
+    def may_order(self, order: str = "") -> bool:
+        """Whether it may give this order; without one, whether it may give any."""
+        allowed = ORDERS_OF_ROLES[self.role]
+        return order in allowed if order else bool(allowed)
+
+
+LOCAL_READER = Visitor("reader on this machine", "viewer")
+"""Who asks where nothing is declared."""
+
+
+def make_visitor(name: str, rights: VisitorRights) -> Visitor:
+    """Return the visitor of this name."""
+    return Visitor(name, rights.role, frozenset(rights.pools))

@@ -1,0 +1,226 @@
+"""The fleet as it stands: every rack with its nodes, how each stands, and how many stand so.
+
+One rack as it stands: which node is in which units, and the tickets for work there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.decide.state.node_state import NodeState
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text.lists import sort_naturally
+from assay.model.ticket import TicketPlace, TicketRecord
+from assay.tell.views.node_status import STANDINGS, Standing, find_standing
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOnMap:
+    """One node on the map. `since` is ISO 8601 UTC, `why` the reason of its state; both "" if it was never observed.
+
+    `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for.
+    """
+
+    name: str
+    pool: str
+    site: str
+    rack: str
+    u: int
+    standing: Standing
+    state: str = ""
+    since: str = ""
+    why: str = ""
+    has_fault: bool = False
+    waits_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RackOnMap:
+    """A rack with its nodes, the highest unit first, and how many of them stand how."""
+
+    site: str
+    name: str
+    nodes: tuple[NodeOnMap, ...]
+    counts: Mapping[Standing, int]
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether a node of it has an open fault."""
+        return any(node.has_fault for node in self.nodes)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all its nodes serve, none with an open fault."""
+        return self.counts.get("serving", 0) == len(self.nodes) and not self.has_fault
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFilter:
+    """Which nodes are shown: "" leaves a field open. `text` is a part of the name of a node or a rack."""
+
+    site: str = ""
+    pool: str = ""
+    rack: str = ""
+    state: str = ""
+    standing: str = ""
+    text: str = ""
+
+    def select(self, cells: Iterable[NodeOnMap]) -> Iterator[NodeOnMap]:
+        """Yield the nodes that match every field."""
+        names = ("site", "pool", "rack", "state", "standing")
+        wanted = [(name, value) for name in names if (value := getattr(self, name))]
+        for cell in cells:
+            if all(getattr(cell, name) == value for name, value in wanted) and self._has_text(cell):
+                yield cell
+
+    def _has_text(self, cell: NodeOnMap) -> bool:
+        return not self.text or self.text in cell.name or self.text in cell.rack
+
+
+NO_FILTER = FleetFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """What is shown of a fleet. `sites` has the racks of each site, in the order of their names' numbers.
+
+    `pools`, `states`: how many of all nodes are in each, whatever the filter is.
+    """
+
+    name: str
+    commit: str
+    dirty: bool
+    total: int
+    shown: int
+    counts: Mapping[Standing, int]
+    pools: Mapping[str, int]
+    states: Mapping[str, int]
+    sites: Mapping[str, tuple[RackOnMap, ...]] = field(default_factory=dict)
+
+
+def list_cells(fleet: Fleet, states: Iterable[NodeState]) -> list[NodeOnMap]:
+    """Return every node of the inventory, in its order."""
+    policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
+    known = {state.node: state for state in states}
+    return [_make_cell(node, known.get(node.name), policies) for node in fleet.nodes.values()]
+
+
+def _make_cell(node: Node, state: NodeState | None, policies: Mapping[str, LifecyclePolicy]) -> NodeOnMap:
+    place = (node.name, node.pool, node.site, node.rack, node.u)
+    if state is None:
+        return NodeOnMap(*place, find_standing(None, None))
+    standing = find_standing(state, policies.get(state.state))
+    has_fault = any(fault.is_open and not state.is_repaired(fault) for fault in state.faults)
+    blockers = state.pending.blockers if state.pending else ()
+    return NodeOnMap(*place, standing, state.state, state.since, state.note or state.reason, has_fault, blockers)
+
+
+def build_fleet_view(fleet: Fleet, cells: Sequence[NodeOnMap], wanted: FleetFilter = NO_FILTER) -> FleetView:
+    """Return the view of the nodes that match the filter; `cells` are all nodes."""
+    shown = list(wanted.select(cells))
+    return FleetView(
+        name=fleet.root.name,
+        commit=fleet.commit,
+        dirty=fleet.dirty,
+        total=len(cells),
+        shown=len(shown),
+        counts=_count_standings(shown),
+        pools=Counter(cell.pool for cell in cells),
+        states=Counter(cell.state for cell in cells if cell.state),
+        sites=group_by_site(shown),
+    )
+
+
+def group_by_site(cells: Iterable[NodeOnMap]) -> dict[str, tuple[RackOnMap, ...]]:
+    """Return the racks of each site, in the order of the numbers in their names."""
+    racks: dict[tuple[str, str], list[NodeOnMap]] = {}
+    for cell in cells:
+        racks.setdefault((cell.site, cell.rack), []).append(cell)
+    sites: dict[str, list[RackOnMap]] = {}
+    for site, rack in sorted(racks, key=lambda place: (place[0], sort_naturally(place[1]))):
+        nodes = sorted(racks[site, rack], key=lambda cell: (-cell.u, cell.name))
+        sites.setdefault(site, []).append(RackOnMap(site, rack, tuple(nodes), _count_standings(nodes)))
+    return {site: tuple(views) for site, views in sites.items()}
+
+
+def _count_standings(cells: Iterable[NodeOnMap]) -> dict[Standing, int]:
+    counts = Counter(cell.standing for cell in cells)
+    return {standing: counts[standing] for standing in STANDINGS if counts[standing]}
+
+
+@dataclass(frozen=True, slots=True)
+class RackSlot:
+    """Something in a rack, `height` units from its unit `u` upwards; units count from the bottom.
+
+    `node` is None for a device that is no node, and for units (label "") in which the inventory has nothing.
+    `is_marked`: the work of a ticket is there.
+    """
+
+    u: int
+    height: int
+    label: str
+    node: NodeOnMap | None = None
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RackPicture:
+    """A rack for a person who stands before it, the highest unit first."""
+
+    site: str
+    name: str
+    slots: tuple[RackSlot, ...]
+
+
+def find_racks(cells: Iterable[NodeOnMap], name: str, site: str = "") -> list[RackOnMap]:
+    """Return the racks of this name, of one site or of all ("")."""
+    found = group_by_site(FleetFilter(rack=name, site=site).select(cells))
+    return [rack for racks in found.values() for rack in racks]
+
+
+def draw_rack(fleet: Fleet, rack: RackOnMap, marked: Iterable[TicketPlace] = ()) -> RackPicture:
+    """Return the picture of a rack, with the places of a ticket that are in it."""
+    here = [one for one in marked if _is_in(one, rack)]
+    names = {one.device for one in here}
+    slots = {
+        node.name: RackSlot(node.u, fleet.spec_of(node.name).height_u, node.name, node, node.name in names)
+        for node in rack.nodes
+    }
+    for one in here:
+        slots.setdefault(one.device, RackSlot(one.u, 1, one.device, is_marked=True))
+    ordered = sorted(slots.values(), key=lambda slot: (-slot.u, slot.label))
+    return RackPicture(rack.site, rack.name, tuple(_fill_gaps(ordered)))
+
+
+def _fill_gaps(slots: Iterable[RackSlot]) -> Iterator[RackSlot]:
+    """Yield the slots from the top, with one more for the units between two of them."""
+    below = 0
+    for slot in slots:
+        top = slot.u + slot.height
+        if top < below:
+            yield RackSlot(top, below - top, "")
+        yield slot
+        below = slot.u
+
+
+def draw_ticket_racks(fleet: Fleet, cells: Iterable[NodeOnMap], places: Iterable[TicketPlace]) -> list[RackPicture]:
+    """Return a picture of each rack in which a ticket has work, in the order of its places."""
+    every, in_racks = list(cells), [one for one in places if one.rack]
+    pictures = []
+    for site, name in dict.fromkeys((one.site, one.rack) for one in in_racks):
+        racks = find_racks(every, name, site) or [RackOnMap(site, name, (), {})]
+        pictures.append(draw_rack(fleet, racks[0], in_racks))
+    return pictures
+
+
+def select_rack_tickets(tickets: Iterable[TicketRecord], rack: RackOnMap) -> list[TicketRecord]:
+    """Return the open tickets with work in a rack."""
+    return [one for one in tickets if not one.closed_at and any(_is_in(place, rack) for place in one.ticket.places)]
+
+
+def _is_in(place: TicketPlace, rack: RackOnMap) -> bool:
+    return place.rack == rack.name and place.site in ("", rack.site)

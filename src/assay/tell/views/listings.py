@@ -1,0 +1,256 @@
+"""Nodes and pools in short: what a list of them shows to staff, and to customers.
+
+Rollouts in short: how far each merged change is.
+
+What has changed after a position of the ledger: every entry for staff; for customers, when their nodes serve.
+
+The nodes that somebody may see: as a list, one by one, and why each is in its state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from assay.decide.rollouts.rollout_history import Rollout, RolloutStatus
+from assay.decide.state.node_state import NodeState
+from assay.model.entries.node import TransitionEntry
+from assay.model.entries.rollouts import PauseRule
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.tell.customer.customer_situation import read_customer_situation
+from assay.tell.customer.explanation import CustomerExplanationAnswer, customer_explanation_as_json
+from assay.tell.views.explanation import describe_node_status, explain_node
+from assay.tell.views.node_status import NodeStatus
+from assay.tell.views.node_sync import ExplainAnswer
+from assay.tell.views.records import RecordSource
+
+IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
+"""The states that customers are told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSummary:
+    """A node in a list. For customers, what follows `since` is ""."""
+
+    node: str
+    """The name of the node."""
+    pool: str
+    """The pool that the node is in."""
+    state: str
+    """The state that the node is in; for customers "in service" or "out of service"."""
+    in_service: bool
+    """Whether customers can use the node."""
+    since: str
+    """When the node came into this state: ISO 8601 with the offset of UTC."""
+    rack: str = ""
+    """The rack that the node is in."""
+    pending_to: str = ""
+    """The state that the node will go to; "" if no move waits."""
+    held_by: str = ""
+    """Who holds the node; "" if nobody does."""
+    because: str = ""
+    """Why the node is in its state."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSummary:
+    """A pool: how its nodes are."""
+
+    pool: str
+    """The name of the pool."""
+    nodes: int
+    """How many nodes it has."""
+    in_service: int
+    """How many of them customers can use."""
+    states: dict[str, int]
+    """How many nodes are in each state, by the state."""
+
+
+def summarize_node(fleet: Fleet, state: NodeState, *, for_customer: bool) -> NodeSummary:
+    """Return a node in short."""
+    in_service = any(policy.is_in_service(state.state) for policy in fleet.policies.values())
+    if for_customer:
+        told = IN_SERVICE if in_service else OUT_OF_SERVICE
+        return NodeSummary(state.node, state.pool, told, in_service, state.since)
+    declared = fleet.nodes.get(state.node)
+    return NodeSummary(
+        node=state.node,
+        pool=state.pool,
+        state=state.state,
+        in_service=in_service,
+        since=state.since,
+        rack=declared.rack if declared else "",
+        pending_to=state.pending.to if state.pending else "",
+        held_by=state.hold.who if state.hold else "",
+        because=state.note or state.reason,
+    )
+
+
+def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
+    """Return the pools of these nodes, by name."""
+    by_pool: dict[str, list[NodeSummary]] = {}
+    for node in nodes:
+        by_pool.setdefault(node.pool, []).append(node)
+    return [
+        PoolSummary(pool, len(some), sum(one.in_service for one in some), dict(Counter(one.state for one in some)))
+        for pool, some in sorted(by_pool.items())
+    ]
+
+
+class RolloutPauser(TypedDict):
+    """Who or which rule paused a rollout."""
+
+    who: str
+    """Who paused it: a person, or assay."""
+    reason: str
+    """Why."""
+    at: str
+    """When: ISO 8601 with the offset of UTC."""
+    rule: PauseRule
+    """What made assay pause it: failures, a hold, a breaker or its plan; "" for a person."""
+
+
+class RolloutSummary(TypedDict):
+    """A rollout: how a merged change comes to its nodes. Times are ISO 8601 with the offset of UTC."""
+
+    id: str
+    """The id of the rollout."""
+    base: str
+    """The commit before the change."""
+    commit: str
+    """The commit with the change."""
+    plan: str
+    """The digest (`sha256:…`) of the plan as it was reviewed; "" if nobody recorded it."""
+    status: RolloutStatus
+    """How it stands; superseded by a later rollout, or aborted by a person."""
+    started_at: str
+    """When it started."""
+    ended_at: str
+    """When it ended; "" while it goes on."""
+    nodes: int
+    """How many nodes must take part."""
+    proven: int
+    """How many of them serve again and have passed their checks."""
+    paused_by: RolloutPauser | None
+    """Who or what paused it; null if it is not paused."""
+    reason: str
+    """Why it ended; "" while it goes on."""
+    replaced_by: str
+    """The id of the rollout that took over its nodes; "" if none did."""
+
+
+def summarize_rollout(one: Rollout) -> RolloutSummary:
+    """Return a rollout in short."""
+    pause = one.pause
+    return {
+        "id": one.id,
+        "base": one.base,
+        "commit": one.commit,
+        "plan": one.plan,
+        "status": one.status,
+        "started_at": one.started_at,
+        "ended_at": one.ended_at,
+        "nodes": len(one.members),
+        "proven": len(one.members) - len(one.unproven),
+        "paused_by": {"who": pause.who, "reason": pause.reason, "at": pause.at, "rule": pause.rule} if pause else None,
+        "reason": one.end_reason,
+        "replaced_by": one.replaced_by,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """One entry of the ledger. For customers, `body` is only `{"in_service": true}` or `false`."""
+
+    seq: int
+    """Its number in the ledger."""
+    at: str
+    """When it was written: ISO 8601 with the offset of UTC."""
+    kind: str
+    """The kind of entry, such as fault, decision or transition."""
+    node: str
+    """The node that it is about; "" for none."""
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Changes in order. `position`: ask for what comes after it. `more`: there is something already."""
+
+    changes: tuple[RecordedChange, ...]
+    """The changes, in order."""
+    position: int
+    more: bool
+
+
+def list_changes(source: RecordSource, after: int, most: int, sees: Callable[[NodeState], bool] | None) -> ChangePage:
+    """Return at most `most` changes after a position. `sees`: which nodes a customer may see, None for staff."""
+    ledger = source.ledger_for_reading
+    head = ledger.head()
+    entries = ledger.entries(kinds=[] if sees is None else [TransitionEntry.kind], after=after, most=most)
+    is_cut = len(entries) == most
+    position = entries[-1].seq if is_cut else max([after, head, *(entry.seq for entry in entries[-1:])])
+    if sees is None:
+        changes = tuple(RecordedChange(one.seq, one.at, one.kind, one.node, one.body) for one in entries)
+    else:
+        visible = {state.node for state in source.read_node_states() if sees(state)}
+        changes = tuple(_tell_customer(source, one) for one in entries if one.node in visible)
+    return ChangePage(changes, position, more=is_cut)
+
+
+def _tell_customer(source: RecordSource, entry: LedgerEntry) -> RecordedChange:
+    to = TransitionEntry.read(entry).to_state
+    serves = any(policy.is_in_service(to) for policy in source.fleet.policies.values())
+    return RecordedChange(entry.seq, entry.at, entry.kind, entry.node, {"in_service": serves})
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleFleet:
+    """What of the records somebody may see. `sees`: which nodes. `for_customer`: in plain words, without serials.
+
+    A node that may not be seen is as one that does not exist: None.
+    """
+
+    source: RecordSource
+    sees: Callable[[NodeState], bool]
+    for_customer: bool
+
+    def list_nodes(self) -> list[NodeSummary]:
+        """Return the nodes, by name."""
+        fleet = self.source.fleet
+        shown = (summarize_node(fleet, state, for_customer=self.for_customer) for state in self._list_states())
+        return sorted(shown, key=lambda node: node.node)
+
+    def find_node(self, name: str) -> NodeSummary | None:
+        """Return one node in short."""
+        state = self._find_state(name)
+        return summarize_node(self.source.fleet, state, for_customer=self.for_customer) if state else None
+
+    def describe(self, name: str) -> NodeStatus | CustomerExplanationAnswer | None:
+        """Return a node's status; for a customer, what happened to it."""
+        state = self._find_state(name)
+        if state is None:
+            return None
+        return self._explain_to_customer(state) if self.for_customer else describe_node_status(self.source, state)
+
+    def explain(self, name: str, last: int) -> ExplainAnswer | CustomerExplanationAnswer | None:
+        """Return why a node is in its state, with its last decisions (0: all)."""
+        state = self._find_state(name)
+        if state is None:
+            return None
+        return self._explain_to_customer(state) if self.for_customer else explain_node(self.source, state, last)
+
+    def _explain_to_customer(self, state: NodeState) -> CustomerExplanationAnswer:
+        states = self.source.read_node_states()
+        return customer_explanation_as_json(read_customer_situation(self.source, states, state))
+
+    def _list_states(self) -> list[NodeState]:
+        return [state for state in self.source.read_node_states() if self.sees(state)]
+
+    def _find_state(self, name: str) -> NodeState | None:
+        return next((state for state in self._list_states() if state.node == name), None)

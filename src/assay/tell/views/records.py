@@ -1,0 +1,140 @@
+"""Where views read: the declared fleet, its ledger, assay's own data folder, and the fleet's clock.
+
+The records of a server, kept warm: node states, rollouts and tickets, each entry of the ledger read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol
+
+from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.matching import Sighting
+from assay.act.ingest.trend_evaluation import read_answer
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.projections import RolloutCache, read_node_states
+from assay.act.loop.snapshot import FabricComparisonCache
+from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
+from assay.decide.rollouts.rollout_history import RolloutHistory
+from assay.decide.state.node_state import NodeState
+from assay.fabric.design.compiled_topology import CompiledTopology
+from assay.fabric.design.compiler import compile_topology
+from assay.ledger.store import Ledger
+from assay.model.clock import Clock
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.ticket import TicketRecord
+from assay.tell.views.fabric_view import ScannedFabric
+from assay.tell.views.fleet_trends import FleetTrends, TrendTable
+
+
+class RecordSource(Protocol):
+    """What views are made from. The workspace of a command is one, and so are the records of a server."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """The declared fleet."""
+
+    @property
+    def ledger_for_reading(self) -> Ledger:
+        """The existing ledger; nothing is written to it."""
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder `.assay/` of the fleet."""
+
+    @property
+    def clock(self) -> Clock:
+        """The fleet's time."""
+
+    def read_node_states(self) -> Sequence[NodeState]:
+        """Return the state of every enrolled node, by pool and name."""
+
+
+RecordStamp = tuple[int, int, str, int]
+
+
+class LiveRecords:
+    """A `RecordSource` whose fleet is the newest good one: `refresh` returns the context with it. Safe for threads."""
+
+    def __init__(self, refresh: Callable[[], ControllerContext]) -> None:
+        self._refresh, self._lock = refresh, RLock()
+        self._rollouts = RolloutCache(refresh().ledger)
+        self._ticket_entries: list[LedgerEntry] = []
+        self._tickets_seq = 0
+        self._comparisons = FabricComparisonCache()
+        self._trends = FleetTrends()
+        self._machines = MachineSightings(refresh().ledger)
+        self._topologies: list[CompiledTopology] = []
+        self._topologies_of: Fleet | None = None
+
+    @property
+    def fleet(self) -> Fleet:
+        """The declared fleet."""
+        return self._refresh().fleet
+
+    @property
+    def ledger_for_reading(self) -> Ledger:
+        """The ledger; nothing here writes to it."""
+        return self._refresh().ledger
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder `.assay/` of the fleet."""
+        return self._refresh().home
+
+    @property
+    def clock(self) -> Clock:
+        """The fleet's time."""
+        return self._refresh().clock
+
+    def read_stamp(self) -> RecordStamp:
+        """Return what a view depends on: the last entry, the last run, the commit, and which reading of the files."""
+        ledger, fleet = self.ledger_for_reading, self.fleet
+        return ledger.head(), ledger.outcomes_head(), fleet.commit, id(fleet)
+
+    def read_node_states(self) -> list[NodeState]:
+        """Return the state of every enrolled node, by pool and name."""
+        states = read_node_states(self.ledger_for_reading)
+        return sorted(states.values(), key=lambda state: (state.pool, state.node))
+
+    def read_rollouts(self) -> RolloutHistory:
+        """Return the rollouts as they are now."""
+        return self._rollouts.read()
+
+    def read_fabrics(self) -> list[ScannedFabric]:
+        """Return the fabrics that have nodes, each with its last scan, by name."""
+        context = self._refresh()
+        with self._lock:
+            if self._topologies_of is not context.fleet:
+                names = {node.settings.fabric or "" for node in context.fleet.nodes.values()}
+                designs = [context.fleet.designs[name] for name in sorted(names & context.fleet.designs.keys())]
+                self._topologies = [compile_topology(design, context.fleet) for design in designs]
+                self._topologies_of = context.fleet
+            topologies = self._topologies
+        scans = self._comparisons.get_all(context)
+        return [ScannedFabric(topology, scans.get(topology.name)) for topology in topologies]
+
+    def read_trends(self, pool: str = "", check: str = "") -> TrendTable:
+        """Return what was measured nearest to its limits; a few minutes old at most."""
+        context = self._refresh()
+        return self._trends.read(context.reports, context.clock.now(), pool, check)
+
+    def read_worsening(self) -> dict[str, Any]:
+        """Return the last answer about what gets worse, as JSON has it; empty before the first."""
+        return read_answer(self._refresh().reports)
+
+    def read_machines(self) -> list[Sighting]:
+        """Return the machines that were seen lately."""
+        return self._machines.read(self.clock.now())
+
+    def read_tickets(self) -> list[TicketRecord]:
+        """Return every ticket, in the order in which they were first opened."""
+        with self._lock:
+            ledger = self.ledger_for_reading
+            if (head := ledger.head()) > self._tickets_seq:
+                self._ticket_entries += ledger.entries(kinds=TICKET_RECORD_KINDS, after=self._tickets_seq)
+                self._tickets_seq = max([head, *(entry.seq for entry in self._ticket_entries[-1:])])
+            return list_tickets(self._ticket_entries)

@@ -1,0 +1,156 @@
+"""Finds the smallest set of faulty parts that explains the bad pairs: the partner changes, the faulty part stays.
+
+A part is faulty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
+are most of its pairs, or three of them and almost half. The part in most bad pairs is taken first. Its pairs then tell
+nothing about their other parts.
+
+Tells a node that is bad now and then from its adapters, where each rail is measured apart.
+
+Each rail is a run of its own. So a node that is bad in some of its runs looks like several bad adapters. If these are
+two at least, and a third of its rails, the node is the simpler explanation: its bad pairs count against the node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from assay.validate.collectives.fabric_map import KIND_ORDER, FabricMap, FabricPart, find_node
+from assay.validate.collectives.judging import BY_SEVERITY, HARD, PairObservation, SpeedRule, observe
+from assay.validate.collectives.results import Pair, PairResult
+
+MIN_BAD = 2
+SLOW_SHARE = 0.6
+"""The share of its pairs that must be bad, unless two were wrong, hung or died."""
+MIN_OFTEN, OFTEN_SHARE = 3, 0.4
+"""So many slow pairs are enough at this smaller share: noise does not hit one part three times."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyPart:
+    """A part that explains the observations `bad`, out of `tests` that nobody else explains.
+
+    `rivals` are the parts that explain the same bad pairs as well. Each of them may be the faulty one instead.
+    """
+
+    part: FabricPart
+    bad: tuple[PairObservation, ...]
+    tests: int
+    rivals: tuple[FabricPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PairExplanation:
+    """The faulty parts, and the bad observations that none of them explains."""
+
+    faulty: tuple[FaultyPart, ...]
+    unexplained: tuple[PairObservation, ...]
+
+
+def explain(observations: Sequence[PairObservation]) -> PairExplanation:
+    """Return the faulty parts, those that explain most first."""
+    tested = _index_suspected_parts(observations)
+    bad = {number for number, one in enumerate(observations) if one.is_bad}
+    open_tests = {part: set(numbers) for part, numbers in tested.items()}
+    found: list[FaultyPart] = []
+    while bad:
+        candidates = [part for part, numbers in open_tests.items() if _is_faulty(numbers, bad, observations)]
+        if not candidates:
+            break
+        chosen, rivals = _choose(candidates, open_tests, bad, observations)
+        explained = open_tests[chosen] & bad
+        ordered = tuple(observations[number] for number in sorted(explained))
+        found.append(FaultyPart(chosen, ordered, len(open_tests[chosen]), rivals))
+        bad -= explained
+        for numbers in open_tests.values():
+            numbers.difference_update(explained)
+    return PairExplanation(tuple(found), tuple(observations[number] for number in sorted(bad)))
+
+
+def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[FabricPart, set[int]]:
+    """Return the numbers of the judged observations of each part that is in a bad pair."""
+    suspected = {part for one in observations if one.is_bad for part in one.parts}
+    tested: defaultdict[FabricPart, set[int]] = defaultdict(set)
+    for number, one in enumerate(observations):
+        if one.verdict != "unknown":
+            for part in one.parts:
+                if part in suspected:
+                    tested[part].add(number)
+    return tested
+
+
+def _is_faulty(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
+    own = [observations[number] for number in numbers if number in bad]
+    hard = sum(one.verdict in HARD for one in own)
+    share = OFTEN_SHARE if len(own) >= MIN_OFTEN else SLOW_SHARE
+    return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= share * len(numbers))
+
+
+def _choose(
+    candidates: Sequence[FabricPart],
+    tests: Mapping[FabricPart, set[int]],
+    bad: set[int],
+    observations: Sequence[PairObservation],
+) -> tuple[FabricPart, tuple[FabricPart, ...]]:
+    """Return the part in most bad pairs, and its rivals: faulty parts in exactly the same bad pairs, and as likely."""
+
+    def rank(part: FabricPart) -> tuple[int, bool, int, str]:
+        own = tests[part] & bad
+        return -len(own), _is_unlikely(part, own, tests[part], observations), KIND_ORDER[part.kind], part.name
+
+    chosen = min(candidates, key=rank)
+    explained = tests[chosen] & bad
+    same = (part for part in candidates if part != chosen and tests[part] & bad == explained)
+    return chosen, tuple(sorted((part for part in same if rank(part)[1] == rank(chosen)[1]), key=rank))
+
+
+def _is_unlikely(part: FabricPart, own: set[int], tests: set[int], observations: Sequence[PairObservation]) -> bool:
+    """Whether another part in the same bad pairs is likelier.
+
+    Links check every packet, so an uplink that makes results wrong is unlikely. Otherwise it is a part that was good
+    as often as bad.
+    """
+    if any(observations[number].verdict == "wrong" for number in own):
+        return part.kind == "uplink"
+    return 2 * len(own) <= len(tests)
+
+
+MIN_ADAPTERS = 2
+RAILS_FRACTION = 3
+"""From this fraction (1/3) of the rails on, the node is bad, not each adapter."""
+
+
+def observe_by_node(fabric: FabricMap, results: Iterable[PairResult], rule: SpeedRule) -> list[PairObservation]:
+    """Return the observations of all results, with the bad pairs of shaky nodes counted against the nodes."""
+    observations = observe(fabric, results, rule)
+    shaky = find_shaky_nodes(fabric, observations)
+    return list(_count_against_nodes(fabric, observations, shaky)) if shaky else observations
+
+
+def find_shaky_nodes(fabric: FabricMap, observations: Sequence[PairObservation]) -> set[str]:
+    """Return the nodes of which so many adapters would be named that the node itself is at fault."""
+    if not any(one.is_bad and one.rail is not None for one in observations):
+        return set()
+    named = (one.part for one in explain(observations).faulty)
+    adapters = Counter(find_node(part) for part in named if part.kind == "adapter")
+    least = max(MIN_ADAPTERS, -(-fabric.rails // RAILS_FRACTION))
+    return {node for node, count in adapters.items() if count >= least}
+
+
+def _count_against_nodes(
+    fabric: FabricMap, observations: Iterable[PairObservation], shaky: Set[str]
+) -> Iterator[PairObservation]:
+    by_pair: defaultdict[tuple[str, Pair], list[PairObservation]] = defaultdict(list)
+    for one in observations:
+        by_pair[one.round, one.pair].append(one)
+    for (name, pair), own in by_pair.items():
+        bad = [one for one in own if one.is_bad]
+        if not bad or shaky.isdisjoint(pair):
+            yield from own
+            continue
+        worst = next(verdict for verdict in BY_SEVERITY if any(one.verdict == verdict for one in bad))
+        why = next(one.why for one in bad if one.verdict == worst)
+        rails = len({one.rail for one in own if one.rail is not None}) or fabric.rails
+        why = f"{why}, on {len(bad)} of {rails} rails" if bad[0].rail is not None else why
+        yield PairObservation(name, pair, worst, fabric.list_node_parts(*pair), why)

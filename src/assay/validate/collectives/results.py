@@ -1,0 +1,184 @@
+"""The result of one pair, as a line of JSON: `{"round": "M1", "pair": ["n1", "n2"], "seconds": 0.5, "wrong": 0, …}`.
+
+The result of a collective in a group: one node alone, or many together. A line of JSON with `nodes`, not `pair`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from assay.model.errors import AssayError
+
+Pair = tuple[str, str]
+PairVerdict = Literal["good", "slow", "wrong", "hung", "died", "unknown"]
+EVIDENCE_ENDINGS = ("ok", "deadline", "died")
+"""Endings that say something about a pair's hardware. Any other, such as `preempted`, is no evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """How a collective between two nodes ended: `ok`, `deadline`, `died`, or anything else that is no evidence.
+
+    `rail` is None if all rails were measured together. `wrong` is None if the results were not checked. `note` is what
+    a person may want to read, such as the last line of the output.
+    """
+
+    round: str
+    pair: Pair
+    ended: str
+    rail: int | None = None
+    seconds: float | None = None
+    gb_s: float | None = None
+    wrong: int | None = None
+    note: str = ""
+
+    @property
+    def speed(self) -> float | None:
+        """A figure that is larger for a faster pair, None if none was measured."""
+        return self.gb_s or (1 / self.seconds if self.seconds else None)
+
+    @property
+    def key(self) -> tuple[str, Pair, int | None]:
+        """What tells this result from the others of a search."""
+        return self.round, make_pair(*self.pair), self.rail
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are known."""
+        optional = {"rail": self.rail, "seconds": self.seconds, "gb_s": self.gb_s, "wrong": self.wrong}
+        known = {name: value for name, value in optional.items() if value is not None}
+        return {"round": self.round, "pair": list(self.pair), **known, "ended": self.ended} | (
+            {"note": self.note} if self.note else {}
+        )
+
+
+def make_pair(a: str, b: str) -> Pair:
+    """Return a pair in the one order that it has in sets."""
+    return (a, b) if a <= b else (b, a)
+
+
+def parse_result(line: Mapping[str, Any]) -> PairResult:
+    """Return the result of a parsed line. Raises ValueError that says which field is wrong."""
+    pair = line.get("pair")
+    if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)):
+        raise ValueError("`pair` is not a list of two node names")
+    if pair[0] == pair[1]:
+        raise ValueError(f"`pair` names {pair[0]} twice")
+    ended, round_name = line.get("ended"), line.get("round")
+    if not isinstance(ended, str) or not ended:
+        raise ValueError("`ended` is missing: ok, deadline, died, or why the pair was not measured")
+    if isinstance(round_name, bool) or not isinstance(round_name, (str, int)):
+        raise ValueError("`round` is missing")
+    seconds, gb_s = (parse_positive(line, name) for name in ("seconds", "gb_s"))
+    rail, wrong = (parse_count(line, name) for name in ("rail", "wrong"))
+    note = line.get("note", "")
+    return PairResult(str(round_name), (pair[0], pair[1]), ended, rail, seconds, gb_s, wrong, str(note))
+
+
+def read_results(lines: Iterable[str], where: str = "") -> Iterator[PairResult]:
+    """Yield the results of pairs among JSON lines: headers and groups are skipped. Raises AssayError with the line."""
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            if not isinstance(line, dict):
+                raise ValueError("the line is no JSON object")
+            if "pair" in line:
+                yield parse_result(line)
+            elif "collectives" not in line and "nodes" not in line:
+                raise ValueError("`pair` is missing")
+        except ValueError as error:
+            fix = "each line is one result: see docs/collectives.md, “Results”"
+            raise AssayError(f"this is no result of a pair: {error}", where=f"{where}:{number}", fix=fix) from None
+
+
+def parse_positive(line: Mapping[str, Any], name: str) -> float | None:
+    """Return a number above 0, None if it is not there. Raises ValueError for anything else."""
+    value = line.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise ValueError(f"`{name}` is {value!r}, not a number above 0")
+    return float(value)
+
+
+def parse_count(line: Mapping[str, Any], name: str) -> int | None:
+    """Return a whole number from 0, None if it is not there. Raises ValueError for anything else."""
+    value = line.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"`{name}` is {value!r}, not a whole number from 0")
+    return value
+
+
+Group = tuple[str, ...]
+
+
+class GroupRound(NamedTuple):
+    """A round of groups that run at the same time: G1 … G3 for nodes alone, W1 … for all together, S1 … for blocks."""
+
+    name: str
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """How a collective of these nodes ended. The fields are those of a pair's result."""
+
+    round: str
+    nodes: Group
+    ended: str
+    seconds: float | None = None
+    gb_s: float | None = None
+    wrong: int | None = None
+    note: str = ""
+
+    @property
+    def speed(self) -> float | None:
+        """A figure that is larger for a faster group, None if none was measured."""
+        return self.gb_s or (1 / self.seconds if self.seconds else None)
+
+    @property
+    def key(self) -> tuple[str, Group]:
+        """What tells this result from the others of a search."""
+        return self.round, self.nodes
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are known."""
+        optional = {"seconds": self.seconds, "gb_s": self.gb_s, "wrong": self.wrong, "note": self.note or None}
+        known = {name: value for name, value in optional.items() if value is not None}
+        return {"round": self.round, "nodes": list(self.nodes), "ended": self.ended, **known}
+
+
+def parse_group_result(line: Mapping[str, Any]) -> GroupResult:
+    """Return the result of a parsed line. Raises ValueError that says which field is wrong."""
+    nodes, ended, name = line.get("nodes"), line.get("ended"), line.get("round")
+    if not isinstance(nodes, list) or not nodes or not all(isinstance(one, str) for one in nodes):
+        raise ValueError("`nodes` is not a list of node names")
+    if len(set(nodes)) != len(nodes):
+        raise ValueError("`nodes` names a node twice")
+    if not isinstance(ended, str) or not ended:
+        raise ValueError("`ended` is missing: ok, deadline, died, or why the group was not measured")
+    if not isinstance(name, str) or not name:
+        raise ValueError("`round` is missing")
+    seconds, gb_s = parse_positive(line, "seconds"), parse_positive(line, "gb_s")
+    return GroupResult(name, tuple(nodes), ended, seconds, gb_s, parse_count(line, "wrong"), str(line.get("note", "")))
+
+
+def read_group_results(lines: Iterable[str], where: str = "") -> Iterator[GroupResult]:
+    """Yield the results of groups among JSON lines. Raises AssayError with the line's number."""
+    for number, text in enumerate(lines, start=1):
+        if '"nodes"' not in text:
+            continue
+        try:
+            line = json.loads(text)
+            if "collectives" not in line and "pair" not in line:
+                yield parse_group_result(line)
+        except ValueError as error:
+            fix = "each line is one result: see docs/collectives.md, “Results”"
+            raise AssayError(f"this is no result of a group: {error}", where=f"{where}:{number}", fix=fix) from None

@@ -1,0 +1,353 @@
+"""Verifies checks against their recordings, in several processes, and reports which are not proved and why.
+
+Plans the sessions that prove a fleet's checks: each check on the good recordings, and on each of its cases.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Literal
+
+from assay.declare.repository.tree import WorkingFolder
+from assay.declare.spec_values_read_by_checks import read_check_inputs
+from assay.model.errors import AssayError
+from assay.model.evidence import read_at_path
+from assay.model.fleet import Fleet
+from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.image import IMAGE, find_kernel_argument
+from assay.model.specs.node.node_spec import NodeSpec
+from assay.validate.must_fail_recordings import (
+    ExpectedVerdict,
+    MustFailCase,
+    ObservedVerdict,
+    RecordedDocument,
+    RecordingSession,
+    apply_case,
+    read_check_recording,
+    read_must_fail_cases,
+    run_recording_session,
+)
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks
+
+EvidenceKind = Literal["node", "whole_rack", "fabric", "week"]
+"""The kind of evidence that a check needs."""
+FIXTURES_OF_EVIDENCE: tuple[tuple[EvidenceKind, frozenset[str]], ...] = (
+    ("week", frozenset({"link_week", "switch_week", "rail_week", "fabric_week"})),
+    ("fabric", frozenset({"link", "switch", "rail", "fabric"})),
+    ("whole_rack", frozenset({"whole_rack"})),
+)
+MAX_SESSION_CASES = 40  # cases of one sitting
+PROOF_POOL = "proof"
+CheckCases = list[tuple[CheckDeclaration, MustFailCase]]
+
+
+class VerificationPlan:
+    """The sessions for some checks. `unproved` gives the reason for each check that cannot be judged or has no case."""
+
+    def __init__(self, fleet: Fleet, wanted: Iterable[str]) -> None:
+        self.fleet, self.suites = fleet, fleet.root / "suites"
+        self._folder = self.suites / "recordings"
+        self._cases = read_must_fail_cases(self._folder)
+        chosen = set(wanted)
+        self.checks = [check for check in list_declared_checks(fleet) if check.id in chosen]
+        self.unproved = {check.id: "no recording must make it fail" for check in self.checks if not self._of(check)}
+        self._reads = read_check_inputs(WorkingFolder(fleet.root))
+
+    @property
+    def undeclared_checks(self) -> list[str]:
+        """The checks that have cases but that no catalog declares."""
+        return sorted(self._cases.keys() - {check.id for check in list_declared_checks(self.fleet)})
+
+    def make_sessions(self) -> list[RecordingSession]:
+        """Return every session. Checks whose documents cannot be made are in `unproved` afterwards."""
+        return [
+            *self._of_nodes(self._resting_on("node")),
+            *self._of_racks(self._resting_on("whole_rack")),
+            *self._of_fabrics(self._resting_on("fabric"), "fabric"),
+            *self._of_fabrics(self._resting_on("week"), "week"),
+        ]
+
+    def _of(self, check: CheckDeclaration) -> list[MustFailCase]:
+        return self._cases.get(check.id, [])
+
+    def _resting_on(self, what: EvidenceKind) -> list[CheckDeclaration]:
+        return [check for check in self.checks if self._rests_on(check) == what]
+
+    def _rests_on(self, check: CheckDeclaration) -> EvidenceKind:
+        reads = self._reads.get(check.id)
+        asked = reads.fixtures if reads else frozenset()
+        return next((what for what, names in FIXTURES_OF_EVIDENCE if names & asked), "node")
+
+    def _cases_of(
+        self, some: list[CheckDeclaration], among: list[str]
+    ) -> Iterator[tuple[CheckDeclaration, MustFailCase, str]]:
+        """Yield each case with the recording that it changes: the named one, or else the first that it fits."""
+        for check in some:
+            for case in self._of(check):
+                named = [case.recording] if case.recording else among
+                misfits = {name: self._find_misfit(name, case) for name in named if name in among}
+                found = [name for name, misfit in misfits.items() if not misfit]
+                if found:
+                    yield check, case, found[0]
+                elif misfits:
+                    self.unproved[check.id] = f"{case.name}: {next(reversed(misfits.values()))}"
+
+    def _find_misfit(self, name: str, case: MustFailCase) -> str:
+        """Return why a case cannot change a recording, "" if it can."""
+        try:
+            apply_case(self._recorded(name), case)
+        except AssayError as error:
+            return str(error)
+        return ""
+
+    def _recorded(self, name: str) -> dict[str, Any]:
+        if name not in self._documents:
+            self._documents[name] = read_check_recording(self._folder, name)
+        return self._documents[name]
+
+    @cached_property
+    def _documents(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def _specs(self, *, racks: bool) -> list[NodeSpec]:
+        """Return the node specs that have a recording."""
+        known = sorted(self.fleet.node_specs.items())
+        found = [spec for name, spec in known if (self._folder / f"{name}.json").is_file()]
+        return [spec for spec in found if (spec.rack is not None) == racks]
+
+    def _note_missing_recording(self, some: list[CheckDeclaration], what: str) -> None:
+        for check in some:
+            self.unproved.setdefault(
+                check.id,
+                f"there is no good recording {what}: python -m assay.validate.must_fail_recordings",
+            )
+
+    def _of_nodes(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
+        """Yield sessions of good nodes with all checks, then of cases, each on a node beside an unchanged one."""
+        specs = self._specs(racks=False)
+        if some and not specs:
+            self._note_missing_recording(some, "of a node spec")
+            return
+        for spec in specs if some else ():
+            yield self._node_session(some, spec, [])
+        by_spec: dict[str, CheckCases] = {}
+        for check, case, name in self._cases_of(some, [spec.name for spec in specs]):
+            by_spec.setdefault(name, []).append((check, case))
+        for name, cases in by_spec.items():
+            for first in range(0, len(cases), MAX_SESSION_CASES):
+                yield self._node_session([], self.fleet.node_specs[name], cases[first : first + MAX_SESSION_CASES])
+
+    def _node_session(self, well: list[CheckDeclaration], spec: NodeSpec, cases: CheckCases) -> RecordingSession:
+        named: dict[str, MustFailCase | None] = {f"n{number:03}": case for number, (_, case) in enumerate(cases)}
+        names = named or {"well": None}
+        hosts: dict[str, Any] = {}
+        laid: list[RecordedDocument] = []
+        for name, case in names.items():
+            for host, change in ((name, case), (f"{name}-beside", None)):
+                hosts[host] = self._host(spec, rack=name, u=4)
+                laid.append(RecordedDocument(host, spec.name, change))
+        wanted = [
+            *(ExpectedVerdict(check.id, subject) for check in well for subject in _subjects(spec, check, "well")),
+            *(_expected_verdict(check, case, name) for name, (check, case) in zip(names, cases, strict=False)),
+        ]
+        return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
+
+    def _of_racks(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
+        """Yield a session for each spec of a whole rack: a good rack, and one more rack for each case."""
+        specs = self._specs(racks=True)
+        if some and not specs:
+            self._note_missing_recording(some, "of a node spec with a whole `rack`")
+            return
+        found = list(self._cases_of(some, [spec.name for spec in specs]))
+        for spec in specs if some else ():
+            cases = [(check, case) for check, case, name in found if name == spec.name]
+            yield self._rack_session(some, spec, cases)
+
+    def _rack_session(self, well: list[CheckDeclaration], spec: NodeSpec, cases: CheckCases) -> RecordingSession:
+        trays = spec.rack.nodes if spec.rack else 1
+        racks: dict[str, MustFailCase | None] = {"well": None, **{f"c{n}": case for n, (_, case) in enumerate(cases)}}
+        hosts: dict[str, Any] = {}
+        laid: list[RecordedDocument] = []
+        for rack, case in racks.items():
+            for tray in range(trays):
+                hosts[f"{rack}-{tray:02}"] = self._host(spec, rack=rack, u=tray + 1)
+                laid.append(RecordedDocument(f"{rack}-{tray:02}", spec.name, case if tray == trays // 2 else None))
+        wanted = [
+            *(ExpectedVerdict(check.id, f"{PROOF_POOL}/rack-well") for check in well),
+            *(
+                ExpectedVerdict(check.id, f"{PROOF_POOL}/rack-c{n}", case.name, case.verdict, case.says)
+                for n, (check, case) in enumerate(cases)
+            ),
+        ]
+        return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
+
+    def _of_fabrics(self, some: list[CheckDeclaration], kind: str) -> Iterator[RecordingSession]:
+        """Yield sessions of each design: the good scan (or week) with all checks, and one for each case."""
+        names = {f"{kind}-{name}": name for name in self.fleet.designs}
+        recorded = [name for name in names if (self._folder / f"{name}.json").is_file()]
+        if some and not recorded:
+            self._note_missing_recording(some, f"of a fabric ({kind}-DESIGN.json)")
+            return
+        everything = NodeSelection(self.fleet, tuple(self.fleet.nodes))
+        for name in recorded if some else ():
+            wanted = [
+                ExpectedVerdict(one.id, str(subject)) for one in some for subject, _ in everything.subjects(one.subject)
+            ]
+            yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name),), tuple(wanted))
+        for check, case, name in self._cases_of(some, recorded):
+            subject = self._fabric_subject(check, case, names[name])
+            wanted_one = ExpectedVerdict(check.id, subject, case.name, case.verdict, case.says)
+            yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name, case),), (wanted_one,))
+
+    def _fabric_subject(self, check: CheckDeclaration, case: MustFailCase, design: str) -> str:
+        if not case.subject:
+            return f"fabric/{design}"
+        node = self.fleet.nodes.get(case.subject.partition("/")[0])
+        return f"{'fabric' if check.subject in ('switch', 'rail') or node is None else node.pool}/{case.subject}"
+
+    def _host(self, spec: NodeSpec, *, rack: str, u: int) -> dict[str, Any]:
+        """Return a host with the identity of the recorded node."""
+        channels = self._recorded(spec.name)["channels"]
+        serial = read_at_path(channels, ("probe", "host", "serial")).value
+        guids = [read_at_path(channels, ("probe", "hca", hca.name, "guid")).value for hca in spec.hcas]
+        told: dict[str, Any] = {"hca_guids": guids} if guids and all(guids) else {}
+        booted = find_kernel_argument(str(read_at_path(channels, ("probe", "host", "cmdline")).value), IMAGE)
+        if image := next((one for one in self.fleet.images.values() if one.label == booted), None):
+            told["boot_image"] = image.name
+        return {"rack": rack, "u": u, "serial_number": str(serial or "recorded"), "bmc_address": "192.0.2.1", **told}
+
+    def _pool(self, spec: NodeSpec, hosts: Mapping[str, Any]) -> dict[str, object]:
+        alike = Counter(node.profile for node in self.fleet.nodes.values() if node.spec == spec.name)
+        profile = alike.most_common(1)[0][0] if alike else min(self.fleet.profiles)
+        return {
+            PROOF_POOL: {"vars": {"node_spec": spec.name, "profile": profile, "site": "proof"}, "hosts": dict(hosts)}
+        }
+
+
+def _subjects(spec: NodeSpec, check: CheckDeclaration, node: str) -> list[str]:
+    """Return a node's subjects of a check's kind."""
+    if check.subject == "rack":
+        return [f"{PROOF_POOL}/rack-{node}"]
+    if check.subject == "node":
+        return [f"{PROOF_POOL}/{node}"]
+    return [f"{PROOF_POOL}/{node}/{slot}" for slot in spec.slot_names(check.subject)]
+
+
+def _expected_verdict(check: CheckDeclaration, case: MustFailCase, node: str) -> ExpectedVerdict:
+    subject = (
+        f"{PROOF_POOL}/rack-{node}"
+        if check.subject == "rack"
+        else "/".join(filter(None, (PROOF_POOL, node, case.subject)))
+    )
+    return ExpectedVerdict(check.id, subject, case.name, case.verdict, case.says)
+
+
+VerificationProgress = Callable[[int, int], None]
+
+
+def ignore_progress(done: int, due: int) -> None:
+    """Take the progress and do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnprovedCheck:
+    """A check that cannot be relied on. `case` is "" for the good recording, and where there is no case."""
+
+    check: str
+    case: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteProof:
+    """The verified checks, the number of their cases, and what is not proved; empty if every check is."""
+
+    checks: tuple[str, ...]
+    cases: int
+    unproved: tuple[UnprovedCheck, ...]
+
+
+def verify_checks(
+    fleet: Fleet, patterns: Sequence[str] = (), *, jobs: int = 0, progress: VerificationProgress = ignore_progress
+) -> SuiteProof:
+    """Judge every check whose id matches one of `patterns` (none: every check) on all of its recordings.
+
+    `jobs` processes share the work; with 0 this process does it, and captures its standard output and error meanwhile.
+    Raises AssayError where no check matches, or where the recordings cannot be read.
+    """
+    declared = [check.id for check in list_declared_checks(fleet)]
+    chosen = [check for check in declared if not patterns or any(_fits(check, one) for one in patterns)]
+    if not chosen:
+        raise AssayError(f"no declared check fits {' or '.join(patterns)}", fix="`assay suites list` names every check")
+    prepared = VerificationPlan(fleet, chosen)
+    sittings = prepared.make_sessions()
+    seen = [one for some in _run_sessions(sittings, jobs, progress) for one in some]
+    unproved = [
+        *(UnprovedCheck(check, "", why) for check, why in prepared.unproved.items()),
+        *(
+            []
+            if patterns
+            else (UnprovedCheck(check, "", "recorded, but not declared") for check in prepared.undeclared_checks)
+        ),
+        *_find_unexpected(seen),
+        *_find_never_passing(chosen, seen, prepared.unproved),
+    ]
+    return SuiteProof(
+        tuple(chosen), sum(1 for one in seen if one.expected.case), tuple(sorted(unproved, key=_sort_key))
+    )
+
+
+def _fits(check: str, pattern: str) -> bool:
+    return fnmatchcase(check, pattern) or fnmatchcase(check.rpartition("::")[2], pattern) or check == pattern
+
+
+def _run_sessions(
+    sittings: Sequence[RecordingSession], jobs: int, progress: VerificationProgress
+) -> Iterator[list[ObservedVerdict]]:
+    """Yield the verdicts of each session, started with the largest. Sessions share nothing but the fleet."""
+    by_size = sorted(sittings, key=lambda one: len(one.documents) + len(one.expected), reverse=True)
+    progress(0, len(by_size))
+    if not jobs or not by_size:
+        yield from map(run_recording_session, by_size)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=min(jobs, len(by_size)), mp_context=context) as pool:
+        begun = [pool.submit(run_recording_session, one) for one in by_size]
+        for done, one in enumerate(as_completed(begun), start=1):
+            progress(done, len(by_size))
+            yield one.result()
+
+
+def _find_unexpected(seen: Iterable[ObservedVerdict]) -> Iterator[UnprovedCheck]:
+    """Yield verdicts that differ from the expected ones. On a good recording, a check may also skip."""
+    for one in seen:
+        if one.is_as_expected or (not one.expected.case and one.verdict == "skip"):
+            continue
+        came = f"{one.verdict}: {one.reason}" if one.verdict else one.reason
+        if one.expected.case:
+            want = f"must {one.expected.verdict} and say {one.expected.says!r}, but came to {came or 'nothing'}"
+        else:
+            want = f"must pass on the good recording ({one.expected.subject}), but came to {came or 'nothing'}"
+        yield UnprovedCheck(one.expected.check, one.expected.case, want)
+
+
+def _find_never_passing(
+    chosen: Iterable[str], seen: Iterable[ObservedVerdict], told: Iterable[str]
+) -> Iterator[UnprovedCheck]:
+    """Yield the checks that pass on no good recording, without those that have another problem."""
+    well = [one for one in seen if not one.expected.case]
+    passed, other = {one.expected.check for one in well if one.verdict == "pass"}, set(told)
+    other |= {one.expected.check for one in well if one.verdict not in ("pass", "skip")}
+    for check in chosen:
+        if check not in passed and check not in other:
+            yield UnprovedCheck(check, "", "passes on no good recording: it skips, or there is nothing of its kind")
+
+
+def _sort_key(one: UnprovedCheck) -> tuple[str, str, str]:
+    return (one.check, one.case, one.why)

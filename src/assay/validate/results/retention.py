@@ -1,0 +1,224 @@
+"""Finds the runs and artefacts that the policy no longer wants, and deletes them.
+
+A run is deleted only if history has its outcomes, and if it can no longer be resumed. What cannot be read is kept, and
+named.
+
+Finds stored evidence that the policy no longer wants and that nothing refers to, and deletes it.
+
+What refers to evidence: the newest documents, which name earlier scans and weeks too; runs and shares that stay, with
+their artefacts; the report; the ledger's outcomes and entries. If one of these cannot be read, all evidence is kept.
+An object counts as new when it is stored or judged again, so that no command loses what it is about to refer to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from assay.ledger.history import parquet_files
+from assay.ledger.runs.reader import StoredRun, list_runs
+from assay.model.errors import AssayError
+from assay.model.evidence import read_digest
+from assay.model.specs.serving import RetentionRules
+
+
+@dataclass(frozen=True, slots=True)
+class UnprunedRun:
+    """A run that is old enough, and why it is kept nevertheless."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePlan:
+    """The runs and artefacts to delete, their size in bytes, and what is kept although it is old.
+
+    `rejudgeable` are those runs that `assay rejudge` can judge again now, and no longer after.
+    """
+
+    runs: tuple[Path, ...]
+    artefacts: tuple[Path, ...]
+    size: int
+    kept: tuple[UnprunedRun, ...]
+    rejudgeable: int
+
+    def execute(self) -> None:
+        """Delete the runs, then the artefacts that only they had. A kill leaves artefacts for the next time."""
+        for run in self.runs:
+            shutil.rmtree(run.parent)
+        for artefact in self.artefacts:
+            artefact.unlink(missing_ok=True)
+
+
+def plan_pruning(reports: Path, rules: RetentionRules, now: datetime) -> PrunePlan:
+    """Return what the rules allow to delete in a reports folder."""
+    runs = list_runs(reports)
+    if rules.runs_days is None:
+        return PrunePlan((), (), 0, (), 0)
+    oldest = now - timedelta(days=rules.runs_days)
+    told = set.intersection(
+        *(parquet_files.list_runs_of_table(reports / "history", table) for table in parquet_files.HISTORY_TABLES)
+    )
+    gone, kept, rejudgeable = list[Path](), list[UnprunedRun](), 0
+    for run in runs[: -rules.least_runs]:
+        try:
+            with StoredRun.open_whole(run) as stored:
+                if datetime.fromisoformat(stored.run.at) >= oldest:
+                    continue
+                if why := _find_reason_to_keep(stored, told):
+                    kept.append(UnprunedRun(run.parent.name, why))
+                    continue
+                rejudgeable += bool(stored.run.spec_commit and not stored.run.dirty)
+        except AssayError as error:
+            kept.append(UnprunedRun(run.parent.name, str(error)))
+            continue
+        gone.append(run)
+    artefacts = tuple(_find_unused_artefacts(reports, [run for run in runs if run not in set(gone)], bool(gone)))
+    size = sum(file.stat().st_size for run in gone for file in run.parent.rglob("*") if file.is_file())
+    size += sum(file.stat().st_size for file in artefacts)
+    return PrunePlan(tuple(gone), artefacts, size, tuple(kept), rejudgeable)
+
+
+def _find_reason_to_keep(stored: StoredRun, told: Iterable[str]) -> str:
+    if not stored.has_ended:
+        return "it has not ended"
+    return "" if stored.run.id in told else "history does not have its outcomes yet; the next run adds them"
+
+
+def _find_unused_artefacts(reports: Path, kept: Sequence[Path], is_due: bool) -> Iterator[Path]:
+    """Yield the artefacts that neither a kept run nor the report refers to; none where a run cannot be read."""
+    if not is_due:
+        return
+    used: set[str] = set()
+    for database in (*kept, reports / "standing.sqlite"):
+        try:
+            used |= set(_read_digests(database)) if database.exists() else set()
+        except sqlite3.Error:
+            return
+    for file in sorted((reports / "artefacts").glob("*/*.txt")):
+        if file.stem not in used:
+            yield file
+
+
+def _read_digests(database: Path) -> Iterator[str]:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        yield from (digest for (digest,) in connection.execute("SELECT DISTINCT digest FROM artefact"))
+
+
+ASIDE_SUFFIX = ".pruned"
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePlan:
+    """The objects to delete, their size in bytes, the time (since 1970) before which they were last used.
+
+    `kept_all` is the reason why no evidence may be deleted, "" where it may.
+    """
+
+    objects: tuple[Path, ...] = ()
+    size: int = 0
+    before_s: float = 0.0
+    kept_all: str = ""
+
+    def execute(self) -> int:
+        """Delete the objects that nobody has used since the plan was made; return how many. A kill loses no object."""
+        return sum(_delete_unused(path, self.before_s) for path in self.objects)
+
+
+def restore_set_aside(evidence: Path) -> None:
+    """Give the objects their names back that a killed process had set aside."""
+    for aside in (evidence / "objects").glob(f"*/.*{ASIDE_SUFFIX}"):
+        _give_back(aside, aside.with_name(aside.name[1:].removesuffix(ASIDE_SUFFIX)))
+
+
+def plan_evidence_pruning(
+    evidence: Path,
+    reports: Path,
+    leaving: Collection[Path],
+    named: Iterable[str],
+    rules: RetentionRules,
+    now: datetime,
+) -> EvidencePlan:
+    """Return the evidence to delete. `leaving` are the files of runs that go too; `named` are the ledger's digests."""
+    if rules.evidence_days is None:
+        return EvidencePlan()
+    before_s = (now - timedelta(days=rules.evidence_days)).timestamp()
+    old = _find_old(evidence / "objects", before_s)
+    if not old:
+        return EvidencePlan()
+    try:
+        for digest in (*_list_newest(evidence), *_list_reported(reports)):
+            old.pop(digest, None)
+        for digest in _list_judged(reports, leaving):
+            old.pop(digest, None)
+        for digest in named:
+            old.pop(digest, None)
+    except (AssayError, sqlite3.Error, OSError) as error:
+        return EvidencePlan(kept_all=str(error))
+    objects = tuple(path for paths in old.values() for path in paths)
+    return EvidencePlan(objects, sum(path.stat().st_size for path in objects), before_s)
+
+
+def _find_old(objects: Path, before_s: float) -> dict[str, list[Path]]:
+    """Return the files of the objects that were last used before a time, by digest."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(objects.glob("*/[0-9a-f]*.json*")):
+        if path.stat().st_mtime < before_s:
+            found.setdefault(read_digest(path), []).append(path)
+    return found
+
+
+def _list_newest(evidence: Path) -> Iterator[str]:
+    """Yield the digests of the newest documents, and those that they name."""
+    for path in (*evidence.glob("latest/*.json"), *evidence.glob("pushed/*.json")):
+        content = path.read_bytes()
+        yield hashlib.sha256(content).hexdigest()
+        yield from map(bytes.decode, _DIGEST.findall(content))
+
+
+def _list_judged(reports: Path, leaving: Collection[Path]) -> Iterator[str]:
+    """Yield what the runs that stay, and their shares, judged or kept. Raises AssayError for a damaged one."""
+    gone = {run.parent for run in leaving}
+    for file in sorted((reports / "runs").glob("*/*.sqlite")):
+        if file.parent not in gone:
+            with StoredRun.open_whole(file) as stored:
+                for table in ("document", "artefact"):
+                    yield from (digest for (digest,) in stored.connection.execute(f"SELECT digest FROM {table}"))
+
+
+def _list_reported(reports: Path) -> Iterator[str]:
+    file = reports / "standing.sqlite"
+    if file.exists():
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+            yield from (digest for (digest,) in connection.execute("SELECT DISTINCT digest FROM artefact"))
+
+
+def _delete_unused(path: Path, before_s: float) -> bool:
+    """Delete an object, unless somebody has used it: set aside, it is no longer found, so its time says for certain."""
+    aside = path.with_name(f".{path.name}{ASIDE_SUFFIX}")
+    try:
+        path.rename(aside)
+        if aside.stat().st_mtime < before_s:
+            aside.unlink()
+            return True
+    except FileNotFoundError:  # another process deletes too
+        return False
+    _give_back(aside, path)
+    return False
+
+
+def _give_back(aside: Path, path: Path) -> None:
+    """Rename a file to what it was, unless its content was stored again meanwhile: then the two are equal."""
+    if path.exists():
+        aside.unlink(missing_ok=True)
+    else:
+        aside.rename(path)

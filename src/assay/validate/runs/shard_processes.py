@@ -1,0 +1,193 @@
+"""Runs shards as processes of this machine, some at a time, each with a deadline.
+
+What follows when the process of a shard ends: the shard is through, lost, or goes on in a fresh process.
+
+Only the mark that pytest writes after its last check says that a shard is through; no exit code does. A process that
+ends during a check costs that check its outcome on that subject, and nothing else.
+
+Ties a shard to the run that started it. It imports no pytest, which the run itself does not need.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Never
+
+from assay.validate.judging.unjudged_checks import JudgingNote, UnjudgedChecks, locate_note, read_note
+from assay.validate.runs.sharding import (
+    EndedShard,
+    RunShard,
+    describe_code,
+    describe_exit,
+    describe_timeout,
+    is_shard_judged,
+)
+
+OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+"""Signals that people, Slurm or the kernel's lack of memory send: the check is to blame only if it happens again."""
+MAX_CRASHES = 3
+"""A check that has crashed so often in a shard is not tried on its other subjects."""
+
+
+def settle_exit(shard: RunShard, code: int) -> str | None:
+    """Return the failure of a shard whose process has ended ("" for none), None where a fresh process must go on."""
+    if is_shard_judged(shard):
+        return ""
+    note = read_note(shard.store)
+    locate_note(shard.store).unlink(missing_ok=True)
+    if note is None:
+        return describe_exit(code, shard.log)
+    with UnjudgedChecks.open(shard.store) as unjudged:
+        if _is_from_outside(code, note) and unjudged.replace_suspect(note) != note:
+            return None
+        _blame(unjudged, note, describe_code(code))
+    return None
+
+
+def _blame(unjudged: UnjudgedChecks, note: JudgingNote, how: str) -> None:
+    if not note.subject:
+        unjudged.add(note.check, "", f"{note.check} cannot be imported: {how} meanwhile")
+        return
+    unjudged.add(note.check, note.subject, f"the check crashed: {how} meanwhile")
+    if unjudged.count(note.check) >= MAX_CRASHES:
+        unjudged.add(note.check, "", f"not judged: the check has crashed {MAX_CRASHES} times, at last {how}")
+
+
+def _is_from_outside(code: int, note: JudgingNote) -> bool:
+    return note.signalled or -code in OUTSIDE_SIGNALS
+
+
+PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
+"""Environment variable of a shard: the process id of the run that started it."""
+RECEIVED_SIGNALS: list[int] = []
+"""The signals from outside that this shard has received."""
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def end_with_parent() -> None:
+    """Let the kernel kill this process when its parent, the run that started it, ends in whatever way.
+
+    The first SIGINT or SIGTERM writes to disk what was judged; later ones are ignored, since a cluster signals every
+    process of a job. The variable is removed, so it does not reach what this process starts. Raises SystemExit where
+    the parent has ended already.
+    """
+    parent = os.environ.pop(PARENT_PID_VARIABLE, "")
+    if not parent:
+        return
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(parent):
+        raise SystemExit(f"process {parent}, which started this shard, has ended")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt_once)
+
+
+def _interrupt_once(received: int, *_: object) -> Never:
+    RECEIVED_SIGNALS.append(received)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+SHARD_INTERRUPT_GRACE_S = 10.0
+"""Time for an interrupted process to write its last outcomes."""
+ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+"""Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
+
+
+@dataclass(frozen=True)
+class RunningShard:
+    """A shard, its process, and its deadline (monotonic seconds)."""
+
+    shard: RunShard
+    process: subprocess.Popen[bytes]
+    deadline: float
+
+
+class LocalProcesses:
+    """A ShardRunner with at most `jobs` processes at a time. They end when this process ends, in whatever way."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs, self._deadline_s = jobs, 0.0
+        self._waiting, self._running = deque[RunShard](), list[RunningShard]()
+
+    def start(self, shards: Sequence[RunShard], deadline_s: float) -> None:
+        """Start the first shards; the others follow as these end."""
+        self._deadline_s = deadline_s
+        self._waiting.extend(shards)
+        self._fill()
+
+    def collect_ended(self) -> list[EndedShard]:
+        """Return the shards that ended since the last call, and start others in their place."""
+        looked_at = [self._look_at(running) for running in self._running]
+        self._running = [running for running in looked_at if isinstance(running, RunningShard)]
+        self._fill()
+        return [ended for ended in looked_at if isinstance(ended, EndedShard)]
+
+    def list_running(self) -> list[RunShard]:
+        """Return the shards that have started."""
+        return [running.shard for running in self._running]
+
+    def stop(self) -> None:
+        """End all shards, and drop those that wait."""
+        self._waiting.clear()
+        _end(self._running)
+        self._running = []
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < self._jobs:
+            shard = self._waiting.popleft()
+            self._running.append(_start(shard, time.monotonic() + self._deadline_s))
+
+    def _look_at(self, running: RunningShard) -> RunningShard | EndedShard:
+        """Return a shard that still runs, in a fresh process after a crash, or how it has ended."""
+        code, shard = running.process.poll(), running.shard
+        if code is None and time.monotonic() < running.deadline:
+            return running
+        _end([running])
+        failure = describe_timeout(self._deadline_s) if code is None else settle_exit(shard, code)
+        return _start(shard, running.deadline) if failure is None else EndedShard(shard, failure)
+
+
+def _start(shard: RunShard, deadline: float) -> RunningShard:
+    return RunningShard(shard, start_pytest(shard, shard.command, shard.environment), deadline)
+
+
+def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a shard's pytest by `command`, with `environment` added. It ends when this process ends."""
+    with shard.log.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            cwd=shard.folder,
+            env={**os.environ, **ISOLATION_VARIABLES, **environment, PARENT_PID_VARIABLE: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            process_group=0,  # so that a signal reaches what it starts, too
+        )
+
+
+def _end(shards: Sequence[RunningShard]) -> None:
+    """Interrupt processes as Ctrl-C does, so that they write what they have; then kill them with their children."""
+    deadline = time.monotonic() + SHARD_INTERRUPT_GRACE_S
+    for running in shards:
+        _signal_group(running, signal.SIGINT)
+    for running in shards:
+        with suppress(subprocess.TimeoutExpired):
+            running.process.wait(max(0.0, deadline - time.monotonic()))
+        _signal_group(running, signal.SIGKILL)
+        running.process.wait()
+
+
+def _signal_group(running: RunningShard, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.process.pid, number)
