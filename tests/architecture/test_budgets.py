@@ -1,0 +1,92 @@
+"""What the house may weigh. A number may fall at any time; it rises only in a commit whose body says for what."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tokenize
+from collections import Counter
+from datetime import date
+
+import pytest
+from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
+
+MAX_LINES = 153_500
+MAX_MODULES = 920
+MAX_SCRAPS = 820
+MAX_SKIPPED_FORMATS = 120
+MAX_EMPTY_NAMES = 4_000
+MAX_COMMIT_LINES_WITHOUT_BODY = 100
+BODIES_SINCE = date(2026, 11, 30)
+SCRAP_LINES = 3
+EMPTY_NAMES = frozenset({"one", "found", "told", "said", "what", "why"})
+"""Names of variables that say nothing to a reader."""
+
+
+@pytest.fixture(scope="module")
+def modules() -> list[SourceModule]:
+    return read_source_modules()
+
+
+def list_scraps(module: SourceModule) -> list[str]:
+    """Private functions of a few lines that are used once: they name an expression, and cost a reader a jump."""
+    uses = Counter(node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name))
+    uses += Counter(node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute))
+    return [
+        function.name
+        for function in module.functions()
+        if function.name.startswith("_")
+        and not function.name.startswith("__")
+        and not function.decorator_list
+        and count_body_lines(function) <= SCRAP_LINES
+        and uses[function.name] == 1
+    ]
+
+
+def count_empty_names(module: SourceModule) -> int:
+    stored = (
+        node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    arguments = (node.arg for node in ast.walk(module.tree) if isinstance(node, ast.arg))
+    return sum(name in EMPTY_NAMES for name in (*stored, *arguments))
+
+
+def test_all_of_src_is_no_longer(modules: list[SourceModule]) -> None:
+    assert sum(module.line_count for module in modules) <= MAX_LINES
+
+
+def test_there_are_no_more_modules(modules: list[SourceModule]) -> None:
+    assert len(modules) <= MAX_MODULES
+
+
+def test_there_are_no_more_scraps(modules: list[SourceModule]) -> None:
+    assert sum(len(list_scraps(module)) for module in modules) <= MAX_SCRAPS
+
+
+def test_the_formatter_is_not_told_to_look_away_more_often(modules: list[SourceModule]) -> None:
+    skips = 0
+    for module in modules:
+        with module.path.open("rb") as file:
+            skips += sum(
+                token.type == tokenize.COMMENT and "fmt: skip" in token.string
+                for token in tokenize.tokenize(file.readline)
+            )
+    assert skips <= MAX_SKIPPED_FORMATS
+
+
+def test_no_more_variables_have_names_that_say_nothing(modules: list[SourceModule]) -> None:
+    assert sum(map(count_empty_names, modules)) <= MAX_EMPTY_NAMES
+
+
+def test_a_large_commit_says_why() -> None:
+    """A clone without history, such as a release's archive, has no commits to look at."""
+    form = ["--no-merges", f"--since={BODIES_SINCE}T00:00:00Z", "--shortstat", "--format=%x00%h %s%x01%b%x01"]
+    log = subprocess.run(["git", "log", *form], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    silent = []
+    for commit in log.split("\0")[1:]:
+        subject, body, stat = commit.split("\x01")
+        lines = sum(int(number) for number in re.findall(r"(\d+) (?:insertion|deletion)", stat))
+        if lines > MAX_COMMIT_LINES_WITHOUT_BODY and not body.strip():
+            silent.append(subject)
+    assert silent == []
