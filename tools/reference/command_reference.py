@@ -25,7 +25,7 @@ INTRODUCTION = f"""\
 This page is generated from the commands' own help. The guides explain how to use the commands:
 [plans](plans.md), [evidence](evidence.md), [validation](validation.md), [fabric](fabric.md),
 [collectives](collectives.md), [faults](faults.md), [lifecycle](lifecycle.md), [reconcile](reconcile.md),
-[explain](explain.md), [replay](replay.md), [ledger](ledger.md), [people](people.md), [the lab](lab.md),
+[explain](explain.md), [ledger](ledger.md), [people](people.md), [the lab](lab.md),
 [agent](agent.md), [Slurm](slurm.md), [Kubernetes](kubernetes.md).
 
 {_EXIT_CODES}

@@ -77,7 +77,7 @@ class PeopleChannel:
 
         channels = Apprise(asset=AppriseAsset(app_id="assay", async_mode=False, http_redirects=False))
         if not channels.add(url) or len(channels) != 1:
-            fix = "put one URL of apprise there: docs/notifications.md"
+            fix = "put one URL of apprise there: docs/people.md"
             raise AssayError("the secret is not the URL of a channel", where=self._where, fix=fix)
         (channel,) = channels
         safe = channel.secure_protocol or ()
