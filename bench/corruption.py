@@ -1,6 +1,6 @@
 """Silent corruption: the share of planted faults that each comparison of devices sees.
 
-`python -m bench.corruption docs/silent-corruption.md` writes the tables into that page, between its two marks.
+`python -m bench.corruption` prints them as two tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ TRIALS = 60
 RATES, STEPS, RATE_TRIALS = (0.02, 0.05), 100, 40
 OLD = "product, against its own first, by 0.001"
 LOSS = "loss moved by 0.1 %"
-BEGIN, END = "<!-- made by: python -m bench.corruption docs/silent-corruption.md -->", "<!-- end -->"
 Table = dict[str, dict[str, Share]]
 
 
@@ -99,7 +98,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def format_tables() -> str:
-    """Return the two tables of the page, in Markdown."""
+    """Return the two tables, in Markdown."""
     table, falsely = measure_shapes()
     ways = (*UNITS, LOSS, OLD)
     lines = [f"| planted | {' | '.join(ways)} |", f"|---|{'---|' * len(ways)}"]
@@ -121,12 +120,5 @@ def format_tables() -> str:
     return "\n".join(lines)
 
 
-def main(page: Path) -> None:
-    """Write the tables into the page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n\n{format_tables()}\n\n{END}{after}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.stdout.write(f"{format_tables()}\n")

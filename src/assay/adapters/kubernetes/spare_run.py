@@ -327,7 +327,7 @@ def find_missing_image(pod: KubernetesObject) -> str:
     waiting = [state["waiting"] for state in states if state.get("waiting")]
     lacks = [one for one in waiting if one.get("reason") == MISSING_IMAGE]
     image = pod["spec"]["containers"][0].get("image", "")
-    return f"the image {image} is not on the node, and a visit pulls nothing (docs/load-delivery.md)" if lacks else ""
+    return f"the image {image} is not on the node, and a visit pulls nothing (docs/load-tools.md)" if lacks else ""
 
 
 def _has_ended(pod: KubernetesObject) -> bool:

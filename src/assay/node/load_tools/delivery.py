@@ -94,7 +94,7 @@ NEEDED_BY_WAYS = {"pyxis": ("SLURM",), "podman": ("XDG_RUNTIME_DIR", "CONTAINERS
 CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 VERSION = re.compile(r"(\d+)\.(\d+)")
 OLDEST = {"podman": (4, 1), "docker": (20, 10)}
-GET_IMAGE = "bring it to the node before, a visit pulls nothing (docs/load-delivery.md)"
+GET_IMAGE = "bring it to the node before, a visit pulls nothing (docs/load-tools.md)"
 
 COMPLAINTS = (
     (r"unresolvable CDI devices", "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` on the node"),
@@ -118,7 +118,7 @@ def find_load_tool(root: NodeRoot, text: str | None = None) -> LoadCommand | Rea
     except (ValueError, AttributeError):
         return failed(f"the declaration of the load cannot be read: {text[:80]!r}")
     if not way:
-        return _find_in_path("install it, or declare `load` for the pool (docs/load-delivery.md)")
+        return _find_in_path("install it, or declare `load` for the pool (docs/load-tools.md)")
     if way not in WAYS:
         return failed(f"this probe does not know the way {way} of the load; it knows {', '.join(WAYS)}")
     found = WAYS[way](root, declared)
@@ -148,7 +148,7 @@ def _find_in_path(advice: str) -> LoadCommand | ReadingTree:
 def _find_path(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
     tool = f"{declared['path'].rstrip('/')}/bin/{TOOL}"
     if not os.access(root.local_path(tool), os.X_OK):
-        return absent(f"{tool} is no program on this node: put the folder there (docs/load-delivery.md)")
+        return absent(f"{tool} is no program on this node: put the folder there (docs/load-tools.md)")
     return LoadCommand((root.local_path(tool),), declared.get("environment") or {})
 
 
