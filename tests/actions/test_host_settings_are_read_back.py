@@ -36,7 +36,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HostSettingsReadBack]
         node: Any = SimpleNamespace(name="n1")
         monkeypatch.setattr(settings, "run_remote_probe", lambda *_: {"probe": {}})
         monkeypatch.setattr(
-            settings.host_settings,
+            settings.settings_comparison,
             "find_host_mismatches",
             lambda *_: left.pop(0) if len(left) > 1 else left[0],
         )

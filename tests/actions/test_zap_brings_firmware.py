@@ -11,7 +11,7 @@ import pytest
 from lab_room import Room, wish
 
 from assay.act.actions import zap
-from assay.act.remedies.ansible_playbook import pass_environment
+from assay.act.remedies.playbook_environment import pass_environment
 from assay.model.errors import AssayError
 from assay.model.specs.credential_reference import CredentialReference
 

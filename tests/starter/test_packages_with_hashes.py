@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.declare.starter.new_repository import OWN_FILES, format_lock
+from assay.declare.starter.new_repository import OWN_FILES
+from assay.declare.starter.requirement_hashes import format_lock
 from assay.model.errors import AssayError
 
 ENVIRONMENT = {"python_version": "3.12", "platform_system": "Linux", "platform_machine": "x86_64"}

@@ -20,6 +20,7 @@ from assay.fabric.readers import (
     mlxlink,
     perfquery,
     smpquery,
+    ufm,
 )
 from assay.model.specs.fabric.cable import PortId
 
@@ -242,7 +243,7 @@ def test_ufm_without_speeds_gives_cables_without_rates():
     assert found.facts[PortId(LEAF, 5)].label == "1/3/1"
 
 
-def ufm(*, links=None, ports=None, change=None):
+def read_ufm(*, links=None, ports=None, change=None):
     """What is read of UFM's answers; `change` may do anything to the links and ports first."""
     document = {"links": json.loads(recorded("ufm_links.json")), "ports": json.loads(recorded("ufm_ports.json"))}
     if change:
@@ -252,7 +253,7 @@ def ufm(*, links=None, ports=None, change=None):
 
 
 def test_ports_of_ufm_tell_the_cables_their_rates_and_the_ports_without_a_cable():
-    links, ports = ufm(links=True), ufm(ports=True)
+    links, ports = read_ufm(links=True), read_ufm(ports=True)
     assert ports.problems == links.problems == ()
     told = [{(frozenset(one[:2]), one.rate) for one in found.cables} for found in (links, ports)]
     assert told[0] == told[1]
@@ -268,7 +269,7 @@ def drop_speeds(document):
 
 
 def test_a_snapshot_has_the_links_with_the_rates_of_the_ports():
-    both = ufm(links=True, ports=True, change=drop_speeds)
+    both = read_ufm(links=True, ports=True, change=drop_speeds)
     assert both.problems == ()
     assert {cable.rate for cable in both.cables} == {"4xHDR"}
 
@@ -284,7 +285,7 @@ def test_a_snapshot_has_the_links_with_the_rates_of_the_ports():
     (lambda document: document.update(links={"message": "Session expired"}), "is not a list of links or ports"),
 ])  # fmt: skip
 def test_what_ufm_leaves_out_is_told(change, said):
-    problems = ufm(links=True, ports=True, change=change).problems
+    problems = read_ufm(links=True, ports=True, change=change).problems
     assert any(said in problem for problem in problems), problems
 
 

@@ -7,16 +7,11 @@ is for a terminal: one line if nothing changes, else a headline and short sectio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from assay.decide.plan.change_plan import ChangePlan
 from assay.decide.plan.review import PLAN_TRAILER
 from assay.decide.plan.sections import PlanSection, format_headline, format_hours, format_sections
 from assay.model.text.lists import fold_names, format_list
-
-if TYPE_CHECKING:
-    pass
-
 
 COMMENT_MARKER = "<!-- assay plan -->"
 """By this line the comment is found again, to be updated in place."""

@@ -33,8 +33,7 @@ from assay.node.probe.kernel_log import KERNEL_RECORD, KMSG, MAX_RECORD_BYTES, K
 from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot
 
 if TYPE_CHECKING:
-    pass
-
+    import assay.node.probe.__main__  # noqa: F401 — runs as a process; the import makes the packer include the probe
 
 CHUNK_BYTES = 64 * 1024
 TAIL_BYTES = 64 * 1024
