@@ -373,6 +373,7 @@ def test_ufm_may_say_anything_of_a_link_or_port(data, file):
         ufm.parse_events,
         ibdiagnet_csv.parse_db_csv,
     ],
+    ids=lambda reader: f"{reader.__module__.rpartition('.')[2]}.{reader.__name__}",
 )
 @pytest.mark.parametrize("piece", ['"', '0x1 "', ":", '" ( ) ', "# Port info: DR path 0,", "[A == 1] ", "9", ","])
 def test_a_line_without_an_end_takes_no_time(reader, piece):
