@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +18,6 @@ from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.next_idle_node import order_idle_nodes
 from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
 from assay.decide.state.part_holders import NodeSetup, make_setup_entry
-from assay.decide.trends.day_cache import KEPT_FILE
 from assay.ledger.history.parquet_files import history_folder
 from assay.model.entries.faults import FaultEntry, TrendClosedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
@@ -48,21 +46,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, history: Path) -> Path:
-    """What an evaluation keeps of the days before."""
-    site = make_site(tmp_path_factory.mktemp("kept"), history)
-    evaluate_trends(site.desk)
-    site.ledger.close()
-    return site.desk.reports / KEPT_FILE
-
-
 @pytest.fixture
-def warm(tmp_path: Path, history: Path, kept: Path) -> Iterator[Site]:
+def warm(tmp_path: Path, history: Path) -> Iterator[Site]:
     """The example fleet, with months of history, on the day of the warning."""
     site = make_site(tmp_path, history)
-    (site.desk.reports / KEPT_FILE).parent.mkdir()
-    shutil.copy(kept, site.desk.reports / KEPT_FILE)
     yield site
     site.ledger.close()
 

@@ -13,7 +13,7 @@ from assay.decide.trends.warning_threshold import find_change_warnings
 from assay.model.specs.trend_rules import ChangeDetector
 
 _TABLES = """
-CREATE TABLE kept_past (node VARCHAR, subject VARCHAR, name VARCHAR, worse DOUBLE, worse_before DOUBLE,
+CREATE TABLE past_scores (node VARCHAR, subject VARCHAR, name VARCHAR, worse DOUBLE, worse_before DOUBLE,
   worse_two DOUBLE, peers INT, is_of_rack BOOL);
 CREATE TABLE failures (node VARCHAR, subject VARCHAR);
 CREATE TABLE scores (place INT, measure INT, worse DOUBLE);
@@ -43,7 +43,7 @@ def database() -> duckdb.DuckDBPyConnection:
 def keep(database: duckdb.DuckDBPyConnection, *scores: float, peers: int = 30, of_rack: bool = False) -> None:
     for number, score in enumerate(scores):
         row = [f"n{number}", "gpu0", "t", score, 0.0, 0.0, peers, of_rack]
-        database.execute("INSERT INTO kept_past VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        database.execute("INSERT INTO past_scores VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def learn(database: duckdb.DuckDBPyConnection, weeks: int = 8, **settings: float) -> tuple[float, bool]:

@@ -6,8 +6,10 @@ import random
 
 import duckdb
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from assay.decide.trends.days import DAYS_SEEN, RECENT
+from assay.decide.trends.days import DAYS_SEEN, OWN, RECENT, list_compared_days
 from assay.decide.trends.series import LATER, write_counts, write_middles
 
 
@@ -43,3 +45,10 @@ def test_they_are_those_of_a_sorted_list(present: float) -> None:
             wanted = find_middles([values[at] for at in places])
             assert low == wanted[0]
             assert wanted[0] is None or high == wanted[1]
+
+
+@given(st.integers(15_000, 25_000))
+def test_a_series_own_days_are_even_whatever_day_is_judged(day: int) -> None:
+    own = list_compared_days(day)[: OWN.stop]
+    assert {one % 2 for one in own} == {0}
+    assert (day - own[0], day - own[-1]) in ((58, 20), (59, 21))

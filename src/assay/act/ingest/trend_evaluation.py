@@ -28,8 +28,7 @@ from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
 from assay.decide.state.service_absences import list_absences
-from assay.decide.trends.day_cache import KEPT_FILE
-from assay.decide.trends.fleet_tables import HOLDERS_FILE, list_failures, open_fleet_tables
+from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables
 from assay.decide.trends.measurement_tables import DAY_S
 from assay.decide.trends.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
 from assay.decide.trends.shared_groups import name_feeds_and_switches
@@ -237,11 +236,10 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
 
 def _read(context: ControllerContext, rules: TrendRules, now: datetime, left_out: Collection[str]) -> _HistoryAnswer:
     home = history_folder(context.reports)
-    holders = context.reports / HOLDERS_FILE
-    with open_fleet_tables(home, context.ledger, now, left_out, kept=holders) as database:
+    with open_fleet_tables(home, context.ledger, now, left_out) as database:
         name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
-        answer = find_trends(database, now, rules.change, context.reports / KEPT_FILE, history.ended)
+        answer = find_trends(database, now, rules.change, history.ended)
         courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))
         fates = read_part_fates(context, database, rules, history.open, now)
     return _HistoryAnswer(answer, courses, fates)

@@ -120,7 +120,6 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
-    from assay.decide.trends.day_cache import KEPT_FILE
     from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_tables
     from assay.decide.trends.trend_answer import TrendReport, find_trends, read_courses
     from assay.decide.trends.warnings import advise
@@ -134,7 +133,6 @@ def trends(
         raise AssayError("there are no measurements", fix="give --measurements too")
     own = None if measurements else Workspace(fleet.resolve())
     moment = parse_moment(as_of, own)
-    kept = own.reports_dir / KEPT_FILE if own and not as_of else None
     unread: list[str] = []
 
     def read(left_out: Collection[str]) -> TrendReport:
@@ -142,7 +140,7 @@ def trends(
         with open_tables(files, moment) if measurements else _open(fleet, moment, left_out) as database:
             history = read_history(own, moment)
             known, records = read_rule_records(own, moment, history)
-            answer = find_trends(database, moment, known.change, kept, history.ended, recognise_counters=own is None)
+            answer = find_trends(database, moment, known.change, history.ended, recognise_counters=own is None)
             courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
         return TrendReport(moment, answer, advise(known, records, answer.warnings), records, courses, unread)
 

@@ -76,7 +76,7 @@ WITH suspects AS (
   SELECT node, subject, name FROM scores JOIN places USING (place) JOIN measures USING (measure) WHERE worse >= $suspect
 )
 SELECT greatest(worse, worse_before, worse_two) AS worst
-FROM kept_past ANTI JOIN failures USING (node, subject) ANTI JOIN suspects USING (node, subject, name)
+FROM past_scores ANTI JOIN failures USING (node, subject) ANTI JOIN suspects USING (node, subject, name)
 WHERE NOT is_of_rack AND peers >= $least ORDER BY worst DESC LIMIT $most
 """
 """Of three days each week, as what is asked daily sees more than one day shows."""

@@ -8,7 +8,7 @@ A sheet is a table of a block. Days of many values have one each; the days of a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,15 +22,13 @@ VALUES_AT_ONCE = 3_000_000
 VALUES_OF_SHEET = 100_000
 """Fewer values that are folded at once come into one sheet."""
 _TABLES = """
-CREATE TABLE IF NOT EXISTS {schema}.series (block INT, number INT, place UBIGINT, measure UBIGINT);
-CREATE TABLE IF NOT EXISTS {schema}.raws (raw UBIGINT, block INT, number INT);
-CREATE TABLE IF NOT EXISTS {schema}.places (place UBIGINT, node VARCHAR, subject VARCHAR);
-CREATE TABLE IF NOT EXISTS {schema}.measures (measure UBIGINT, name VARCHAR, unit VARCHAR);
-CREATE TABLE IF NOT EXISTS {schema}.days (day INT, block INT, key VARCHAR, sheet INT);
+CREATE TABLE {schema}.series (block INT, number INT, place UBIGINT, measure UBIGINT);
+CREATE TABLE {schema}.raws (raw UBIGINT, block INT, number INT);
+CREATE TABLE {schema}.places (place UBIGINT, node VARCHAR, subject VARCHAR);
+CREATE TABLE {schema}.measures (measure UBIGINT, name VARCHAR, unit VARCHAR)
 """
 """`series`: in the order of `number` in each block. `raws`: which series a row of measurements belongs to; several may
-belong to one, as a node that changed pools has other subjects. `days`: which sheet they are in (NULL: no values), and
-from what they were made."""
+belong to one, as a node that changed pools has other subjects."""
 _NUMBERED = """
 CREATE OR REPLACE TEMP TABLE numbered AS
 SELECT day, block, number, value, side_of(at_least, at_most) AS side
@@ -95,29 +93,22 @@ _SIZES = """
 SELECT day, block, max(number) + 1, count(*) <= max(number) FROM numbered GROUP BY day, block ORDER BY day, block
 """
 _WHOLE = """
-CREATE OR REPLACE TABLE {sheet} AS
+CREATE TABLE {sheet} AS
 SELECT value AS v{day}, side AS s{day} FROM numbered WHERE day = {day} AND block = {block}
 """
 _WITH_GAPS = """
-CREATE OR REPLACE TABLE {sheet} AS
+CREATE TABLE {sheet} AS
 SELECT value AS v{day}, side AS s{day}
 FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE day = {day} AND block = {block}) USING (number)
 ORDER BY number
 """
 _OF_SEVERAL_DAYS = """
-CREATE OR REPLACE TABLE {sheet} AS
+CREATE TABLE {sheet} AS
 SELECT {columns} FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE block = {block}) USING (number)
 GROUP BY number ORDER BY number
 """
 _COLUMN = "max(CASE WHEN day = {day} THEN value END) AS v{day}, max(CASE WHEN day = {day} THEN side END) AS s{day}"
 """A table keeps the order of its rows."""
-_FORGET = """
-DELETE FROM {schema}.days WHERE list_contains($days, day) AND block BETWEEN $low AND $high RETURNING sheet, block
-"""
-_OLD = "DELETE FROM {schema}.days WHERE day < $before RETURNING sheet, block"
-_NOTE = "INSERT INTO {schema}.days SELECT unnest($days), unnest($blocks), unnest($keys), unnest($sheets)"
-_SHEETS = "SELECT DISTINCT sheet, block FROM {schema}.days"
-_NEXT_SHEET = "SELECT coalesce(max(sheet), 0) + 1 FROM {schema}.days"
 _SERIES = "(SELECT place, measure FROM {schema}.series WHERE block = {block}) s"
 
 
@@ -132,27 +123,23 @@ class _FoldedDay(NamedTuple):
 
 @dataclass(slots=True)
 class DayColumns:
-    """The columns of the view `source`, in the tables of `schema`.
+    """The columns of the view `source`, in the tables of `schema`, which is new.
 
-    `keys`: what each day was read from; a day of another key is folded again. `bits`: there are 2^bits blocks.
-    `values`: how many there are on a day.
+    `measured`: the days with values. `bits`: there are 2^bits blocks. `values`: how many there are on a day.
     """
 
     database: DuckDBPyConnection
     schema: str
     source: str
-    keys: Mapping[int, str]
+    measured: Collection[int]
     bits: int
     values: float
     sheets: dict[tuple[int, int], int | None] = field(default_factory=dict)
-    """The sheet of a day and block."""
+    """The sheet of a day and block, None without values."""
 
     def __post_init__(self) -> None:
-        """Make what is missing, and read which days there are."""
+        """Make the tables."""
         self.database.execute(_TABLES.format(schema=self.schema))
-        for day, block, key, sheet in self.database.execute(f"FROM {self.schema}.days").fetchall():
-            if self.keys.get(day) == key:
-                self.sheets[day, block] = sheet
 
     @property
     def blocks(self) -> int:
@@ -166,7 +153,7 @@ class DayColumns:
 
     def fold(self, days: Iterable[int], blocks: int) -> None:
         """Fold those of the days that are missing in the first blocks."""
-        known = sorted({*days} & self.keys.keys())
+        known = sorted({*days} & {*self.measured})
         missing = [day for day in known if any((day, block) not in self.sheets for block in range(blocks))]
         for some, low, high in self._cut(missing, blocks):
             self._fold(some, low, high)
@@ -180,10 +167,6 @@ class DayColumns:
         tables = [_SERIES.format(schema=self.schema, block=block)]
         tables += [f"{self._name(sheet, block)} t{sheet}" for sheet in sorted({*found.values()})]
         return " POSITIONAL JOIN ".join(tables), {day: f"t{sheet}" for day, sheet in found.items()}
-
-    def drop_days(self, before: int) -> None:
-        """Forget the days before a day, and sheets that have none left."""
-        self._forget(_OLD, {"before": before})
 
     def _cut(self, days: Sequence[int], blocks: int) -> Iterator[tuple[Sequence[int], int, int]]:
         """Yield days and the first and the last of the blocks that are folded at once."""
@@ -205,15 +188,11 @@ class DayColumns:
         at = [(day, block) for day in days for block in range(low, high + 1)]
         self.sheets |= dict.fromkeys(at) | self._make_sheets()
         self.database.execute("DROP TABLE numbered")
-        self._forget(_FORGET, {"days": [*days], "low": low, "high": high})
-        noted = {"days": [day for day, _ in at], "blocks": [block for _, block in at]}
-        told = {"keys": [self.keys[day] for day, _ in at], "sheets": [self.sheets[one] for one in at]}
-        self._run(_NOTE, noted | told)
 
     def _make_sheets(self) -> dict[tuple[int, int], int]:
         """Make sheets of the rows of `numbered`, and return which one each day and block is in."""
         found = [_FoldedDay._make(row) for row in self._ask(_SIZES)]
-        first = self._ask(_NEXT_SHEET)[0][0]
+        first = max((sheet for sheet in self.sheets.values() if sheet), default=0) + 1
         is_small = sum(one.size for one in found) <= VALUES_OF_SHEET
         numbers = {day: first + (0 if is_small else at) for at, day in enumerate(sorted({one.day for one in found}))}
         together = defaultdict[tuple[int, int], list[_FoldedDay]](list)
@@ -223,20 +202,14 @@ class DayColumns:
             self.database.execute(_write_sheet(self._name(sheet, block), days))
         return {(one.day, one.block): numbers[one.day] for one in found}
 
-    def _forget(self, query: str, values: Mapping[str, object]) -> None:
-        """Delete rows of `days`, and the sheets of which no day is left."""
-        there = self._ask(query, values)
-        for sheet, block in {*there} - {*self._ask(_SHEETS)} if there else ():
-            self.database.execute(f"DROP TABLE IF EXISTS {self._name(sheet, block)}")
-
     def _name(self, sheet: int, block: int) -> str:
         return f"{self.schema}.sheet_{sheet}_{block}"
 
     def _run(self, query: str, values: Mapping[str, object]) -> None:
         run(self.database, query.format(schema=self.schema, source=self.source), {**values})
 
-    def _ask(self, query: str, values: Mapping[str, object] | None = None) -> list[Any]:
-        return self.database.execute(query.format(schema=self.schema), values).fetchall()
+    def _ask(self, query: str) -> list[Any]:
+        return self.database.execute(query.format(schema=self.schema)).fetchall()
 
 
 def _write_sheet(name: str, days: Sequence[_FoldedDay]) -> str:

@@ -7,31 +7,19 @@ What the rule saw in past weeks, on some of the nodes: its high scores, and the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.decide.trends.change_scores import score_changes
-from assay.decide.trends.day_cache import (
-    choose_bits,
-    digest,
-    find_missing,
-    make_later_keys,
-    make_middle_keys,
-    make_week_keys,
-    note_keys,
-    open_kept,
-    read_history_keys,
-)
 from assay.decide.trends.day_columns import DayColumns
 from assay.decide.trends.days import (
     HORIZON_DAYS,
     LEAST_RECENT,
-    OWN_FROM,
     RECENT_DAYS,
     list_compared_days,
-    list_kept_days,
     make_dates,
     quote_text,
     run,
@@ -42,6 +30,14 @@ from assay.decide.trends.series import measure_changes, read_values
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+class DayQuestion(NamedTuple):
+    """What is asked: how today compares, and the days of past `weeks`, and which measurements are counters."""
+
+    today: int
+    weeks: Sequence[int]
+    counters: Sequence[RawCounter]
 
 
 NODES_FOR_MIDDLE = 128
@@ -64,7 +60,7 @@ CREATE OR REPLACE TEMP MACRO draws_of(nodes, wanted) AS
 """
 """By powers of two, so that the same nodes are drawn from day to day."""
 _MIDDLES = """
-INSERT INTO {table}
+INSERT INTO middles
 SELECT hash(measure, alike) AS kind, day, median(value) AS middle
 FROM (
   SELECT hash(name, unit) AS measure, hash(node, subject) AS place, day, value FROM {source}
@@ -80,10 +76,11 @@ def draw_nodes(database: DuckDBPyConnection, today: int) -> None:
     run(database, _DRAWN, asked)
 
 
-def measure_middles(database: DuckDBPyConnection, table: str, source: str, days: Collection[int]) -> None:
-    """Add the middles of days to a table (kind, day, middle). `source`: the view of the measurements."""
-    if days:
-        run(database, _MIDDLES.format(table=table, source=source), {"dates": make_dates(days)})
+def measure_middles(database: DuckDBPyConnection, sources: Iterable[str], days: Collection[int]) -> None:
+    """Make the table `middles` of days, from these views of measurements; the table `drawn` is there."""
+    database.execute("CREATE OR REPLACE TEMP TABLE middles (kind UBIGINT, day INT, middle DOUBLE)")
+    for source in sources:
+        run(database, _MIDDLES.format(source=source), {"dates": make_dates(days)})
 
 
 LEAST_KEPT = 6.0
@@ -91,7 +88,7 @@ LEAST_KEPT = 6.0
 BEYOND_DAYS, BEYOND_OF = 3, 5
 """A limit is crossed on the third day beyond it within five."""
 _HIGH = """
-CREATE OR REPLACE TEMP TABLE high AS
+CREATE OR REPLACE TEMP TABLE named AS
 WITH found AS (
   SELECT p.node, p.subject, m.name, m.unit, h.* EXCLUDE (alike), s.measure, change - peers_change AS apart,
     peers, z, worse, worse_before, worse_two, s.anchor AS day
@@ -106,101 +103,50 @@ WITH found AS (
 SELECT found.*, moved.rack IS NOT NULL AS is_of_rack FROM found LEFT JOIN moved USING (anchor, measure, rack)
 """
 """`is_of_rack`: its whole rack moved."""
-_PARTS = """node VARCHAR, subject VARCHAR, name VARCHAR, unit VARCHAR, anchor INT, place UBIGINT, segment INT,
-  serial VARCHAR, rack VARCHAR, position VARCHAR, pdu VARCHAR, switch VARCHAR, batch VARCHAR, sku VARCHAR,
-  firmware VARCHAR, driver VARCHAR, measure UBIGINT, apart DOUBLE, peers BIGINT, z DOUBLE, worse DOUBLE,
-  worse_before DOUBLE, worse_two DOUBLE, day INT, is_of_rack BOOL"""
-_VALUED = f"{_PARTS}, at_least DOUBLE, at_most DOUBLE, own DOUBLE, earlier DOUBLE, recent DOUBLE, peers_change DOUBLE"
-_LATER_COLUMNS = "day INT, anchor INT, place UBIGINT, measure UBIGINT, segment INT"
-_PAIRS = HORIZON_DAYS + 1
-_LATER = """
-INSERT INTO kept.later
-SELECT n.anchor * $pairs + m.day - n.anchor AS day, n.anchor, n.place, n.measure, n.segment
-FROM measurements m JOIN kept.high n USING (node, subject, name, unit) LEFT JOIN intervals i
-  ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
-WHERE m.node IN ({nodes}) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value)
-  AND list_contains($dates, m.date) AND m.day > n.anchor
-  AND list_contains($missing, n.anchor * $pairs + m.day - n.anchor)
-GROUP BY ALL
-"""
-"""Here `day` stands for a past day and a later one, see `_number`."""
-_ALL_PAST = """
-CREATE OR REPLACE TEMP TABLE kept_past AS
-SELECT p.*, coalesce(days_later, 0) AS days_later
-FROM kept.past p LEFT JOIN (SELECT * EXCLUDE (day), count(*) AS days_later FROM kept.later GROUP BY ALL)
-  USING (anchor, place, measure, segment)
+_PAST = """
+CREATE OR REPLACE TEMP TABLE past_scores AS
+WITH later AS (
+  SELECT n.anchor, n.place, n.measure, n.segment, count(DISTINCT m.day) AS days_later
+  FROM measurements m JOIN valued n USING (node, subject, name, unit) LEFT JOIN intervals i
+    ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
+  WHERE m.node IN ({nodes}) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value)
+    AND list_contains($dates, m.date) AND m.day > n.anchor AND m.day <= n.anchor + $horizon
+  GROUP BY ALL
+)
+SELECT v.*, coalesce(days_later, 0) AS days_later
+FROM valued v LEFT JOIN later USING (anchor, place, measure, segment)
 ORDER BY anchor, worse DESC, node, subject, name
 """
+"""Nodes are named in the text, as DuckDB then passes over what the files say of others."""
 _BEYOND = """
-INSERT INTO kept.beyond
-SELECT DISTINCT node, subject, name, unit, day FROM plain_measurements
+CREATE OR REPLACE TEMP TABLE past_beyond AS
+SELECT node, subject, name, unit, list(DISTINCT day ORDER BY day) AS days
+FROM plain_measurements
 WHERE list_contains($dates, date) AND (hash(node) >> 44)::INT < (SELECT draws FROM fleet_size)
   AND (value > at_most OR value < at_least)
-"""
-_ALL_BEYOND = """
-CREATE OR REPLACE TEMP TABLE kept_beyond AS
-SELECT node, subject, name, unit, list(DISTINCT day ORDER BY day) AS days
-FROM kept.beyond GROUP BY ALL HAVING count(DISTINCT day) >= $beyond ORDER BY ALL
+GROUP BY ALL HAVING count(DISTINCT day) >= $beyond ORDER BY ALL
 """
 """The growth of a counter has no limit that it could cross."""
 
 
-def keep_high_scores(
-    database: DuckDBPyConnection, columns: Sequence[DayColumns], blocks: int, keys: Mapping[int, str]
+def score_past_days(
+    database: DuckDBPyConnection, asked: DayQuestion, columns: Sequence[DayColumns], blocks: int
 ) -> None:
-    """Have `kept.high` of the past days of these keys, from the first blocks."""
-    missing = find_missing(database, "high", _PARTS, keys)
-    if missing:
-        measure_changes(database, missing, columns, blocks)
-        score_changes(database)
-        run(database, _HIGH, {"least": LEAST_KEPT})
-        database.execute("INSERT INTO kept.high BY NAME FROM high")
-        note_keys(database, "high", {anchor: keys[anchor] for anchor in missing})
+    """Make `past_scores`: the high scores of past days, from the first blocks, and how many days have values later."""
+    measure_changes(database, asked.weeks, columns, blocks)
+    score_changes(database)
+    run(database, _HIGH, {"least": LEAST_KEPT})
+    read_values(database)
+    later = range(min(asked.weeks, default=asked.today) + 1, asked.today)
+    nodes = [row[0] for row in database.execute("SELECT DISTINCT node FROM valued ORDER BY node").fetchall()]
+    query = _PAST.format(nodes=", ".join(map(quote_text, nodes or [""])))
+    run(database, query, {"dates": make_dates(later), "horizon": HORIZON_DAYS})
 
 
-def keep_values(database: DuckDBPyConnection, keys: Mapping[int, str], later: Mapping[tuple[int, int], str]) -> None:
-    """Make `kept_past`: the high scores of past days, with their values and how many days have some later.
-
-    `keys`: of the past days. `later`: of each of them with each later day that counts.
-    """
-    missing = find_missing(database, "past", _VALUED, keys)
-    if missing:
-        query = "CREATE OR REPLACE TEMP TABLE named AS FROM kept.high WHERE list_contains($missing, day)"
-        run(database, query, {"missing": missing})
-        read_values(database)
-        database.execute("INSERT INTO kept.past BY NAME FROM valued")
-        note_keys(database, "past", {day: keys[day] for day in missing})
-    _keep_later(database, later)
-    database.execute(_ALL_PAST)
-
-
-def _keep_later(database: DuckDBPyConnection, later: Mapping[tuple[int, int], str]) -> None:
-    """Have `kept.later`: on which later days the series of `kept.high` have values of the same part."""
-    keys, days = {}, {}
-    for (anchor, day), key in later.items():
-        number = _number(anchor, day)
-        keys[number], days[number] = key, day
-    missing = find_missing(database, "later", _LATER_COLUMNS, keys)
-    nodes = [row[0] for row in database.execute("SELECT DISTINCT node FROM kept.high ORDER BY node").fetchall()]
-    if missing and nodes:
-        dates = make_dates({days[number] for number in missing})
-        asked: dict[str, object] = {"dates": dates, "missing": missing, "pairs": _PAIRS}
-        run(database, _LATER.format(nodes=", ".join(map(quote_text, nodes))), asked)
-    note_keys(database, "later", {number: keys[number] for number in missing})
-
-
-def _number(anchor: int, day: int) -> int:
-    """Return a number of its own for a past day and one of the 30 days after it."""
-    return anchor * _PAIRS + day - anchor
-
-
-def keep_days_beyond(database: DuckDBPyConnection, keys: Mapping[int, str]) -> None:
-    """Make `kept_beyond`: on which of these days series were beyond their limits, if on three or more."""
-    columns = "node VARCHAR, subject VARCHAR, name VARCHAR, unit VARCHAR, day INT"
-    missing = find_missing(database, "beyond", columns, keys)
-    _read_beyond(database, missing)
-    note_keys(database, "beyond", {day: keys[day] for day in missing})
-    run(database, _ALL_BEYOND, {"beyond": BEYOND_DAYS})
+def list_days_beyond(database: DuckDBPyConnection, asked: DayQuestion) -> None:
+    """Make `past_beyond`: on which days series were beyond their limits since past weeks, if on three or more."""
+    days = range(min(asked.weeks, default=asked.today) - BEYOND_OF, asked.today)
+    run(database, _BEYOND, {"dates": make_dates(days), "beyond": BEYOND_DAYS})
 
 
 def find_crossing(days: Sequence[int], after: int) -> int | None:
@@ -208,11 +154,6 @@ def find_crossing(days: Sequence[int], after: int) -> int | None:
     crossings = (days[at + BEYOND_DAYS - 1] for at in range(len(days) - BEYOND_DAYS + 1)
                  if days[at + BEYOND_DAYS - 1] - days[at] < BEYOND_OF)  # fmt: skip
     return next((day for day in crossings if day > after), None)
-
-
-def _read_beyond(database: DuckDBPyConnection, days: Collection[int]) -> None:
-    if days:
-        run(database, _BEYOND, {"dates": make_dates(days)})
 
 
 SAMPLED_NODES = 1000
@@ -225,16 +166,8 @@ SELECT count(DISTINCT node), count(*) / greatest(1, count(DISTINCT day)) FROM me
 WHERE list_contains($dates, date)
 """
 _FLEET_SIZE = "CREATE OR REPLACE TEMP TABLE fleet_size AS SELECT $nodes AS nodes, $draws AS draws"
-_MIDDLE_COLUMNS = "kind UBIGINT, day INT, middle DOUBLE"
-_COUNTED_MIDDLES = f"CREATE OR REPLACE TEMP TABLE counted_middles ({_MIDDLE_COLUMNS})"
-
-
-class DayQuestion(NamedTuple):
-    """What is asked: how today compares, and the days of past `weeks`, and which measurements are counters."""
-
-    today: int
-    weeks: Sequence[int]
-    counters: Sequence[RawCounter]
+VALUES_IN_MEMORY = 100_000
+"""The days of a fleet with more values on each are folded into a file, which lasts as long as the question."""
 
 
 class _FleetSize(NamedTuple):
@@ -255,34 +188,35 @@ class _FleetSize(NamedTuple):
 
 
 @contextmanager
-def compare_days(database: DuckDBPyConnection, asked: DayQuestion, kept: Path | None = None) -> Iterator[None]:
-    """Have the scores of today, and `kept_past` and `kept_beyond` of past weeks; the names of series end with it.
-
-    `kept`: the file that keeps what days say. Raises AssayError while another process has it, or duckdb.Error where it
-    is damaged.
-    """
+def compare_days(database: DuckDBPyConnection, asked: DayQuestion) -> Iterator[None]:
+    """Have the scores of today, and `past_scores` and `past_beyond` of past weeks; the names of series end with it."""
     size = _measure_size(database, asked.today)
-    with open_kept(database, kept, size.values), _attach_counters(database, asked.counters):
-        bits = choose_bits(database, size.bits, size.thinning)
-        _read_days(database, asked, _list_columns(database, asked.counters, bits, size.values), size)
-        database.execute("DROP VIEW middles")  # its tables go
+    with _attach_folded(database, size.values):
+        _read_days(database, asked, _list_columns(database, asked.counters, size), size)
         yield
 
 
-def _list_columns(
-    database: DuckDBPyConnection, counters: Sequence[RawCounter], bits: int, values: float
-) -> list[DayColumns]:
+@contextmanager
+def _attach_folded(database: DuckDBPyConnection, values: float) -> Iterator[None]:
+    """Have a place for folded days. `values`: how many a day has."""
+    with tempfile.TemporaryDirectory() as folder:
+        where = ":memory:" if values <= VALUES_IN_MEMORY else str(Path(folder) / "folded.duckdb")
+        database.execute(f"ATTACH {quote_text(where)} AS folded")
+        try:
+            yield
+        finally:
+            database.execute("DETACH folded")
+
+
+def _list_columns(database: DuckDBPyConnection, counters: Sequence[RawCounter], size: _FleetSize) -> list[DayColumns]:
     """Return the columns of what counts, and of all others."""
-    history = read_history_keys(database)
-    if not counters:
-        return [DayColumns(database, "kept", "plain_measurements", history, bits, values)]
-    names = sorted((one.name, one.unit) for one in counters)
-    plain = {day: digest(key, names) for day, key in history.items()}
-    grown = dict.fromkeys(history, "")
-    return [
-        DayColumns(database, "kept", "plain_measurements", plain, bits, values),
-        DayColumns(database, "grown", "counted_measurements", grown, bits, values),
-    ]
+    measured = [row[0] for row in database.execute("SELECT day FROM history_days").fetchall()]
+    columns = []
+    for kind in ("plain", "counted") if counters else ("plain",):
+        database.execute(f"CREATE SCHEMA folded.{kind}")
+        bits = max(size.bits, size.thinning)  # fewer would mix the nodes of past weeks with others
+        columns.append(DayColumns(database, f"folded.{kind}", f"{kind}_measurements", measured, bits, size.values))
+    return columns
 
 
 def _measure_size(database: DuckDBPyConnection, today: int) -> _FleetSize:
@@ -292,58 +226,26 @@ def _measure_size(database: DuckDBPyConnection, today: int) -> _FleetSize:
     return size
 
 
-@contextmanager
-def _attach_counters(database: DuckDBPyConnection, counters: Sequence[RawCounter]) -> Iterator[None]:
-    """Have a place for the growth of counters, which is measured anew each time."""
-    if counters:
-        database.execute("ATTACH ':memory:' AS grown")
-    try:
-        yield
-    finally:
-        if counters:
-            database.execute("DETACH grown")
-
-
 def _read_days(
     database: DuckDBPyConnection, asked: DayQuestion, columns: Sequence[DayColumns], size: _FleetSize
 ) -> None:
-    """Fold what is missing, then judge past weeks on the first blocks, and today on all."""
-    today, history, blocks = asked.today, columns[0].keys, columns[0].blocks
+    """Fold the days, then judge past weeks on the first blocks, and today on all."""
+    blocks = columns[0].blocks
     sampled = blocks >> size.thinning
     past = {day for week in asked.weeks for day in list_compared_days(week)}
+    days = {*list_compared_days(asked.today)}
     for one in columns:
-        one.fold({*list_kept_days(today)} | (past if sampled == blocks else set()), blocks)
+        one.fold(days | (past if sampled == blocks else set()), blocks)
         one.fold(past, sampled)
-        one.drop_days(min({today, *past}) - OWN_FROM)
     for table in ("places", "measures"):
         union = " UNION ".join(f"FROM {one.schema}.{table}" for one in columns)
         database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {union}")
-    middles = _keep_middles(database, today, history, {*past, *list_compared_days(today)}, bool(asked.counters))
-    # the growth of a counter on one day depends on others
-    more = digest(size.thinning, *asked.counters, *(sorted(history.items()) if asked.counters else ()))
-    keys = make_week_keys(database, history, middles, asked.weeks, more)
-    keep_high_scores(database, columns, sampled, keys)
-    keep_values(database, keys, make_later_keys(database, history, keys, today))
-    beyond = range(min(asked.weeks, default=today) - BEYOND_OF, today)
-    keep_days_beyond(database, {day: digest(size.thinning, history[day]) for day in beyond if day in history})
-    measure_changes(database, [today], columns, blocks)
+    draw_nodes(database, asked.today)
+    measure_middles(database, [one.source for one in columns], past | days)
+    score_past_days(database, asked, columns, sampled)
+    list_days_beyond(database, asked)
+    measure_changes(database, [asked.today], columns, blocks)
     score_changes(database)
-
-
-def _keep_middles(
-    database: DuckDBPyConnection, today: int, history: Mapping[int, str], days: Iterable[int], has_counters: bool
-) -> dict[int, str]:
-    """Make `middles` of days, and return what they depend on."""
-    draw_nodes(database, today)
-    keys = make_middle_keys(database, history, days)
-    missing = find_missing(database, "middles", _MIDDLE_COLUMNS, keys)
-    measure_middles(database, "kept.middles", "plain_measurements", missing)
-    note_keys(database, "middles", {day: keys[day] for day in missing})
-    database.execute(_COUNTED_MIDDLES)
-    if has_counters:
-        measure_middles(database, "counted_middles", "counted_measurements", keys)
-    database.execute("CREATE OR REPLACE TEMP VIEW middles AS FROM kept.middles UNION ALL FROM counted_middles")
-    return keys
 
 
 def _count_halvings(size: float, most: int) -> int:

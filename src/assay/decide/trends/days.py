@@ -23,7 +23,7 @@ DAYS_SEEN = 3
 """The last days are looked at as of a day and of the two days before."""
 OWN_DAYS = (OWN_FROM - OWN_TO + 1) // 2
 """Of a series' own days the even ones are read: half of the cost, and their median is hardly less sure. They are the
-same for all who ask, so that the next day hardly reads another one."""
+same for all past weeks, which so share most of them."""
 OWN = range(OWN_DAYS)
 """The places of a series' own days in `list_compared_days`."""
 RECENT = [
@@ -42,12 +42,6 @@ def list_compared_days(day: int) -> list[int]:
     """Return all days that are read to judge a day: its own days before, then the last ones."""
     first = day - OWN_FROM + 2 - day % 2
     return [*range(first, first + 2 * OWN_DAYS, 2), *range(day - RECENT_DAYS - DAYS_SEEN + 2, day + 1)]
-
-
-def list_kept_days(day: int) -> list[int]:
-    """Return the days that are read to judge a day, and those that a later day reads as its own."""
-    compared = list_compared_days(day)
-    return sorted({*compared, *range(compared[0], day, 2)})
 
 
 def list_weeks(today: int, first_day: int) -> list[int]:

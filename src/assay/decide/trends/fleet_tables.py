@@ -1,9 +1,6 @@
 """The fleet's own measurements, holders and failures: its history and ledger as the tables of `measurement_tables`.
 
-Who held which place of the fleet's nodes, as the table `holders`: by the ledger, and a file that keeps it.
-
-The file is a cache. With it, only nodes with new entries are followed, from their first entry on. It counts while the
-ledger has the entry up to which it was made, for moments after all entries of then.
+Who held which place of the fleet's nodes, as the table `holders`: by the ledger.
 
 The intervals of holders in whole days, and the nodes by which series are drawn.
 
@@ -12,7 +9,6 @@ The day on which a holder begins or ends belongs to nobody: its values may be of
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -36,94 +32,31 @@ from assay.model.entries.assets import SetupSeenEntry
 from assay.model.entries.faults import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.faults.fault_record import FaultRecord
-from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import read_part
-from assay.model.timestamps import format_time, parse_epoch_seconds_cached, parse_time
+from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 
-HOLDERS_FILE = Path("trends") / "holders.parquet"
-"""Where it is in the reports folder."""
-FORM = "1"
-"""Counts up when the meaning of a column changes."""
 NODES_AT_ONCE, ROWS_AT_ONCE = 200, 10_000
 _HOLDERS = """
 CREATE TABLE holders (node VARCHAR, subject VARCHAR, serial VARCHAR, sku VARCHAR, firmware VARCHAR, rack VARCHAR,
   position VARCHAR, since_s DOUBLE, until_s DOUBLE, pdu VARCHAR, switch VARCHAR, batch VARCHAR, driver VARCHAR,
   kind VARCHAR)
 """
-_KNOWN = "SELECT decode(key), decode(value) FROM parquet_kv_metadata($file)"
-_TAKE = "INSERT INTO holders FROM read_parquet($file)"
-_DROP = "DELETE FROM holders WHERE list_contains($nodes, node)"
-_WRITE = """
-COPY holders TO '{file}' (FORMAT parquet, KV_METADATA {{form: '{form}', head: '{head}', hash: '{hash}', 'at': '{at}'}})
-"""
 
 
-class LedgerPosition(NamedTuple):
-    """The last entry that a file counts: its number and hash. `at`: when the newest of them was made (ISO 8601 UTC)."""
-
-    head: int
-    hash: str
-    at: str
-
-
-def fill_holders(database: DuckDBPyConnection, ledger: Ledger, as_of: datetime, kept: Path | None) -> None:
-    """Make the table `holders` by the entries up to a moment. `kept`: the file to use, and to write anew if need be."""
+def fill_holders(database: DuckDBPyConnection, ledger: Ledger, as_of: datetime) -> None:
+    """Make the table `holders` by the entries up to a moment."""
     database.execute(_HOLDERS)
-    head = ledger.head()
-    known = _take_kept(database, ledger, kept, as_of) if kept else None
-    nodes = _list_nodes(ledger, known.head if known else 0)
-    if known:
-        database.execute(_DROP, {"nodes": nodes})
-    latest = known.at if known else ""
-    for names in split_batches(nodes, NODES_AT_ONCE):
+    placed = ledger.entries(kinds=("node.enrolled", SetupSeenEntry.kind))
+    for names in split_batches(sorted({entry.node for entry in placed if entry.node}), NODES_AT_ONCE):
         rows: list[tuple[object, ...]] = []
         for node, entries in ledger.entries_by_node(names, HOLDER_ENTRY_KINDS).items():
-            latest = max([latest, *(format_time(entry.at) for entry in entries)])
-            rows += map(_make_row, list_part_holders(node, _leave_out_later(entries, as_of)))
+            known = [entry for entry in entries if parse_time(entry.at) <= as_of]
+            rows += map(_make_row, list_part_holders(node, known))
         insert_rows(database, "holders", rows)
-    if kept and nodes and latest <= format_time(as_of):
-        _write(database, kept, LedgerPosition(head, ledger.hash_of(head) or "", latest))
-
-
-def _list_nodes(ledger: Ledger, after: int) -> list[str]:
-    """Return the nodes whose holders may be others after an entry; after none: all that have a place."""
-    kinds = HOLDER_ENTRY_KINDS if after else ("node.enrolled", SetupSeenEntry.kind)
-    return sorted({entry.node for entry in ledger.entries(kinds=kinds, after=after) if entry.node})
-
-
-def _leave_out_later(entries: Iterable[LedgerEntry], as_of: datetime) -> list[LedgerEntry]:
-    return [entry for entry in entries if parse_time(entry.at) <= as_of]
-
-
-def _take_kept(database: DuckDBPyConnection, ledger: Ledger, kept: Path, as_of: datetime) -> LedgerPosition | None:
-    """Fill the table from the file. Returns None, and takes nothing, if it is damaged, newer, or of another ledger."""
-    import duckdb
-
-    try:
-        told = dict(database.execute(_KNOWN, {"file": str(kept)}).fetchall())
-        up_to = LedgerPosition(int(told["head"]), told["hash"], told["at"])
-        is_of_ledger = ledger.hash_of(up_to.head) == up_to.hash
-        if told["form"] != FORM or not is_of_ledger or up_to.at > format_time(as_of):
-            return None
-        database.execute(_TAKE, {"file": str(kept)})
-    except (duckdb.Error, KeyError, ValueError):
-        return None
-    return up_to
-
-
-def _write(database: DuckDBPyConnection, kept: Path, up_to: LedgerPosition) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    scratch = kept.with_name(f".{kept.name}.{os.getpid()}")
-    try:
-        quoted = str(scratch).replace("'", "''")
-        database.execute(_WRITE.format(file=quoted, form=FORM, **up_to._asdict()))
-        scratch.replace(kept)
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def insert_rows(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
@@ -147,12 +80,7 @@ NAMED_DAYS = 7
 """The last days tell which measurements several checks take."""
 TREND_CLASSES = "trend."
 _FAILURES = "CREATE TABLE failures (time_s DOUBLE, node VARCHAR, subject VARCHAR, fault VARCHAR)"
-_HAS_LATER = """
-SELECT coalesce(bool_or(epoch(run_at::TIMESTAMP) > $as_of), false)
-FROM (SELECT DISTINCT run_at FROM read_parquet($files))
-"""
-_HISTORY_DAYS = "CREATE TABLE history_days AS SELECT unnest($days)::INT AS day, unnest($keys) AS key"
-_HISTORY_FILES = "CREATE TABLE history_files AS SELECT unnest($files) AS path"
+_HISTORY_DAYS = "CREATE TABLE history_days AS SELECT unnest($days)::INT AS day"
 _SHARED_NAMES = """
 SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files))
 GROUP BY name HAVING count(*) > 1 ORDER BY name
@@ -176,14 +104,12 @@ def open_fleet_tables(
     as_of: datetime,
     left_out: Collection[str] = (),
     memory: str = "1GB",
-    kept: Path | None = None,
 ) -> Iterator[DuckDBPyConnection]:
     """Have the tables of `open_tables` for the history in `home` and the ledger, as they were at a moment.
 
     A subject is the place in its node (`gpu3`, "" for the node), as parts change nodes and nodes change pools. A
-    measurement that several checks take has the check in its name. `left_out`: files that are not read. `kept`: the
-    file that keeps the holders. Raises DamagedFilesError for files that cannot be read, and AssayError where there is
-    no history.
+    measurement that several checks take has the check in its name. `left_out`: files that are not read. Raises
+    DamagedFilesError for files that cannot be read, and AssayError where there is no history.
     """
     days = _list_files(home, as_of, left_out)
     if not days:
@@ -192,9 +118,8 @@ def open_fleet_tables(
     files = [file for day in days for file in day]
     with name_damaged_files(files), connect_duckdb(threads=1, memory_limit=memory) as database:
         database.execute("SET parquet_metadata_cache = true")  # each block of nodes opens the same files
-        database.execute(_HISTORY_FILES, {"files": files})
         _make_measurements(database, days, as_of)
-        fill_holders(database, ledger, as_of, kept)
+        fill_holders(database, ledger, as_of)
         database.execute(_FAILURES)
         failures = list_failures(ledger, as_of)
         insert_rows(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
@@ -245,22 +170,8 @@ def _make_measurements(database: DuckDBPyConnection, days: Sequence[Sequence[str
     rows.project(
         f"{times}, day AS date, node, {subject} AS subject, {name} AS name, value, unit, at_least, at_most, {keys}"
     ).create_view("measurements")
-    later = database.execute(_HAS_LATER, {"files": last, "as_of": as_of.timestamp()}).fetchall()[0][0]
-    _describe_days(database, days, keys, as_of.isoformat() if later else "")
-
-
-def _describe_days(database: DuckDBPyConnection, days: Sequence[Sequence[str]], keys: str, as_of: str) -> None:
-    """Make `history_days`: what tells the measurements of a day from others; `as_of` counts for the last day."""
-    described = [(Path(files[0]).parent.name, repr((keys, [*map(_describe_file, files)]))) for files in days]
-    described[-1] = described[-1][0], described[-1][1] + as_of
-    counted = [(date.fromisoformat(name.removeprefix(DAY_PREFIX)) - DAY_0).days for name, _ in described]
-    database.execute(_HISTORY_DAYS, {"days": counted, "keys": [key for _, key in described]})
-
-
-def _describe_file(path: str) -> tuple[str, int, int]:
-    """Return what tells a file from another: its name, size and time."""
-    stat = Path(path).stat()
-    return Path(path).name, stat.st_size, stat.st_mtime_ns
+    names = (Path(files[0]).parent.name.removeprefix(DAY_PREFIX) for files in days)
+    database.execute(_HISTORY_DAYS, {"days": [(date.fromisoformat(name) - DAY_0).days for name in names]})
 
 
 def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRelation:

@@ -63,9 +63,7 @@ def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> Duck
         else:
             rows = _read_rows(database, path, columns, optional, as_of.timestamp())
         rows.project(f"*, {SERIES}, {DAY}" if name == "measurements" else "*").create_view(name)
-    database.execute(
-        "CREATE VIEW history_days AS SELECT DISTINCT day, '' AS key FROM measurements WHERE day IS NOT NULL"
-    )
+    database.execute("CREATE VIEW history_days AS SELECT DISTINCT day FROM measurements WHERE day IS NOT NULL")
     return database
 
 

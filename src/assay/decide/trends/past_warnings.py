@@ -19,7 +19,7 @@ RULE = "change"
 LEAST_READ = 0.8
 """A warning is wrong only if its part was read on so many of the days."""
 _PAST = """
-FROM kept_past LEFT JOIN kept_beyond USING (node, subject, name, unit)
+FROM past_scores LEFT JOIN past_beyond USING (node, subject, name, unit)
   LEFT JOIN (SELECT place, segment, max(last_day) AS ends FROM intervals GROUP BY ALL) USING (place, segment)
 WHERE NOT is_of_rack AND peers >= $least AND worse >= $threshold
   AND (worse_before >= $threshold OR worse_two >= $threshold)
@@ -51,7 +51,7 @@ class PastWarning(NamedTuple):
 
 
 def list_past_warnings(database: DuckDBPyConnection, threshold: float, least: int) -> list[PastWarning]:
-    """Return which series the rule would have named on the kept weeks.
+    """Return which series the rule would have named in the past weeks.
 
     It is a new warning after 30 quiet days, unless the series is beyond its limit already.
     """
@@ -80,7 +80,7 @@ def list_failure_days(database: DuckDBPyConnection) -> Mapping[Part, list[int]]:
 def list_days_beyond(database: DuckDBPyConnection) -> Mapping[Part, list[list[int]]]:
     """Return the days on which series of parts were beyond their limits, of the nodes that are drawn."""
     beyond: dict[Part, list[list[int]]] = {}
-    for node, subject, days in database.execute("SELECT node, subject, days FROM kept_beyond").fetchall():
+    for node, subject, days in database.execute("SELECT node, subject, days FROM past_beyond").fetchall():
         beyond.setdefault((node, subject), []).append(days)
     return beyond
 

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.decide.trends import past_warnings
@@ -26,8 +25,6 @@ from assay.decide.trends.shared_groups import SharedGroup, name_shared_groups
 from assay.decide.trends.warning_record import ClosedWarning, ForecastFactors, PastRecord, judge_record, learn_factors
 from assay.decide.trends.warning_threshold import ChangeFindings, ChangeWarning, find_change_warnings
 from assay.decide.trends.warnings import AdvisedWarning
-from assay.ledger.history.parquet_files import DamagedFilesError
-from assay.model.errors import AssayError
 from assay.model.specs.trend_rules import ChangeDetector
 from assay.model.timestamps import format_time
 
@@ -74,36 +71,23 @@ def find_trends(
     database: DuckDBPyConnection,
     as_of: datetime,
     settings: ChangeDetector | None = None,
-    kept: Path | None = None,
     closed: Iterable[ClosedWarning] = (),
     recognise_counters: bool = False,
 ) -> TrendAnswer:
     """Return what gets worse by the tables of a database, see `open_tables`.
 
-    `kept`: the file that keeps what does not change within a day, for tables of `open_fleet_tables`. `closed`: warnings
-    of the ledger that have ended. Forecasts learn from what past weeks would have said, or if that is too little, from
-    these. `recognise_counters`: by their values, not only by their declared names.
+    `closed`: warnings of the ledger that have ended. Forecasts learn from what past weeks would have said, or if that
+    is too little, from these. `recognise_counters`: by their values, not only by their declared names.
     """
-    import duckdb
-
     chosen = settings or ChangeDetector()
     today = int(as_of.timestamp() // DAY_S)
     weeks = _list_weeks(database, today)
-    ended = list(closed)
     define_macros(database)
     make_intervals(database)
     counters = judge_counters(database, today, chosen.counters, recognise_counters)
     question = DayQuestion(today, weeks, counters)
-    if kept:
-        try:
-            with compare_days(database, question, kept):
-                return _conclude(database, question, chosen, ended)
-        except DamagedFilesError:
-            raise
-        except (AssayError, OSError, duckdb.Error):
-            pass  # it costs more without the file
     with compare_days(database, question):
-        return _conclude(database, question, chosen, ended)
+        return _conclude(database, question, chosen, closed)
 
 
 def _conclude(
