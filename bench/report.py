@@ -1,7 +1,7 @@
 """The cost to build the reports of a big fleet, and the time until a browser shows them.
 
-The runs are made without judging (`bench.made_runs`): 10,000 nodes with 100 outcomes each, and an earlier run that
-was already reported, for comparison and history.
+The runs are made without judging (`bench.made_runs`): 10,000 nodes with 100 outcomes each, and an earlier run to
+compare with.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import http.server
 import shutil
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from assay.declare.loader import load_fleet
+from assay.ledger.history.append import append_missing_runs
+from assay.ledger.runs.reader import StoredRun
+from assay.ledger.store import Ledger
 from bench.big_fleet import make as make_fleet
 from bench.cost import cost
 from bench.made_runs import make as make_runs
@@ -30,13 +32,15 @@ FIRST = "pool-01"
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure the second report of a fleet below `folder`, and its pages in headless Chromium."""
+    """Measure the report of a fleet below `folder`, and its pages in headless Chromium."""
     fleet = make_fleet(folder / "reported", NODES)
-    earlier, newest = make_runs(load_fleet(fleet), fleet / "reports", EACH, runs=2)
-    aside = shutil.move(newest.parent, folder)
+    (fleet / ".assay").mkdir(exist_ok=True)
+    with closing(Ledger.open(fleet / ".assay" / "ledger.sqlite")) as ledger:
+        for path in make_runs(load_fleet(fleet), fleet / "reports", EACH, runs=2):
+            with StoredRun.open(path) as stored:
+                ledger.record(stored.run, stored.outcomes())
+    append_missing_runs(fleet / "reports")
     command = [*ASSAY, "report", "--fleet", str(fleet)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    shutil.move(aside, earlier.parent.parent)
     (fleet / "node_modules").symlink_to(ROOT / "node_modules")
     start = time.monotonic()
     spent = cost(command, ROOT, times=1)

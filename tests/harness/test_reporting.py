@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.request import urlopen
@@ -15,14 +15,22 @@ from urllib.request import urlopen
 import pytest
 
 from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.runs.writer import OutcomeWriter
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import pack_object
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.model.outcome_labels import format_measurement
 from assay.tell.report.allure import ReportAttachments, allure_result, write_allure_results
 from assay.tell.report.latest_outcomes import HolderStatus, LatestOutcomes
-from assay.tell.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
+from assay.tell.report.report_builder import (
+    ALLURE_HISTORY,
+    AllureTools,
+    ReportPages,
+    build_reports,
+    find_last_reported,
+)
 
 pytest_plugins = ["pytester"]
 
@@ -56,10 +64,26 @@ def keep(reports: Path, run: SuiteRun, *outcomes: Outcome, ended: bool = True) -
 
 def held(folder: Path, *outcomes: Outcome) -> HolderStatus:
     """Return the one holder of these outcomes."""
-    with LatestOutcomes.open(folder / "standing.sqlite") as standing:
-        standing.add_run(keep(folder, RUN, *outcomes))
+    keep(folder, RUN, *outcomes)
+    with closing(record(folder)) as ledger, LatestOutcomes(ledger, folder, {}) as standing:
         (holder,) = standing.read_holders()
     return holder
+
+
+def record(reports: Path) -> Ledger:
+    """Return the ledger beside the runs, with all that have ended."""
+    ledger = Ledger.open(reports / "ledger.sqlite")
+    for path in list_runs(reports):
+        with suppress(AssayError), StoredRun.open(path) as stored:
+            if stored.has_ended:
+                ledger.record(stored.run, stored.outcomes())
+    return ledger
+
+
+def build(reports: Path) -> ReportPages:
+    """Build the reports of all ended runs."""
+    with closing(record(reports)) as ledger:
+        return build_reports(FLEET, ledger, reports, reports)
 
 
 def labels_of(document: dict) -> dict[str, list[str]]:
@@ -210,7 +234,7 @@ def test_a_report_takes_no_more_along_than_it_may(tmp_path):
 def test_there_must_be_a_run_to_report_on(tmp_path):
     keep(tmp_path, RUN, FAILED, ended=False)
     with pytest.raises(AssayError, match="there is no run"):
-        build_reports(FLEET, tmp_path, tmp_path)
+        build(tmp_path)
 
 
 def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_path, monkeypatch):
@@ -218,19 +242,19 @@ def test_without_node_there_is_the_overview_and_what_to_run_for_the_rest(tmp_pat
     monkeypatch.setattr("assay.tell.report.report_builder.sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(AssayError, match="npm ci"):
-        build_reports(FLEET, tmp_path, tmp_path)
+        build(tmp_path)
     assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 
 @needs_node
 def test_a_second_run_adds_a_point_to_the_history(tmp_path):
     keep(tmp_path, RUN, FAILED)
-    pages = build_reports(FLEET, tmp_path, tmp_path)
+    pages = build(tmp_path)
     assert pages.allure.exists()
     assert find_last_reported(tmp_path / ALLURE_HISTORY) == RUN.id
     keep(tmp_path, SECOND, MENDED)
-    assert build_reports(FLEET, tmp_path, tmp_path) == pages
-    build_reports(FLEET, tmp_path, tmp_path)  # nothing new: nothing is added
+    assert build(tmp_path) == pages
+    build(tmp_path)  # nothing new: nothing is added
     points = [json.loads(line) for line in (tmp_path / ALLURE_HISTORY).read_text().splitlines()]
     assert [point["name"].split()[-1] for point in points] == [RUN.id, SECOND.id]
     seen = [[one["status"] for one in point["testResults"].values()] for point in points]
@@ -241,7 +265,7 @@ def test_a_second_run_adds_a_point_to_the_history(tmp_path):
 @needs_node
 def test_a_node_of_the_overview_links_to_the_result_that_allure_makes(tmp_path):
     keep(tmp_path, RUN, FAILED)
-    build_reports(FLEET, tmp_path, tmp_path)
+    build(tmp_path)
     page = (tmp_path / "index.html").read_text()
     (name,) = set(re.findall(r"allure/index.html#([0-9a-f]{32})", page))
     assert list((tmp_path / "allure").rglob(f"{name}.json"))
@@ -250,13 +274,14 @@ def test_a_node_of_the_overview_links_to_the_result_that_allure_makes(tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"no run at all", None])
 def test_a_damaged_run_hides_no_other(tmp_path, damage):
     keep(tmp_path, RUN, FAILED)
-    path = keep(tmp_path, SECOND, MENDED)
+    path = keep(tmp_path, SECOND, replace(MENDED, subject="h100-a/n0003/gpu5"))
+    record(tmp_path).close()
     content = bytearray(path.read_bytes())
     content[len(content) // 2 :] = b"?" * (len(content) - len(content) // 2)
     path.write_bytes(bytes(content) if damage is None else damage)
     with suppress(AssayError):  # where Node is not installed
-        assert SECOND.id in "".join(build_reports(FLEET, tmp_path, tmp_path).unread)
-    assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
+        assert SECOND.id in "".join(build(tmp_path).unread)
+    assert "pcie_width 8 lanes" in (tmp_path / "index.html").read_text()
 
 
 @pytest.mark.slow
@@ -267,6 +292,9 @@ def test_serving_shows_both_pages_until_the_user_ends_it(tmp_path):
     for name in ("inventory", "specs", "node_modules"):
         (root / name).symlink_to(ROOT / name)
     keep(root / "reports", RUN, FAILED)
+    (root / ".assay").mkdir()
+    with closing(Ledger.open(root / ".assay" / "ledger.sqlite")) as ledger:
+        ledger.record(RUN, [FAILED])
     command = [sys.executable, "-m", "assay", "report", "--serve", "--fleet", str(root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:
         address = re.search(r"http://127\.0\.0\.1:\d+/", served.stderr.readline())[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,9 @@ from assay.cli.app import app
 from assay.cli.verbs.gate import GATE_FORMATTERS
 from assay.declare.loader import load_fleet
 from assay.ledger.history.append import append_missing_runs
+from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.writer import OutcomeWriter
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun
 from assay.tell.report.latest_outcomes import LatestOutcomes
@@ -154,9 +157,10 @@ def test_no_percentage_reads_100_with_a_failure(homes: dict[str, Path]) -> None:
     assert code == 0
     assert "99.99" in output
     assert not WELL.search(output)
-    with LatestOutcomes.open(home / "standing.sqlite") as latest:
-        (run,) = (home / "reports" / "runs").glob("*/run.sqlite")
-        latest.add_run(run)
+    (run,) = (home / "reports" / "runs").glob("*/run.sqlite")
+    with closing(Ledger.open(home / "ledger.sqlite")) as ledger, StoredRun.open(run) as stored:
+        ledger.record(stored.run, stored.outcomes())
+        latest = LatestOutcomes(ledger, home / "reports", {})
         page = render_overview(build_overview(load_fleet(ROOT), latest))
     assert "99.99 %" in page
     assert not WELL.search(re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL))

@@ -21,13 +21,12 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import FailureArtefact, Outcome, SuiteRun
 from assay.model.reading import value
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.validate.judging.evidence_cache import EvidenceCache
 from assay.validate.results.retention import EvidencePlan, restore_set_aside
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)
-LOOKS = ("first", "unread", "judged", "shared", "kept", "reported", "told", "named", "chained", "gone run", "newest")
+LOOKS = ("first", "unread", "judged", "shared", "kept", "told", "named", "chained", "gone run", "newest")
 
 
 class Site:
@@ -53,10 +52,6 @@ class Site:
         self.ledger.append(
             LedgerEntry("e", NOW.isoformat(), "hold", "n0003", {"reason": f"see {self.digest['named']}"})
         )
-        with LatestOutcomes.open(self.reports / "standing.sqlite") as latest:
-            reported = self.run(3, "judged", ("reported",))
-            latest.add_run(reported)
-        shutil.rmtree(reported.parent)
         for days, name, extra in ((80, "gone run", ()), (2, "judged", ("kept",)), (1, "shared", ())):
             self.run(days, name, extra)
         assert append_missing_runs(self.reports) == []
@@ -153,7 +148,7 @@ def test_an_outcome_that_stays_keeps_its_evidence_and_one_that_is_pruned_does_no
     assert list(site.ledger.verify()) == []
 
 
-@pytest.mark.parametrize("damage", ["run", "share", "report", "newest", "ledger"])
+@pytest.mark.parametrize("damage", ["run", "share", "newest", "ledger"])
 def test_if_what_may_refer_to_evidence_cannot_be_read_all_of_it_stays(site: Site, damage: str) -> None:
     site.allow(runs_days=30, least_runs=2, evidence_days=30)
     if damage == "newest":
@@ -164,8 +159,7 @@ def test_if_what_may_refer_to_evidence_cannot_be_read_all_of_it_stays(site: Site
     else:
         newest = max((site.reports / "runs").iterdir())
         names = {"run": newest / "run.sqlite", "share": newest / "share-0.sqlite"}
-        file = names.get(damage, site.reports / "standing.sqlite")
-        file.write_bytes(b"nothing that a database begins with" * 40)
+        names[damage].write_bytes(b"nothing that a database begins with" * 40)
     plain = json.loads(site.prune("--yes", "--format", "json"))["evidence"]
     assert (plain["documents"], bool(plain["kept_all"])) == (0, True)
     assert site.left() == set(LOOKS)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, func, insert, select, text
 from sqlalchemy.exc import OperationalError
@@ -270,6 +271,24 @@ class Ledger:
         with open_reader(self._engine) as connection:
             found = outcomes.read_newest(connection, wanted, self._texts)
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
+
+    def newest_rows(self) -> Iterator[Sequence[Any]]:
+        """Yield the newest outcome of each check × subject as numbers, see `select_newest_rows`."""
+        with open_reader(self._engine) as connection:
+            yield from connection.execute(queries.select_newest_rows().execution_options(yield_per=10_000))
+
+    def read_texts(self, numbers: Collection[int]) -> Mapping[int, str]:
+        """Return the texts of these numbers."""
+        with open_reader(self._engine) as connection:
+            self._texts.load(connection, numbers)
+        return {number: self._texts[number] for number in numbers}
+
+    def run_marks(self) -> list[Sequence[Any]]:
+        """Return number, id, time, commit of the specs and whether files differed from it, of each run in order."""
+        runs = tables.runs.c
+        query = select(runs.seq, runs.id, runs.at, runs.spec_commit, runs.dirty).order_by(runs.seq)
+        with open_reader(self._engine) as connection:
+            return [*connection.execute(query).all()]
 
     def ages(self, nodes: Collection[str]) -> dict[str, dict[str, CheckAge]]:
         """Return for each of these nodes and checks how many subjects have a verdict, and the oldest one."""

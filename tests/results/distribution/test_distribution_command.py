@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -14,8 +15,10 @@ from assay.cli.app import app
 from assay.declare.loader import load_fleet
 from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.history.queries import OutcomeHistory
+from assay.ledger.runs.reader import StoredRun, list_runs
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.tell.report.measured_peers import read_distributions
+from assay.tell.report.measured_peers import read_past
 from assay.tell.report.report_builder import AllureTools, build_reports
 from assay.validate.results.distribution import NodeKind, list_node_kinds, query_distributions
 
@@ -95,8 +98,12 @@ def test_a_format_that_has_no_distribution_is_refused(measured):
 
 def test_the_pages_show_the_distribution_and_the_outlier(measured, monkeypatch):
     monkeypatch.setattr(AllureTools, "find_installed", classmethod(lambda _, __: None))
-    with pytest.raises(Exception, match="Allure report needs Node"):
-        build_reports(load_fleet(measured), measured / "reports", measured / "evidence")
+    with closing(Ledger.open(measured / "ledger.sqlite")) as ledger:
+        for path in list_runs(measured / "reports"):
+            with StoredRun.open(path) as stored:
+                ledger.record(stored.run, stored.outcomes())
+        with pytest.raises(Exception, match="Allure report needs Node"):
+            build_reports(load_fleet(measured), ledger, measured / "reports", measured / "evidence")
     overview = (measured / "reports/index.html").read_text()
     assert "Unlike their peers: 1" in overview
     assert "h100-a/n0005/gpu1" in overview
@@ -114,8 +121,8 @@ def test_a_report_of_too_many_values_reads_fewer_days_and_says_when_none_fits(me
         unread: list[str] = []
         monkeypatch.setattr("assay.tell.report.measured_peers.MAX_VALUES", most)
         now = datetime.now(UTC).timestamp()
-        found = read_distributions(load_fleet(measured), measured / "reports", now, unread)
-        return [len(each.course) for each in found], unread
+        found = read_past(load_fleet(measured), measured / "reports", now, unread)
+        return [len(each.course) for each in found.distributions], unread
 
     assert read(96) == ([3], [])
     assert read(95)[0] < [3], "two days have fewer runs"

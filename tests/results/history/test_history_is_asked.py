@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
+from results.history.recorded_history import query_outcomes
 
 from assay.ledger.history.flaky import WINDOW_RUNS, query_flaky_checks, query_noise
-from assay.ledger.history.queries import OutcomeQuery, query_outcomes, query_pool_rates, query_turns
+from assay.ledger.history.queries import OutcomeQuery, query_pool_rates, query_turns
 
 OTHER = "suites/production/test_nic.py::test_link"
 

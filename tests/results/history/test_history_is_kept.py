@@ -15,11 +15,12 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from results.history.recorded_history import query_outcomes
 
 from assay.ledger.history import parquet_files
 from assay.ledger.history.append import append_missing_runs, append_run, compact_days
 from assay.ledger.history.parquet_files import HISTORY_TABLES, OUTCOMES_TABLE
-from assay.ledger.history.queries import OutcomeHistory, query_outcomes
+from assay.ledger.history.queries import OutcomeHistory
 from assay.ledger.runs.reader import StoredRun
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, RecordedOutcome

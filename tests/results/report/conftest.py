@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from assay.declare.loader import load_fleet
+from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.writer import OutcomeWriter
+from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.tell.report.latest_outcomes import LatestOutcomes
@@ -44,6 +45,7 @@ class Runs:
 
     folder: Path
     fleet: Fleet
+    ledger: Ledger
     fresh_hours = 30
     outcome = staticmethod(outcome)
 
@@ -53,19 +55,20 @@ class Runs:
         run = replace(SuiteRun(f"{when:%Y%m%dT%H%M%S}.000-abcdef", when.isoformat(), spec_commit="a" * 40), **more)
         path = self.folder / "runs" / run.id / "run.sqlite"
         path.parent.mkdir(parents=True)
-        fresh_hours = json.dumps({one.check: self.fresh_hours for one in outcomes})
-        writer = OutcomeWriter(path, run, {"ended": run.at, "fresh_hours": fresh_hours})
+        writer = OutcomeWriter(path, run, {"ended": run.at})
         for one in outcomes:
             writer(one)
         writer.close()
         return path
 
     def standing(self, *paths: Path) -> LatestOutcomes:
-        """Return what stands after these runs; none given: after all, oldest first."""
-        standing = LatestOutcomes.open(self.folder / "standing.sqlite")
+        """Return what stands after these runs are recorded; none given: after all, oldest first."""
+        checks = set[str]()
         for path in paths or sorted(self.folder.glob("runs/*/run.sqlite")):
-            standing.add_run(path)
-        return standing
+            with StoredRun.open(path) as stored:
+                self.ledger.record(stored.run, stored.outcomes())
+                checks |= stored.judged_subjects().keys()
+        return LatestOutcomes(self.ledger, self.folder, dict.fromkeys(checks, self.fresh_hours))
 
     def overview(self, hours: float = 24, rollout: RolloutWaits = NO_ROLLOUT) -> FleetOverview:
         """Look at all of them."""
@@ -80,4 +83,6 @@ def fleet() -> Fleet:
 
 @pytest.fixture
 def runs(tmp_path: Path, fleet: Fleet) -> Iterator[Runs]:
-    return Runs(tmp_path, fleet)
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    yield Runs(tmp_path, fleet, ledger)
+    ledger.close()

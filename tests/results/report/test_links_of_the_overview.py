@@ -27,8 +27,9 @@ def declared(runs, monkeypatch):
 
 def build(runs) -> Path:
     """Build the report; Allure is not installed."""
+    runs.standing()
     with pytest.raises(Exception, match="Allure report needs Node"):
-        build_reports(runs.fleet, runs.folder, runs.folder / "evidence")
+        build_reports(runs.fleet, runs.ledger, runs.folder, runs.folder / "evidence")
     return runs.folder / "index.html"
 
 

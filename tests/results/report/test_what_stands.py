@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.ledger.store import Ledger
 from assay.model.outcome import FailureArtefact, Measurement
 from assay.tell.report.latest_outcomes import (
     FAILING,
@@ -47,22 +46,16 @@ def test_older_evidence_judged_later_does_not_hide_newer_evidence(runs):
     assert stands(runs.standing()) == {"h100-a/n0003": PASSING}
 
 
-def test_the_same_evidence_judged_again_stands_as_the_later_run_says_in_whatever_order(runs):
-    first = runs.run(0, runs.outcome("n0003", verdict="fail"))
-    second = runs.run(1, runs.outcome("n0003"))
-    assert stands(runs.standing(second, first)) == {"h100-a/n0003": PASSING}
+def test_the_same_evidence_judged_again_stands_as_the_later_run_says(runs):
+    runs.run(0, runs.outcome("n0003", verdict="fail"))
+    runs.run(1, runs.outcome("n0003"))
+    assert stands(runs.standing()) == {"h100-a/n0003": PASSING}
 
 
 def test_what_has_no_evidence_counts_from_the_time_of_its_run(runs):
     runs.run(0, runs.outcome("n0003", hours=0))
     runs.run(1, replace(runs.outcome("n0003", verdict="error"), evidence="", evidence_at=""))
     assert stands(runs.standing()) == {"h100-a/n0003": UNKNOWN}
-
-
-def test_a_run_is_laid_over_once(runs):
-    path = runs.run(0, runs.outcome("n0003", verdict="fail"))
-    standing = runs.standing(path, path)
-    assert [point.run for point in standing.list_reported_runs()] == [path.parent.name]
 
 
 def test_what_is_excused_or_on_trial_stands_apart(runs):
@@ -85,9 +78,8 @@ def test_numbers_and_what_was_kept_stay_with_what_is_amiss_and_go_when_it_is_men
     assert (amiss.measurements, amiss.artefacts) == ((width,), (kept,))
     assert holders["n0004"].abnormal == []
     runs.run(1, runs.outcome("n0003", hours=1))
-    standing = runs.standing()
-    for table in ("measurement", "artefact"):
-        assert standing.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    with runs.standing() as standing:
+        assert not any(holder.abnormal for holder in standing.read_holders())
 
 
 def test_a_holder_counts_by_area(runs):
@@ -102,14 +94,6 @@ def test_a_holder_counts_by_area(runs):
         ("production/cooling", ((PASSING, 1),)),
         ("seatrial/gpu", ((PASSING, 1), (FAILING, 1))),
     ]
-
-
-def test_holders_are_counted_anew_when_a_run_is_merged(runs):
-    first = runs.run(0, runs.outcome("n0003"))
-    with runs.standing(first) as standing:
-        assert [holder.count(PASSING) for holder in standing.read_holders()] == [1]
-        standing.add_run(runs.run(1, runs.outcome("n0003", verdict="fail", hours=1)))
-        assert [holder.count(PASSING) for holder in standing.read_holders()] == [0]
 
 
 def test_what_is_declared_no_more_is_forgotten(runs):
@@ -166,7 +150,8 @@ VERDICTS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(sorted(STANDS
 @given(st.lists(VERDICTS, min_size=1, max_size=6), st.integers(0, 5))
 def test_changes_are_what_two_pictures_differ_in(runs, tmp_path_factory, history, back):
     """Any history of runs, looked at from any time, against the plainest way to say the same."""
-    runs = replace(runs, folder=tmp_path_factory.mktemp("history"))
+    folder = tmp_path_factory.mktemp("history")
+    runs = replace(runs, folder=folder, ledger=Ledger.open(folder / "ledger.sqlite"))
     pictures: list[dict[str, int]] = [{}]
     for hours, verdicts in enumerate(history):
         runs.run(hours, *(runs.outcome(name, verdict=said, hours=hours) for name, said in verdicts.items()))
@@ -177,7 +162,8 @@ def test_changes_are_what_two_pictures_differ_in(runs, tmp_path_factory, history
     with runs.standing() as standing:
         assert stands(standing) == now
         found = set(told(standing, standing.list_reported_runs()[at].at))
-        assert found == {one for one in wanted if one[1] is not None or one[2] != PASSING}
+        assert found == {one for one in wanted if one[2] != PASSING or one[1] == FAILING}
+    runs.ledger.close()
 
 
 def test_the_run_to_compare_with_is_the_newest_beyond_the_window():
@@ -187,17 +173,22 @@ def test_the_run_to_compare_with_is_the_newest_beyond_the_window():
     assert find_baseline(day[-1:]) == day[-1]
 
 
-@pytest.mark.parametrize("content", [b"", b"no database at all, but long enough to be read as one" * 20])
-def test_damaged_tables_are_made_anew(runs, content):
-    path = runs.run(0, runs.outcome("n0003"))
-    (runs.folder / "standing.sqlite").write_bytes(content)
-    with runs.standing(path) as standing:
-        assert stands(standing) == {"h100-a/n0003": PASSING}
+def test_without_the_file_of_a_run_its_outcomes_stand_as_the_ledger_has_them(runs):
+    known = runs.outcome("n0004", verdict="fail", known="https://example.net/1")
+    path = runs.run(0, runs.outcome("n0003"), known)
+    with runs.standing() as standing:
+        assert stands(standing) == {"h100-a/n0003": PASSING, "h100-a/n0004": KNOWN}
+    path.unlink()
+    with runs.standing() as standing:
+        assert stands(standing) == {"h100-a/n0003": PASSING, "h100-a/n0004": FAILING}
+        assert standing.unread == []
 
 
-def test_tables_of_another_version_are_made_anew(runs):
-    path = runs.run(0, runs.outcome("n0003"))
-    with sqlite3.connect(runs.folder / "standing.sqlite") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with runs.standing(path) as standing:
-        assert [point.run for point in standing.list_reported_runs()] == [path.parent.name]
+def test_a_damaged_run_is_named_and_hides_no_other(runs):
+    damaged = runs.run(0, runs.outcome("n0003", verdict="fail"))
+    runs.run(1, runs.outcome("n0004", verdict="fail", known="https://example.net/1", hours=1))
+    runs.standing()
+    damaged.write_bytes(b"no database at all, but long enough to be read as one" * 20)
+    with LatestOutcomes(runs.ledger, runs.folder, {}) as standing:
+        assert stands(standing) == {"h100-a/n0003": FAILING, "h100-a/n0004": KNOWN}
+        assert str(damaged) in "".join(standing.unread)

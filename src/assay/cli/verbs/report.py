@@ -43,7 +43,8 @@ def report(
     reports = workspace.reports_dir
     sync = _read_sync_numbers(workspace)
     rollout = _read_rollout_waits(workspace)
-    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, since * 3600, sync, rollout)
+    ledger = workspace.ledger_for_reading if workspace.has_ledger else None
+    pages = build_reports(workspace.fleet, ledger, reports, workspace.evidence_dir, since * 3600, sync, rollout)
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":

@@ -126,15 +126,34 @@ def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
     return _join_newest(rank_newest(*wanted))
 
 
-def rank_newest(*wanted: ColumnElement[bool]) -> Subquery:
-    """Return outcome, verdict and subject of the newest of each check × subject, among rows of `newest`."""
+_OF_ONE = (tables.newest.c.check, tables.members.c.subject)
+
+
+def rank_newest(*wanted: ColumnElement[bool], more: Sequence[ColumnElement[Any]] = ()) -> Subquery:
+    """Return outcome, verdict, subject and `more` of the newest of each check × subject, among rows of `newest`."""
     table, members = tables.newest.c, tables.members.c
-    age = func.row_number().over(
-        partition_by=(table.check, members.subject), order_by=(table.measured_s.desc(), table.outcome.desc())
-    )
-    query = select(table.outcome, table.verdict, members.subject, age.label("age")).where(*wanted)
-    ranked = query.select_from(tables.newest.join(tables.members, members.list == table.subject)).subquery().c
-    return select(ranked.outcome, ranked.verdict, ranked.subject).where(ranked.age == 1).subquery()
+    age = func.row_number().over(partition_by=_OF_ONE, order_by=(table.measured_s.desc(), table.outcome.desc()))
+    query = select(table.outcome, table.verdict, members.subject, age.label("age"), *more).where(*wanted)
+    ranked = query.select_from(tables.newest.join(tables.members, members.list == table.subject)).subquery()
+    columns = [column for column in ranked.c if column.name != "age"]
+    return select(*columns).where(ranked.c.age == 1).subquery()
+
+
+def select_newest_rows() -> Select[Any]:
+    """Return the query of what is newest as numbers of texts, a row for each check × subject.
+
+    Its columns: node, fault, phases, subject, check, verdict, reason, date, run, the duration in microseconds (of a row
+    for several subjects an equal share), and whether the check has ever failed on the subject.
+    """
+    said, members = tables.outcomes.c, tables.members.c
+    failures = func.max(case((tables.newest.c.verdict == VERDICTS.index("fail"), 1), else_=0))
+    ranked = rank_newest(more=[failures.over(partition_by=_OF_ONE).label("has_failed")])
+    newest = ranked.c
+    sizes = select(members.list, func.count().label("size")).group_by(members.list).subquery()
+    shared = (said.node, said.fault, said.phases, newest.subject, said.check, newest.verdict)
+    own = (said.reason, said.measured_s, said.run, said.micros // sizes.c.size, newest.has_failed)
+    joined = tables.outcomes.join(ranked, newest.outcome == said.seq)
+    return select(*shared, *own).select_from(joined.join(sizes, sizes.c.list == said.subject))
 
 
 def _join_newest(newest: Subquery) -> Select[Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
+from assay.ledger.history.queries import PoolDayRate
 from assay.model.fleet import Fleet
 from assay.model.outcome import read_whole
 from assay.tell.report.change_clusters import ChangeCluster, cluster_changes
@@ -32,7 +34,12 @@ from assay.tell.report.status_changes import (
     find_unchanged,
 )
 
-TREND_RUNS = 30
+_POOLS = f"""
+SELECT scope, count(*), sum(ill > 0), sum(well), sum(well + ill) FROM (
+  SELECT s.scope, sum(o.stands = {PASSING}) AS well, sum(o.stands IN ({FAILING}, {UNKNOWN})) AS ill
+  FROM subject s JOIN state o ON o.subject = s.id GROUP BY s.holder, s.scope
+) GROUP BY scope ORDER BY scope
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +82,12 @@ class ExcusedChecks:
 
 @dataclass(frozen=True, slots=True)
 class PoolTrend:
-    """A pool over the runs: for each its time, and passes as a share of passes, failures and errors (None: of none)."""
+    """A pool by day: passes as a share of passes, failures and errors (None: of none). The last is what stands now."""
 
     pool: str
     holders: int
     ill: int
-    shares: tuple[tuple[float, float | None], ...]
+    shares: tuple[tuple[date, float | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +130,15 @@ class FleetOverview:
 
 
 def build_overview(
-    fleet: Fleet, latest: LatestOutcomes, window_s: float = DAY_S, rollout: RolloutWaits = NO_ROLLOUT
+    fleet: Fleet,
+    latest: LatestOutcomes,
+    window_s: float = DAY_S,
+    rollout: RolloutWaits = NO_ROLLOUT,
+    rates: Iterable[PoolDayRate] = (),
 ) -> FleetOverview:
     """Return the overview, with the changes since the newest run before the window.
 
-    What the `rollout` explains is no failure to act upon.
+    What the `rollout` explains is no failure to act upon. `rates`: how the pools fared on each day.
     """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
@@ -153,7 +164,7 @@ def build_overview(
         holders=tuple(holders),
         known=tuple(_group_excused(excused, KNOWN)),
         on_trial=tuple(_list_on_trial(latest, excused)),
-        trends=tuple(_list_trends(latest)),
+        trends=tuple(_list_trends(latest, rates, datetime.fromtimestamp(runs[-1].at, UTC).date())),
         waiting=waiting,
         rollout=rollout.rollout,
     )
@@ -234,19 +245,18 @@ def _list_on_trial(latest: LatestOutcomes, excused: Iterable[AbnormalOutcome]) -
     return found
 
 
-def _list_trends(latest: LatestOutcomes) -> list[PoolTrend]:
-    times = {run.n: run.at for run in latest.list_reported_runs()[-TREND_RUNS:]}
-    counts_of: dict[str, dict[int, tuple[int, int, int, int]]] = defaultdict(dict)
-    for run, pool, *counts in latest.connection.execute("SELECT run, pool, well, decided, holders, ill FROM trend"):
-        if run in times:
-            counts_of[pool][run] = (counts[0], counts[1], counts[2], counts[3])
-    return [_make_trend(pool, times, counts) for pool, counts in sorted(counts_of.items())]
-
-
-def _make_trend(pool: str, times: dict[int, float], counts: dict[int, tuple[int, int, int, int]]) -> PoolTrend:
-    _, _, holders, ill = counts[max(counts, key=lambda n: times[n])]
-    shares = [(at, counts[n][0] / counts[n][1] if n in counts and counts[n][1] else None) for n, at in times.items()]
-    return PoolTrend(pool, holders, ill, tuple(shares))
+def _list_trends(latest: LatestOutcomes, rates: Iterable[PoolDayRate], today: date) -> list[PoolTrend]:
+    """Return the trend of each pool: how the days before today went, and what stands now."""
+    shares: dict[str, dict[date, float | None]] = defaultdict(dict)
+    for rate in rates:
+        if rate.day < today:
+            shares[rate.pool][rate.day] = rate.success
+    days = sorted({day for of_pool in shares.values() for day in of_pool})
+    trends = []
+    for pool, holders, ill, well, decided in latest.connection.execute(_POOLS):
+        past = [(day, shares[pool].get(day)) for day in days]
+        trends.append(PoolTrend(pool, holders, ill, (*past, (today, well / decided if decided else None))))
+    return trends
 
 
 def group_by_pool_and_rack(holders: Sequence[HolderSummary]) -> dict[str, dict[str, list[HolderSummary]]]:

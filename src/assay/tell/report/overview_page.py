@@ -182,8 +182,8 @@ def _find_look(holder: HolderSummary) -> str:
 
 
 def draw_trend(trend: PoolTrend) -> TrendLine:
-    """Return the trend of a pool, a point a run. At the top all checks pass, at the bottom the lowest share of all."""
-    points = [(float(run), share) for run, (_, share) in enumerate(trend.shares) if share is not None]
+    """Return the trend of a pool, a point a day. At the top all checks pass, at the bottom the lowest share of all."""
+    points = [(float(at), share) for at, (_, share) in enumerate(trend.shares) if share is not None]
     shares = [share for _, share in points]
     low = min(shares, default=0.0)
     return TrendLine(

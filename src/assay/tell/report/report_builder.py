@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html.parser import HTMLParser
@@ -22,22 +22,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import assay
-from assay.ledger.runs.reader import StoredRun, list_runs
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.tell.report.allure import ReportAttachments, write_allure_results
 from assay.tell.report.allure_links import ALLURE_PAGE, AllureLinks
 from assay.tell.report.distribution_page import render_distributions
 from assay.tell.report.latest_outcomes import LatestOutcomes
-from assay.tell.report.measured_peers import list_outliers, read_distributions
+from assay.tell.report.measured_peers import list_outliers, read_past
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
 from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits
+from assay.validate.runs.run_validation import list_fresh_hours
 
 ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
 ALLURE_TIMEOUT_S = 300
-MAX_NEW_POINTS = 3
-"""So many new runs become points of Allure's history: each takes a run of Allure."""
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 _POINT_NAME = re.compile(r'"name":\s*"run ([^"\s]+)"')
 
@@ -79,68 +78,40 @@ class ReportPages:
 
 def build_reports(
     fleet: Fleet,
+    ledger: Ledger | None,
     reports: Path,
     evidence: Path,
     window_s: float = DAY_S,
     sync: SyncNumbers | None = None,
     rollout: RolloutWaits = NO_ROLLOUT,
 ) -> ReportPages:
-    """Build `reports/index.html`, `distributions.html` and `allure` from all ended runs, and return their pages.
+    """Build `reports/index.html`, `distributions.html` and `allure` of what stands by the ledger; return their pages.
 
-    `evidence` is the folder of the evidence store, which holds artefacts of failures. Each run since the last report,
-    of the newest MAX_NEW_POINTS, adds a point to Allure's history. The overview shows what changed within `window_s`
-    seconds before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted
-    apart. Raises AssayError; the overview is written even where Allure is not installed.
+    `evidence` is the folder of the evidence store, which holds artefacts of failures. If there is a run since the last
+    report, the newest one adds a point to Allure's history. The overview shows what changed within `window_s` seconds
+    before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted apart.
+    Raises AssayError; the overview is written even where Allure is not installed.
     """
-    runs, unread = list_ended_runs(reports)
-    pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread)
-    last_reported = find_last_reported(reports / ALLURE_HISTORY)
-    new_points = [run.parent.name for run in runs if run.parent.name > last_reported][-MAX_NEW_POINTS:]
-    with LatestOutcomes.open(reports / "standing.sqlite") as latest:
+    if ledger is None or not ledger.outcomes_head():
+        raise AssayError("there is no run in the ledger to report on", fix="run `assay validate` first")
+    pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread := [])
+    checks, holders, fresh_hours = _list_declared(fleet)
+    with LatestOutcomes(ledger, reports, fresh_hours) as latest:
+        latest.delete_undeclared(checks, holders)
+        newest = latest.list_reported_runs()[-1]
         allure = AllureReport(fleet, reports, (reports / "artefacts", evidence / "objects"), latest)
-        for run in _add_new_runs(latest, runs, unread):
-            latest.delete_undeclared(*_list_declared(fleet))
-            if run.parent.name in new_points and run != runs[-1] and allure.tools:
-                allure.generate(run.parent.name, plugins={})
-        reported = latest.list_reported_runs()
-        if not reported:
-            raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-        links = AllureLinks(reported[-1].run if allure.tools else "")
-        distributions = read_distributions(fleet, reports, reported[-1].at, unread)
-        overview = build_overview(fleet, latest, window_s, rollout)
-        outliers, in_lab = list_outliers(distributions), fleet.is_lab
+        links = AllureLinks(newest.run if allure.tools else "")
+        past = read_past(fleet, reports, newest.at, unread)
+        overview = build_overview(fleet, latest, window_s, rollout, past.rates)
+        unread += latest.unread
+        outliers, in_lab = list_outliers(past.distributions), fleet.is_lab
         pages.overview.write_text(render_overview(overview, sync, links, outliers, in_lab=in_lab))
         pages.overview.with_name("distributions.html").write_text(
-            render_distributions(distributions, links, in_lab=in_lab)
+            render_distributions(past.distributions, links, in_lab=in_lab)
         )
-        if reported[-1].run in new_points or not pages.allure.exists():
-            allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
+        if newest.run > find_last_reported(reports / ALLURE_HISTORY) or not pages.allure.exists():
+            allure.generate(newest.run, _page_plugins(fleet))
     return pages
-
-
-def _add_new_runs(latest: LatestOutcomes, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:
-    """Merge each run that was not merged before, and yield it; append messages on damaged runs to `unread`."""
-    merged = {run.run for run in latest.list_reported_runs()}
-    for run in runs:
-        if run.parent.name not in merged:
-            try:
-                latest.add_run(run)
-            except AssayError as error:
-                unread.append(str(error))
-            else:
-                yield run
-
-
-def list_ended_runs(reports: Path) -> tuple[list[Path], list[str]]:
-    """Return the file of every ended run, oldest first, and messages on damaged runs."""
-    ended, unread = list[Path](), list[str]()
-    for path in list_runs(reports):
-        try:
-            with StoredRun.open(path) as stored:
-                ended += [path] if stored.has_ended else []
-        except AssayError as error:
-            unread.append(str(error))
-    return ended, unread
 
 
 def find_last_reported(history: Path) -> str:
@@ -166,13 +137,13 @@ class AllureReport:
         return AllureTools.find_installed(self.fleet.root)
 
     def generate(self, run: str, plugins: dict[str, Any]) -> None:
-        """Add a point to the history, and write the pages of `plugins`, if there are any. Raises AssayError."""
+        """Add a point to the history, and write the pages of `plugins`. Raises AssayError."""
         tools = AllureTools.require_installed(self.fleet.root)
         with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
             home = Path(scratch)
             attachments = ReportAttachments(self.artefact_folders)
             write_allure_results(home / "results", self.fleet, self.latest.read_holders(), run, attachments)
-            output = self.reports / "allure" if plugins else home / "nothing"
+            output = self.reports / "allure"
             config = {
                 "name": f"run {run}",
                 "output": str(output),
@@ -182,20 +153,19 @@ class AllureReport:
                 "plugins": plugins,
             }
             (home / "allurerc.json").write_text(json.dumps(config))
-            if plugins:
-                shutil.rmtree(output, ignore_errors=True)
+            shutil.rmtree(output, ignore_errors=True)
             _run_allure(tools, home, self.reports)
             page = output / "index.html"
-            if plugins and page.exists():
+            if page.exists():
                 page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def _list_declared(fleet: Fleet) -> tuple[set[str], set[str]]:
-    """Return the ids of all declared checks, and the names of all declared nodes, racks and fabrics."""
+def _list_declared(fleet: Fleet) -> tuple[set[str], set[str], Mapping[str, float]]:
+    """Return the ids of declared checks, the names of nodes, racks and fabrics, and how old a check's pass may be."""
     checks = {check.id for catalog in fleet.check_catalogs.values() for check in catalog.checks}
     racks = {f"{node.pool}/rack-{node.rack}" for node in fleet.nodes.values()}
     fabrics = {f"fabric/{node.settings.fabric}" for node in fleet.nodes.values() if node.settings.fabric}
-    return checks, {*fleet.nodes, *racks, *fabrics}
+    return checks, {*fleet.nodes, *racks, *fabrics}, list_fresh_hours(fleet, ())
 
 
 def _page_plugins(fleet: Fleet) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The failures that a running rollout will remove: drift of nodes whose wave has n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.model.outcome import VERDICTS
 from assay.tell.report.latest_outcomes import FAILING, PASSING, UNKNOWN, LatestOutcomes, ReportedRun
@@ -48,28 +48,22 @@ class StatusChange:
         return self.now == PASSING and self.before == FAILING
 
 
-_CHANGES = f"""
-WITH later AS (SELECT n FROM told WHERE at > :since),
-before AS (SELECT p.subject, p.check_, p.stood, min(t.run) FROM past p JOIN told t ON t.n = p.run
-  WHERE p.run IN later GROUP BY p.subject, p.check_),
-both AS (SELECT subject, check_, stood FROM before
-  UNION ALL SELECT o.subject, o.check_, NULL FROM state o
-  WHERE o.stands IN ({FAILING}, {UNKNOWN}) AND o.first IN later)
-SELECT o.check_, o.subject, CASE WHEN o.first IN later THEN NULL ELSE b.stood END, o.stands, o.reason
-FROM both b JOIN state o ON o.subject = b.subject AND o.check_ = b.check_
-GROUP BY o.subject, o.check_
+_LATER = f"""
+SELECT o.check_, o.subject, o.stands, o.reason FROM state o JOIN told t ON t.n = o.run
+WHERE t.at > ? AND (o.stands IN ({FAILING}, {UNKNOWN}) OR (o.stands = {PASSING} AND o.has_failed))
 """
-_NOT_PASSING = f"SELECT check_, subject, stands, stands, reason FROM state WHERE stands IN ({FAILING}, {UNKNOWN})"
+"""What may be a change: of passes, only those of what has ever failed."""
+_NOT_PASSING = f"SELECT check_, subject, stands, reason FROM state WHERE stands IN ({FAILING}, {UNKNOWN})"
 
 
 def find_changes(latest: LatestOutcomes, since: float) -> Iterator[StatusChange]:
-    """Yield the changes of status since a time (Unix seconds).
-
-    Of outcomes that are new since then, only failures and errors are changes.
-    """
-    for change in _read_changes(latest, latest.connection.execute(_CHANGES, {"since": since})):
-        if change.before != change.now and (change.before is not None or change.now in (FAILING, UNKNOWN)):
-            yield change
+    """Yield what broke, was lost, or was fixed since a time (Unix seconds)."""
+    later = list(_read_changes(latest, latest.connection.execute(_LATER, (since,))))
+    before = latest.read_statuses({(change.check, change.subject) for change in later}, since)
+    for change in later:
+        was = before.get((change.check, change.subject))
+        if was != change.now and (was == FAILING or change.now != PASSING):
+            yield replace(change, before=was)
 
 
 def find_unchanged(latest: LatestOutcomes, changed: Collection[StatusChange]) -> Iterator[StatusChange]:
@@ -80,22 +74,20 @@ def find_unchanged(latest: LatestOutcomes, changed: Collection[StatusChange]) ->
             yield change
 
 
-def _read_changes(
-    latest: LatestOutcomes, rows: Iterable[tuple[int, int, int | None, int, int | None]]
-) -> Iterator[StatusChange]:
+def _read_changes(latest: LatestOutcomes, rows: Iterable[tuple[int, int, int, int]]) -> Iterator[StatusChange]:
     """Yield rows of ids as changes. Texts are shared objects: a dead collector changes a million outcomes."""
     execute = latest.connection.execute
     checks = dict(execute("SELECT id, name FROM check_"))
     subjects: dict[int, tuple[str, str]] = {}
     holders: dict[str, str] = {}
-    reasons: dict[int | None, str] = {None: ""}
-    for check, subject, before, now, reason in rows:
+    reasons: dict[int, str] = {}
+    for check, subject, now, reason in rows:
         if subject not in subjects:
             name, holder = execute("SELECT name, holder FROM subject WHERE id = ?", (subject,)).fetchone()
             subjects[subject] = name, holders.setdefault(holder, holder)
         if reason not in reasons:
             (reasons[reason],) = execute("SELECT text FROM text WHERE id = ?", (reason,)).fetchone()
-        yield StatusChange(checks[check], *subjects[subject], before, now, reasons[reason])
+        yield StatusChange(checks[check], *subjects[subject], now, now, reasons[reason])
 
 
 def find_baseline(runs: Sequence[ReportedRun], window_s: float = DAY_S) -> ReportedRun:

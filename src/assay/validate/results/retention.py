@@ -6,7 +6,7 @@ named.
 Finds stored evidence that the policy no longer wants and that nothing refers to, and deletes it.
 
 What refers to evidence: the newest documents, which name earlier scans and weeks too; runs and shares that stay, with
-their artefacts; the report; the ledger's outcomes and entries. If one of these cannot be read, all evidence is kept.
+their artefacts; the ledger's outcomes and entries. If one of these cannot be read, all evidence is kept.
 An object counts as new when it is stored or judged again, so that no command loses what it is about to refer to.
 """
 
@@ -94,23 +94,19 @@ def _find_reason_to_keep(stored: StoredRun, told: Iterable[str]) -> str:
 
 
 def _find_unused_artefacts(reports: Path, kept: Sequence[Path], is_due: bool) -> Iterator[Path]:
-    """Yield the artefacts that neither a kept run nor the report refers to; none where a run cannot be read."""
+    """Yield the artefacts that no kept run refers to; none where a run cannot be read."""
     if not is_due:
         return
     used: set[str] = set()
-    for database in (*kept, reports / "standing.sqlite"):
+    for run in kept:
         try:
-            used |= set(_read_digests(database)) if database.exists() else set()
+            with closing(sqlite3.connect(f"file:{run}?mode=ro", uri=True)) as connection:
+                used |= {digest for (digest,) in connection.execute("SELECT DISTINCT digest FROM artefact")}
         except sqlite3.Error:
             return
     for file in sorted((reports / "artefacts").glob("*/*.txt")):
         if file.stem not in used:
             yield file
-
-
-def _read_digests(database: Path) -> Iterator[str]:
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        yield from (digest for (digest,) in connection.execute("SELECT DISTINCT digest FROM artefact"))
 
 
 ASIDE_SUFFIX = ".pruned"
@@ -156,7 +152,7 @@ def plan_evidence_pruning(
     if not old:
         return EvidencePlan()
     try:
-        for digest in (*_list_newest(evidence), *_list_reported(reports)):
+        for digest in _list_newest(evidence):
             old.pop(digest, None)
         for digest in _list_judged(reports, leaving):
             old.pop(digest, None)
@@ -193,13 +189,6 @@ def _list_judged(reports: Path, leaving: Collection[Path]) -> Iterator[str]:
             with StoredRun.open_whole(file) as stored:
                 for table in ("document", "artefact"):
                     yield from (digest for (digest,) in stored.connection.execute(f"SELECT digest FROM {table}"))
-
-
-def _list_reported(reports: Path) -> Iterator[str]:
-    file = reports / "standing.sqlite"
-    if file.exists():
-        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
-            yield from (digest for (digest,) in connection.execute("SELECT DISTINCT digest FROM artefact"))
 
 
 def _delete_unused(path: Path, before_s: float) -> bool:
