@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import event, func, select, text
 
 from assay.ledger import tables
-from assay.ledger.newest.dates import CheckAge
+from assay.ledger.newest.counts import CheckAge
 from assay.ledger.newest.grouped_rows import decode_numbers, encode_members, list_members
 from assay.ledger.store import Ledger
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome, SuiteRun

@@ -37,8 +37,14 @@ from assay.ledger.errors import LedgerError, make_other_context_error
 from assay.ledger.hash_chain import ChainName, HashChain, find_known_ids, insert_entries
 from assay.ledger.leases import LedgerLease, hold_section
 from assay.ledger.newest import outcomes, pruning, queries
-from assay.ledger.newest.counts import OutcomeCounts, count_outcomes, read_check_standings, read_oldest_passes
-from assay.ledger.newest.dates import CheckAge, OutcomeDates, read_check_ages
+from assay.ledger.newest.counts import (
+    CheckAge,
+    OutcomeCounts,
+    count_outcomes,
+    read_check_ages,
+    read_check_standings,
+    read_oldest_passes,
+)
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.model.ledger_entry import IN_LAB, Context, LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
@@ -225,7 +231,8 @@ class Ledger:
             if find_known_ids(connection, tables.runs, [run.id]):
                 return False
             chain = HashChain(connection, "run")
-            brought = outcomes.write_outcomes(connection, told, chain.seq + 1, OutcomeDates(connection, run.at, now))
+            dates = outcomes.OutcomeDates(connection, run.at, now)
+            brought = outcomes.write_outcomes(connection, told, chain.seq + 1, dates)
             connection.execute(insert(tables.runs), chain.add(tables.run_to_row(run) | brought))
             chain.save()
             return True
@@ -342,7 +349,7 @@ class Ledger:
             return pruning.count_prunable(connection, before)
 
     def prune_outcomes(self, before: datetime, who: str, now: datetime) -> int:
-        """Delete old outcomes of runs before a time, and return how many; see `outcome_pruning`."""
+        """Delete old outcomes of runs before a time, and return how many; see `ledger/newest/pruning.py`."""
         with open_writer(self._engine) as connection:
             deleted = pruning.prune_outcomes(connection, before, who, now)
         if deleted:

@@ -97,7 +97,7 @@ outcomes = Table(  # what is said in words is a number here, that of its text; a
     Column("basis", Integer, nullable=False),
     Column("judged_by", Integer, nullable=False),
     Column("micros", BigInteger, nullable=False),
-    Column("numbers", Text, nullable=False, server_default=""),  # of several subjects: see `grouped_outcomes`
+    Column("numbers", Text, nullable=False, server_default=""),  # of several subjects: see `newest/grouped_rows.py`
     Index("outcome_by_node", "node"),
     Index("outcome_by_check", "check", "measured_s"),
 )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
 
-from assay.ledger.newest.dates import CheckAge
+from assay.ledger.newest.counts import CheckAge
 from assay.ledger.store import Ledger
 from assay.model.outcome import Outcome, SuiteRun
 

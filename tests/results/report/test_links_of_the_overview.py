@@ -11,7 +11,7 @@ import pytest
 from browser import needs_browser, open_browser
 
 from assay.model.outcome import Measurement
-from assay.tell.report.allure_links import AllureLinks
+from assay.tell.report.allure import AllureLinks
 from assay.tell.report.overview_page import render_overview
 from assay.tell.report.report_builder import AllureTools, build_reports
 

@@ -23,7 +23,7 @@ from assay.decide.faults.telemetry_silence import make_telemetry_fault
 from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.node_state import NodeState
-from assay.ledger.newest.dates import CheckAge
+from assay.ledger.newest.counts import CheckAge
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import RecordedOutcome

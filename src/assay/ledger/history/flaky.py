@@ -7,8 +7,6 @@ subjects, since few values often lie too close together. A shift counts beyond N
 MIN_VALUES values, or where no subject's values vary, noise is unknown and no shift is reported.
 
 Queries history for flaky checks and for noise: verdicts that turn often, and how far measurements usually vary.
-
-The rules for both are in `results.flaky_and_noise_rules`.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, Subquery, func, select
 
 from assay.ledger import tables
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_numbers, split_batches
 from assay.ledger.newest.outcomes import read_outcomes
-from assay.ledger.newest.queries import PASS, is_recorded_after, rank_newest, select_failing
+from assay.ledger.newest.queries import EACH_NEWEST, PASS, is_recorded_after, rank_newest, select_failing
 from assay.model.outcome import VERDICTS, CheckStandings, CheckVerdict, PassCount, StandingFailure
 from assay.model.timestamps import format_epoch_seconds
 
@@ -70,6 +70,28 @@ def read_oldest_passes(
     rows = connection.execute(select(one.node, func.min(one.at_s)).group_by(one.node)).all()
     texts.load(connection, [node for node, _ in rows])
     return {texts[node]: at_s for node, at_s in rows}
+
+
+class CheckAge(NamedTuple):
+    """For how many subjects a check has a verdict, and the time of the oldest of the newest ones (Unix seconds)."""
+
+    subjects: int
+    oldest_s: float
+
+
+def read_check_ages(connection: Connection, texts: TextCache, nodes: Collection[str]) -> dict[str, dict[str, CheckAge]]:
+    """Return the age of each check on each node. An error is no verdict, so it does not count."""
+    table = tables.newest.c
+    judged = (table.node.in_(find_text_numbers(connection, nodes)), table.verdict != VERDICTS.index("error"))
+    each = select(table.node, table.check, func.max(table.measured_s).label("seen")).select_from(EACH_NEWEST)
+    one = each.where(*judged).group_by(table.node, table.check, tables.members.c.subject).subquery().c
+    query = select(one.node, one.check, func.count(), func.min(one.seen)).group_by(one.node, one.check)
+    rows = connection.execute(query).all()
+    texts.load(connection, {number for row in rows for number in row[:2]})
+    found: dict[str, dict[str, CheckAge]] = {name: {} for name in nodes}
+    for node, check, subjects, oldest_s in rows:
+        found[texts[node]][texts[check]] = CheckAge(subjects, oldest_s)
+    return found
 
 
 MANY_SUBJECTS = 100

@@ -1,10 +1,16 @@
-"""Writes many outcomes at once into the ledger, and reads them."""
+"""Writes many outcomes at once into the ledger, and reads them.
+
+An outcome has the date of its evidence, corrected for wrong clocks of nodes and controllers: no date is after its
+recording. If a clock was set back, an outcome recorded now counts as no older than those recorded before it. Otherwise
+a pass with a date in the future would hide each later failure until that date.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -13,10 +19,17 @@ from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 
 from assay.ledger import tables
 from assay.ledger.hash_chain import RunDigest
-from assay.ledger.newest.dates import OutcomeDates
-from assay.ledger.newest.grouped_rows import OutcomeGroup, SubjectLists, decode_numbers, group_outcomes, split_at_nodes
+from assay.ledger.newest.grouped_rows import (
+    OutcomeGroup,
+    SubjectLists,
+    SubjectNumbers,
+    decode_numbers,
+    group_outcomes,
+    split_at_nodes,
+)
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
 from assay.ledger.newest.queries import (
+    EACH_NEWEST,
     OUTCOMES_PER_INSERT,
     InsertedOutcome,
     OutcomeInsertions,
@@ -24,6 +37,7 @@ from assay.ledger.newest.queries import (
     select_newest,
 )
 from assay.ledger.schema_upgrade import select_hashed_columns
+from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome
 from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cached
@@ -37,6 +51,39 @@ GaugeValue = tuple[int, float]
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 NODES_AT_ONCE = 50
 """Nodes whose outcomes are read at once: the database's rows take more memory than the outcomes made of them."""
+
+
+class OutcomeDates:
+    """The dates of a run's outcomes. The run is of the time `at` and is recorded `now` (None if long ago)."""
+
+    def __init__(self, connection: Connection, at: str, now: datetime | None) -> None:
+        self._connection, self._at, self._now = connection, parse_epoch_seconds_cached(at), now
+        self._latest = now.timestamp() if now else self._at
+        self._floors: dict[tuple[int, int], float] = {}
+
+    def load(self, nodes: Collection[int]) -> None:
+        """Load the outcomes of these nodes that have a date in the future."""
+        if self._now is None:
+            return
+        table, ahead = tables.newest.c, self._latest + MAX_CLOCK_SKEW.total_seconds()
+        subject = tables.members.c.subject
+        highest = select(table.check, subject, func.max(table.measured_s)).select_from(EACH_NEWEST)
+        query = highest.where(table.node.in_(nodes), table.measured_s > ahead).group_by(table.check, subject)
+        self._floors = {(check, subject): date for check, subject, date in self._connection.execute(query)}
+
+    def split(self, group: OutcomeGroup, numbers: TextNumbers) -> Iterator[tuple[float, OutcomeGroup]]:
+        """Yield the dates of a group's outcomes in seconds since 1970, each with those that have it: mostly, one."""
+        at = group.first.evidence_at
+        seen = min(parse_epoch_seconds_cached(at) if at else self._at, self._latest)
+        if not self._floors:
+            yield seen, group
+            return
+        check, by_date = numbers[group.first.check], dict[float, dict[str, SubjectNumbers]]()
+        for subject, own in group.numbers.items():
+            date = max(seen, self._floors.get((check, numbers[subject]), seen))
+            by_date.setdefault(date, {})[subject] = own
+        for date, some in by_date.items():
+            yield date, OutcomeGroup(group.first, some)
 
 
 def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int, dates: OutcomeDates) -> OutcomeRow:

@@ -126,6 +126,8 @@ def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
     return _join_newest(rank_newest(*wanted))
 
 
+EACH_NEWEST = tables.newest.join(tables.members, tables.members.c.list == tables.newest.c.subject)
+"""What is newest, a row for each subject."""
 _OF_ONE = (tables.newest.c.check, tables.members.c.subject)
 
 

@@ -157,7 +157,7 @@ INFLUENCES_KEY = "influences"
 
 
 class StoredRun:
-    """A stored run. `connection` is for further queries; `results.store.schema` has the tables."""
+    """A stored run. `connection` is for further queries; `ledger/runs/schema.py` has the tables."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.connection = path, connection

@@ -3,7 +3,8 @@
 A result keeps its identity over runs: it is a node, rack or fabric, and no parameter of it varies. Allure 2 and 3 both
 read the format. Artefacts of failures are attached as far as they exist and fit.
 
-Finds what was kept of failures, and copies it beside the results of a report, decompressed.
+Finds what was kept of failures, and copies it beside the results of a report, decompressed. Links to what Allure makes
+of the results.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -292,3 +294,27 @@ def _describe_node(fleet: Fleet, name: str) -> str:
 
 def _md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+ALLURE_PAGE = "allure/index.html"
+
+
+@dataclass(frozen=True)
+class AllureLinks:
+    """Links to the Allure report of a `run`, which browsers load over HTTP only. Without a run there are none."""
+
+    run: str = ""
+
+    def report(self) -> str:
+        """Return the link to the report, "" for none."""
+        return ALLURE_PAGE if self.run else ""
+
+    def holder(self, name: str) -> str:
+        """Return the link to the result of a node, rack or fabric, "" for none."""
+        if not self.run:
+            return ""
+        result = hashlib.md5(result_uuid(name, self.run).encode(), usedforsecurity=False).hexdigest()
+        return f"{ALLURE_PAGE}#{result}"
+
+
+NO_ALLURE = AllureLinks()

@@ -10,7 +10,7 @@ from operator import attrgetter
 from assay.model.page import draw_polyline, render_page
 from assay.model.reading import format_value
 from assay.tell.report import overview_phrases
-from assay.tell.report.allure_links import NO_ALLURE, AllureLinks
+from assay.tell.report.allure import NO_ALLURE, AllureLinks
 from assay.validate.results.distribution import PeerDistribution, format_change
 
 HISTOGRAM_SIZE, COURSE_SIZE = (440.0, 52.0), (220.0, 40.0)

@@ -25,8 +25,7 @@ import assay
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.tell.report.allure import ReportAttachments, write_allure_results
-from assay.tell.report.allure_links import ALLURE_PAGE, AllureLinks
+from assay.tell.report.allure import ALLURE_PAGE, AllureLinks, ReportAttachments, write_allure_results
 from assay.tell.report.distribution_page import render_distributions
 from assay.tell.report.latest_outcomes import LatestOutcomes
 from assay.tell.report.measured_peers import list_outliers, read_past
