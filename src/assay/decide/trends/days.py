@@ -8,7 +8,7 @@ How the queries over days are run, and the functions that they share.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
@@ -46,13 +46,10 @@ def list_compared_days(day: int) -> list[int]:
 
 def list_weeks(today: int, first_day: int) -> list[int]:
     """Return the days of past weeks on which the rule is asked again, the newest first, as far as the values reach."""
-    return [day for day in _list_mondays(today) if day - first_day >= OWN_FROM]
-
-
-def _list_mondays(today: int) -> Iterator[int]:
     newest = today - LAST_WEEK
     newest -= (newest - WEEKDAY) % 7
-    return (newest - 7 * week for week in range(LOOK_BACK_WEEKS))
+    mondays = (newest - 7 * week for week in range(LOOK_BACK_WEEKS))
+    return [day for day in mondays if day - first_day >= OWN_FROM]
 
 
 DAY_0 = date(1970, 1, 1)

@@ -5,7 +5,7 @@ Times may be of any type of Parquet; they count as UTC. Rows after the moment of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,7 +78,7 @@ def _read_rows(
     whole = _list_whole(database, path, types)
     shown = [_cast(column, kind, whole) for column, kind in known.items()]
     shown += [f"'' AS {column}" for column in optional if column not in types]
-    first, *ends = _list_times(columns)
+    first, *ends = (column for column, kind in columns.items() if kind == TIME)
     until = [f"CASE WHEN {end}_s <= {as_of_s!r} THEN {end}_s END AS {end}_s" for end in ends]
     past = rows.filter(f"epoch({first}) <= {as_of_s!r}").project(", ".join(shown))
     return past.project(f"* REPLACE ({', '.join(until)})") if until else past
@@ -103,10 +103,6 @@ def _check_columns(path: Path, types: dict[str, str], columns: dict[str, str]) -
         allowed = {TEXT: ("VARCHAR",), NUMBER: NUMBERS, TIME: ("TIMESTAMP",)}[kind]
         if not said.startswith(allowed) and said != '"NULL"':
             raise AssayError(f"the column {column} is {said}, and not {allowed[0]}", where=str(path), fix=fix)
-
-
-def _list_times(columns: dict[str, str]) -> Iterator[str]:
-    return (column for column, kind in columns.items() if kind == TIME)
 
 
 def _list_whole(database: DuckDBPyConnection, path: Path, types: dict[str, str]) -> set[str]:

@@ -315,11 +315,15 @@ def measure_changes(
     """
     database.execute(_TABLES)
     make_courses(database, anchors, columns, blocks)
+    # the rest of the days is compared for what moves alone
+    moving = write_middles(f"({write_counts('(FROM judged WHERE NOT rests)')})", f"{_KEYS}, own")
+    moves = ", ".join(f"nearest(low_{seen}, high_{seen}, own) - own" for seen in range(DAYS_SEEN))
+    changes = _CHANGES.format(keys=_KEYS, changes=moves, middles=moving)
     asked: dict[str, object] = {"least_own": LEAST_OWN, "least_recent": LEAST_RECENT}
     for one in columns:
         for block in range(blocks):
             read = [query for anchor in anchors if (query := _write_read(one, block, anchor))]
-            for step in (_write_query(read), _write_changes(), _RESTS) if read else ():
+            for step in (_write_query(read), changes, _RESTS) if read else ():
                 run(database, step, asked | {"block": block})
     for step in (_PEERS_AT_REST, _RESTING):
         run(database, step, asked)
@@ -350,13 +354,6 @@ def _write_query(read: Sequence[str]) -> str:
         "later": _list_values(LATER),
     }
     return _JUDGED.format(**parts)
-
-
-def _write_changes() -> str:
-    """Return the query that adds what moves: the rest of the days is compared for these series alone."""
-    moving = write_middles(f"({write_counts('(FROM judged WHERE NOT rests)')})", f"{_KEYS}, own")
-    changes = ", ".join(f"nearest(low_{seen}, high_{seen}, own) - own" for seen in range(DAYS_SEEN))
-    return _CHANGES.format(keys=_KEYS, changes=changes, middles=moving)
 
 
 def _list_values(places: Iterable[int]) -> str:

@@ -81,7 +81,8 @@ def find_trends(
     """
     chosen = settings or ChangeDetector()
     today = int(as_of.timestamp() // DAY_S)
-    weeks = _list_weeks(database, today)
+    first = database.execute("SELECT min(day) FROM history_days").fetchall()[0][0]
+    weeks = list_weeks(today, first) if first is not None else []
     define_macros(database)
     make_intervals(database)
     counters = judge_counters(database, today, chosen.counters, recognise_counters)
@@ -102,11 +103,6 @@ def _conclude(
     names = sorted({warning.score.name for warning in warnings})
     named, groups = name_shared_groups(warnings, scores.size_groups(names))
     return TrendAnswer(findings, named, groups, record, settings)
-
-
-def _list_weeks(database: DuckDBPyConnection, today: int) -> list[int]:
-    first = database.execute("SELECT min(day) FROM history_days").fetchall()[0][0]
-    return list_weeks(today, first) if first is not None else []
 
 
 def _look_back(

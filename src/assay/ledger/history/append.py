@@ -98,7 +98,8 @@ def _group_files(database: DuckDBPyConnection, files: list[ParquetFile]) -> Iter
     """Yield groups of files to merge, in order of their runs, each with its number of rows. A group has two or more."""
     group, rows = list[ParquetFile](), 0
     for file in sorted(files, key=lambda file: min(file.runs)):
-        file_rows = _count_rows(database, file.path)
+        query = "SELECT num_rows::BIGINT FROM parquet_file_metadata($file)"
+        ((file_rows,),) = database.execute(query, {"file": str(file.path)}).fetchall()
         if file_rows > MAX_FILE_ROWS // 2:
             continue
         if rows + file_rows > MAX_FILE_ROWS:
@@ -107,11 +108,6 @@ def _group_files(database: DuckDBPyConnection, files: list[ParquetFile]) -> Iter
         group, rows = [*group, file], rows + file_rows
     if len(group) > 1:
         yield group, rows
-
-
-def _count_rows(database: DuckDBPyConnection, path: Path) -> int:
-    (row,) = database.execute("SELECT num_rows FROM parquet_file_metadata($file)", {"file": str(path)}).fetchall()
-    return int(row[0])
 
 
 def _delete(paths: Iterable[Path]) -> None:
@@ -161,11 +157,13 @@ def append_missing_runs(reports: Path) -> list[AssayError]:
         return []
     try:
         require_extra("duckdb")
-        appended = _list_appended_runs(home)
+        with hold_write_lock(home):
+            tables = [parquet_files.list_runs_of_table(home, table) for table in HISTORY_TABLES]
     except AssayError as error:
         return [AssayError(f"the run is stored, but not in the history of runs: {error.what}", fix=error.fix)]
     except OSError as error:
         return [AssayError(f"history cannot be written: {error}", where=str(home), fix=_RETRY_FIX)]
+    appended = set.intersection(*tables)
     left = (run for run in reversed(runs) if run.parent.name not in appended and _is_final(run, runs[-1]))
     return [*_append_some(islice(left, MAX_RUNS_TRIED), home), *_compact(home)]
 
@@ -181,12 +179,6 @@ def _append_some(left: Iterable[Path], home: Path) -> Iterator[AssayError]:
             yield error
         if appended == MAX_RUNS_AT_ONCE:
             return
-
-
-def _list_appended_runs(home: Path) -> set[str]:
-    """Return the runs that every table of history holds, while no process writes to it."""
-    with hold_write_lock(home):
-        return set.intersection(*(parquet_files.list_runs_of_table(home, table) for table in HISTORY_TABLES))
 
 
 def _compact(home: Path) -> list[AssayError]:

@@ -243,7 +243,11 @@ def _recorded(
         basis=_decode_basis(texts[row["basis"]]),
         active=row["active"],
         duration_s=micros / 1e6,
-        measurements=tuple(_measurement(lists[gauge], value) for gauge, value in measured),
+        measurements=tuple(
+            Measurement(name, value, unit, low, high, source)
+            for gauge, value in measured
+            for name, unit, low, high, source in [lists[gauge]]
+        ),
     )
     return RecordedOutcome(row["run_id"], row["run_at"], outcome, _find_recorded_at(outcome, row["measured_s"]))
 
@@ -252,8 +256,3 @@ def _find_recorded_at(outcome: Outcome, measured_s: float) -> str:
     """Return when an outcome was recorded, if its evidence claims a later time; else ""."""
     ahead = outcome.evidence_at and measured_s < parse_epoch_seconds_cached(outcome.evidence_at)
     return format_epoch_seconds(measured_s) if ahead else ""
-
-
-def _measurement(gauge: Sequence[Any], value: float) -> Measurement:
-    name, unit, low, high, source = gauge
-    return Measurement(name, value, unit, low, high, source)

@@ -290,16 +290,16 @@ class LatestOutcomes:
                     shapes.clear()
                 shape = shapes[key] = _make_shape(key, phases_of)
             measured, newest_run = max([row[6] for row in rows]), runs[max([row[7] for row in rows])]
-            micros = _sum_by_area(rows) if len(shape.areas) < len(rows) else tuple([row[5] for row in rows])
+            micros = tuple(sum(row[5] for row in of_area) for _, of_area in groupby(rows, itemgetter(2)))
             holder = HolderStatus(name, rows[0][1], measured, newest_run, shape, micros, stale=stale.get(name, 0))
             if next_abnormal and next_abnormal[0] == name:
-                holder.abnormal.extend(self._make_abnormal(row[1:]) for row in next_abnormal[1])
+                for _, subject, check, *words in next_abnormal[1]:
+                    outcome, details = AbnormalOutcome(*words), self._details.get((subject, check))
+                    if details:
+                        outcome = replace(outcome, measurements=details[0], artefacts=details[1])
+                    holder.abnormal.append(outcome)
                 next_abnormal = next(abnormal, None)
             yield holder
-
-    def _make_abnormal(self, row: tuple[Any, ...]) -> AbnormalOutcome:
-        outcome, details = AbnormalOutcome(*row[2:]), self._details.get((row[0], row[1]))
-        return replace(outcome, measurements=details[0], artefacts=details[1]) if details else outcome
 
     def _phases_by_area(self) -> dict[str, tuple[str, ...]]:
         phases_of: dict[str, dict[str, None]] = {}
@@ -315,7 +315,3 @@ def _make_shape(rows: Sequence[tuple[str, int, int]], phases_of: Mapping[str, It
     for _, status, count in rows:
         totals[status] += count
     return StatusShape(areas, totals, tuple(dict.fromkeys(chain.from_iterable(phases_of[one.area] for one in areas))))
-
-
-def _sum_by_area(rows: Iterable[tuple[Any, ...]]) -> tuple[int, ...]:
-    return tuple(sum(row[5] for row in of_area) for _, of_area in groupby(rows, itemgetter(2)))

@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
@@ -98,8 +97,7 @@ def build_reports(
     with LatestOutcomes(ledger, reports, fresh_hours) as latest:
         latest.delete_undeclared(checks, holders)
         newest = latest.list_reported_runs()[-1]
-        allure = AllureReport(fleet, reports, (reports / "artefacts", evidence / "objects"), latest)
-        links = AllureLinks(newest.run if allure.tools else "")
+        links = AllureLinks(newest.run if AllureTools.find_installed(fleet.root) else "")
         past = read_past(fleet, reports, newest.at, unread)
         overview = build_overview(fleet, latest, window_s, rollout, past.rates)
         unread += latest.unread
@@ -109,7 +107,7 @@ def build_reports(
             render_distributions(past.distributions, links, in_lab=in_lab)
         )
         if newest.run > find_last_reported(reports / ALLURE_HISTORY) or not pages.allure.exists():
-            allure.generate(newest.run, _page_plugins(fleet))
+            _generate_allure(fleet, reports, evidence, latest, newest.run)
     return pages
 
 
@@ -121,42 +119,28 @@ def find_last_reported(history: Path) -> str:
         return max((found[1] for line in file if (found := _POINT_NAME.search(line, 0, 300))), default="")
 
 
-@dataclass
-class AllureReport:
-    """Generates Allure's report of the latest outcomes. `artefact_folders` hold the artefacts of failures."""
-
-    fleet: Fleet
-    reports: Path
-    artefact_folders: tuple[Path, ...]
-    latest: LatestOutcomes
-
-    @cached_property
-    def tools(self) -> AllureTools | None:
-        """Node and Allure, None where they are not installed."""
-        return AllureTools.find_installed(self.fleet.root)
-
-    def generate(self, run: str, plugins: dict[str, Any]) -> None:
-        """Add a point to the history, and write the pages of `plugins`. Raises AssayError."""
-        tools = AllureTools.require_installed(self.fleet.root)
-        with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
-            home = Path(scratch)
-            attachments = ReportAttachments(self.artefact_folders)
-            write_allure_results(home / "results", self.fleet, self.latest.read_holders(), run, attachments)
-            output = self.reports / "allure"
-            config = {
-                "name": f"run {run}",
-                "output": str(output),
-                "historyPath": str(self.reports / ALLURE_HISTORY),
-                "historyLimit": ALLURE_HISTORY_LIMIT,
-                "appendHistory": True,
-                "plugins": plugins,
-            }
-            (home / "allurerc.json").write_text(json.dumps(config))
-            shutil.rmtree(output, ignore_errors=True)
-            _run_allure(tools, home, self.reports)
-            page = output / "index.html"
-            if page.exists():
-                page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
+def _generate_allure(fleet: Fleet, reports: Path, evidence: Path, latest: LatestOutcomes, run: str) -> None:
+    """Add a point to Allure's history, and write its pages. Raises AssayError."""
+    tools = AllureTools.require_installed(fleet.root)
+    output = reports / "allure"
+    with tempfile.TemporaryDirectory(prefix="assay-report-") as scratch:
+        home = Path(scratch)
+        attachments = ReportAttachments((reports / "artefacts", evidence / "objects"))
+        write_allure_results(home / "results", fleet, latest.read_holders(), run, attachments)
+        config = {
+            "name": f"run {run}",
+            "output": str(output),
+            "historyPath": str(reports / ALLURE_HISTORY),
+            "historyLimit": ALLURE_HISTORY_LIMIT,
+            "appendHistory": True,
+            "plugins": _page_plugins(fleet),
+        }
+        (home / "allurerc.json").write_text(json.dumps(config))
+        shutil.rmtree(output, ignore_errors=True)
+        _run_allure(tools, home, reports)
+    page = output / "index.html"
+    if page.exists():
+        page.write_text(remove_foreign_scripts(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _list_declared(fleet: Fleet) -> tuple[set[str], set[str], Mapping[str, float]]:

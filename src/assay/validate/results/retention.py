@@ -64,7 +64,7 @@ def plan_pruning(reports: Path, rules: RetentionRules, now: datetime) -> PrunePl
     if rules.runs_days is None:
         return PrunePlan((), (), 0, (), 0)
     oldest = now - timedelta(days=rules.runs_days)
-    told = set.intersection(
+    appended = set.intersection(
         *(parquet_files.list_runs_of_table(reports / "history", table) for table in parquet_files.HISTORY_TABLES)
     )
     gone, kept, rejudgeable = list[Path](), list[UnprunedRun](), 0
@@ -73,8 +73,12 @@ def plan_pruning(reports: Path, rules: RetentionRules, now: datetime) -> PrunePl
             with StoredRun.open_whole(run) as stored:
                 if datetime.fromisoformat(stored.run.at) >= oldest:
                     continue
-                if why := _find_reason_to_keep(stored, told):
-                    kept.append(UnprunedRun(run.parent.name, why))
+                if not stored.has_ended:
+                    kept.append(UnprunedRun(run.parent.name, "it has not ended"))
+                    continue
+                if stored.run.id not in appended:
+                    reason = "history does not have its outcomes yet; the next run adds them"
+                    kept.append(UnprunedRun(run.parent.name, reason))
                     continue
                 rejudgeable += bool(stored.run.spec_commit and not stored.run.dirty)
         except AssayError as error:
@@ -85,12 +89,6 @@ def plan_pruning(reports: Path, rules: RetentionRules, now: datetime) -> PrunePl
     size = sum(file.stat().st_size for run in gone for file in run.parent.rglob("*") if file.is_file())
     size += sum(file.stat().st_size for file in artefacts)
     return PrunePlan(tuple(gone), artefacts, size, tuple(kept), rejudgeable)
-
-
-def _find_reason_to_keep(stored: StoredRun, told: Iterable[str]) -> str:
-    if not stored.has_ended:
-        return "it has not ended"
-    return "" if stored.run.id in told else "history does not have its outcomes yet; the next run adds them"
 
 
 def _find_unused_artefacts(reports: Path, kept: Sequence[Path], is_due: bool) -> Iterator[Path]:
