@@ -300,7 +300,7 @@ def test_a_port_with_two_links_is_a_contradiction():
 
 
 def test_events_name_their_ports_by_guid_or_by_the_label_of_their_cage():
-    down, ber, up, count = ufm.parse_events(recorded("ufm.txt")).events
+    down, ber, up, count = ufm.parse_events(recorded("ufm_events.txt")).events
     assert (down.code, down.ports, down.serial) == (329, (PortId(LEAF, 5), PortId(SPINE, 1)), "SER0009")
     assert (ber.code, ber.severity, ber.ports) == (918, "minor", (PortId(LEAF, 6),))
     assert (up.ports, count.ports) == ((), (PortId(OTHER, 7),))
