@@ -26,7 +26,7 @@ from typing import Any
 from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop.context import ControllerContext
 from assay.act.rollouts.commit_adoption import take_up_fleet
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
 from assay.declare.loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
@@ -125,7 +125,7 @@ def _note_contacts(context: ControllerContext) -> None:
 
 
 def _find_rollout(context: ControllerContext) -> Rollout:
-    return list(project_rollouts(context.ledger.entries(kinds=ROLLOUT_KINDS)).rollouts.values())[-1]
+    return list(ROLLOUTS.fold(context.ledger.entries(kinds=ROLLOUTS.kinds)).rollouts.values())[-1]
 
 
 def _reconcile(context: ControllerContext, patience_s: float) -> Spent:

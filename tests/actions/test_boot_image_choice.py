@@ -9,7 +9,6 @@ import pytest
 
 from assay.act.actions.action import ActionContext
 from assay.act.boot.boot_requests import BootingMachine, answer_machine
-from assay.act.boot.machine_sightings import MachineSightings
 from assay.act.boot.network_boot import choose_boot_image
 from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
@@ -128,10 +127,10 @@ def test_the_boot_server_gives_the_image_that_was_chosen_for_the_start(site: Sit
     site.say(ADOPTED)
     site.say(STARTED)
     machine = BootingMachine("02:00:00:00:00:01", DECLARED.nodes[NODE].serial)
-    order = answer_machine(site.context, MachineSightings(site.context.ledger), machine)
+    order = answer_machine(site.context, machine)
     assert isinstance(order, BootOrder)
     assert order.image == site.old
     site.say(MoveEntry("production-reboot", "assay", "its wave", rollout="r1"), NODE)
-    once_more = answer_machine(site.context, MachineSightings(site.context.ledger), machine)
+    once_more = answer_machine(site.context, machine)
     assert isinstance(once_more, BootOrder)
     assert (once_more.attempt, once_more.image) == (order.attempt, site.old), "a start keeps its image"

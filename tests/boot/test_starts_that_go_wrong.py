@@ -18,7 +18,6 @@ from reserved_ports import reserve_ports
 
 from assay.act.actions import netboot
 from assay.act.boot.boot_requests import BootingMachine, answer_machine
-from assay.act.boot.machine_sightings import MachineSightings
 from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
 from assay.lab.faults.injection import inject_fault
@@ -163,7 +162,7 @@ def test_two_servers_begin_one_start(boot: BootRoom) -> None:
 
     def ask(context: ControllerContext) -> str:
         together.wait()
-        order = answer_machine(context, MachineSightings(context.ledger), machine)
+        order = answer_machine(context, machine)
         assert isinstance(order, BootOrder)
         return order.attempt
 

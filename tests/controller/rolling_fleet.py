@@ -21,7 +21,7 @@ from assay.act.tickets.ticket_updates import update_tickets
 from assay.decide.plan.change_plan import make_change_plan
 from assay.decide.plan.inputs import FleetFacts
 from assay.decide.plan.review import PlanContent
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.declare.loader import load_fleet
@@ -144,14 +144,14 @@ class RollingFleet:
 
     @property
     def history(self) -> RolloutHistory:
-        return project_rollouts(self.ledger.entries(kinds=ROLLOUT_KINDS))
+        return ROLLOUTS.fold(self.ledger.entries(kinds=ROLLOUTS.kinds))
 
     @property
     def rollout(self) -> Rollout:
         return list(self.history.rollouts.values())[-1]
 
     def kinds(self) -> list[str]:
-        return [entry.kind for entry in self.ledger.entries(kinds=ROLLOUT_KINDS)]
+        return [entry.kind for entry in self.ledger.entries(kinds=ROLLOUTS.kinds)]
 
     def states(self) -> dict[str, str]:
         return {name: state.state for name, state in FleetSnapshotCache(self.context()).node_states().items()}

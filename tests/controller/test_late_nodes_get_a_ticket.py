@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.act.tickets.desired_tickets import TICKET_CAUSES, list_desired_tickets
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -33,7 +33,7 @@ def tickets(fleet, state, hours):
         situation = FleetSnapshot(now, policy, (view,))
         for decision in decide(situation):
             log += decision_and_fault_entries.make_decision_entries(policy, view, decision, now)
-    return [ticket.title for ticket in list_desired_tickets(situation, [e for e in log if e.kind == "decision"], {})]
+    return [ticket.title for ticket in list_desired_tickets(situation, TICKET_CAUSES.fold(log), {})]
 
 
 @pytest.mark.parametrize(("state", "hours"), [("production-reboot", 2), ("test", 48)])

@@ -211,11 +211,11 @@ def test_a_burn_in_is_not_started_again(site, monkeypatch, fleet, asked):
 def test_no_ticket_leaves_this_machine(site, monkeypatch, fleet, delivered):
     got: list[str] = []
     tickets = [SimpleNamespace(ticket=SimpleNamespace(node=NODE, id="t"))]
-    monkeypatch.setattr(delivery, "list_tickets", lambda _: tickets)
+    monkeypatch.setattr(delivery, "read_projection", lambda *_: {"t": tickets[0]})
     monkeypatch.setattr(delivery, "list_ticket_routes", lambda *_: [SimpleNamespace(sink="far")])
     monkeypatch.setattr(delivery, "load_sink_class", lambda _: Recorder)
     monkeypatch.setattr(
-        delivery, "_deliver_route", lambda _, __, given, ___: got.extend(one.ticket.node for one in given) or []
+        delivery, "_deliver_route", lambda _, __, given: got.extend(one.ticket.node for one in given) or []
     )
     delivery.deliver_tickets(replace(site.desk, fleet=fleet))
     assert got == delivered
@@ -247,7 +247,7 @@ def test_no_machine_gets_an_image(site, monkeypatch):
     for step, fleet in (("watch", WATCH), ("suggest", SUGGEST), ("act", ACT)):
         there = replace(fleet)
         there.__dict__["boot_macs"] = {machine.mac: NODE}
-        answers[step] = answer_machine(replace(site.desk, fleet=there), SimpleNamespace(), machine)  # type: ignore[arg-type]
+        answers[step] = answer_machine(replace(site.desk, fleet=there), machine)
     assert "only watches" in getattr(answers["watch"], "why", "")
     assert "nobody has said yes" in getattr(answers["suggest"], "why", "")
     assert not isinstance(answers["act"], BootRefusal)

@@ -17,7 +17,7 @@ from forgers import drop_guards
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from assay.act.schedules.due_slots import SLOT_KINDS, ScheduleHistory
+from assay.act.schedules.due_slots import SLOTS
 from assay.cli.app import app
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.copies import archive as entry_archive
@@ -83,8 +83,7 @@ def local(tmp_path: Path) -> Path:
 
 def describe(place: Path | str) -> Any:
     entries = read_all_entries(place)
-    slots = ScheduleHistory()
-    slots.add_entries(entry for entry in entries if entry.kind in SLOT_KINDS)
+    slots = SLOTS.fold(entries)
     lines = {line: (one.find_newest(), one.find_unfinished()) for line, one in slots._histories.items()}
     return project_node_states(entries), lines
 

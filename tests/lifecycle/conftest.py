@@ -94,13 +94,13 @@ class Paper:
             if entry.id not in self.log:
                 self.log[entry.id] = numbered = replace(entry, seq=len(self.log) + 1)
                 insort(self.times, parse_time(entry.at))
-                self.chronicle.apply([numbered])
+                self.chronicle.apply(numbered)
 
     def later(self, **span: float) -> None:
         self.now += timedelta(**span)
 
     def stories(self) -> dict[str, NodeState]:
-        return self.chronicle.node_states()
+        return dict(self.chronicle.node_states())
 
     def story(self, name: str) -> NodeState:
         story = self.chronicle.node_state(name)

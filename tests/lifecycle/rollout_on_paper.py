@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.decide.moves.blast_radius_limits import is_out_of_service
 from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts, make_rollout_entries
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.rollouts import RolloutGroup, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
@@ -34,7 +34,7 @@ class RolloutOnPaper:
 
     @property
     def history(self) -> RolloutHistory:
-        return project_rollouts(entry for entry in self.paper.log.values() if entry.kind in ROLLOUT_KINDS)
+        return ROLLOUTS.fold(self.paper.log.values())
 
     @property
     def rollout(self) -> Rollout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.act.tickets.desired_tickets import TICKET_CAUSES, list_desired_tickets
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.ticket import Ticket
 
@@ -25,7 +25,11 @@ def ticket_about(paper, fault_class: str) -> Ticket:
     paper.fault("n1", fault_class, detail="as the log says")
     paper.step()
     decisions = [entry for entry in paper.log.values() if entry.kind == "decision"]
-    (ticket,) = [one for one in list_desired_tickets(paper.situation(), decisions, {}) if one.key.startswith("fault/")]
+    (ticket,) = [
+        one
+        for one in list_desired_tickets(paper.situation(), TICKET_CAUSES.fold(decisions), {})
+        if one.key.startswith("fault/")
+    ]
     return ticket
 
 

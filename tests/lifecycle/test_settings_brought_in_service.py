@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.act.tickets.desired_tickets import list_desired_tickets
+from assay.act.tickets.desired_tickets import TICKET_CAUSES, list_desired_tickets
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
 from assay.model.specs.check_catalog import CheckDeclaration
@@ -118,7 +118,7 @@ def test_a_setting_that_comes_back_is_brought_after_a_pause_and_then_left_to_peo
     assert made.remedy == "ticket"
     assert "assay brought host.sysctls 2 times in 32 min, and it differs again: another tool" in made.causes[0].text
     decisions = [entry for entry in fleet.log.values() if entry.kind == "decision"]
-    (ticket,) = list_desired_tickets(fleet.situation(), decisions, {})
+    (ticket,) = list_desired_tickets(fleet.situation(), TICKET_CAUSES.fold(decisions), {})
     assert ticket.steps == made.causes[0].text
 
     fleet.say("certified", "n1")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.act.tickets.ticket_diff import TicketStatus, diff_tickets, list_tickets, read_ticket_statuses
+from assay.act.tickets.ticket_diff import TICKET_STATUSES, TicketStatus, diff_tickets, list_tickets
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket, TicketPlace
@@ -23,7 +23,7 @@ def day(number: int) -> str:
 
 
 def open_tickets(history: list[LedgerEntry]) -> dict[str, TicketStatus]:
-    return {key: one for key, one in read_ticket_statuses(history).items() if not one.closed_by}
+    return {key: one for key, one in TICKET_STATUSES.fold(history).by_key.items() if not one.closed_by}
 
 
 def ticket(key: str, seen: str = "seven of eight") -> Ticket:
@@ -44,7 +44,7 @@ def proved(*keys: str):
 
 
 def step(history: list[LedgerEntry], wanted: list[Ticket], proof, at: str) -> list[LedgerEntry]:
-    return [*history, *diff_tickets(read_ticket_statuses(history), wanted, proof, at, WINDOW)]
+    return [*history, *diff_tickets(TICKET_STATUSES.fold(history).by_key, wanted, proof, at, WINDOW)]
 
 
 def kinds(history: list[LedgerEntry]) -> list[str]:

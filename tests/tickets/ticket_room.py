@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from assay.act.loop.context import ControllerContext
-from assay.act.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
+from assay.act.tickets.ticket_diff import TICKET_STATUSES, diff_tickets
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
@@ -75,7 +75,7 @@ class Room:
         """Have exactly these open: whatever else is open is proved fixed."""
         self.clock.sleep(60)
         desk = self.desk
-        known = read_ticket_statuses(desk.ledger.entries(kinds=TICKET_KINDS))
+        known = TICKET_STATUSES.fold(desk.ledger.entries()).by_key
         desk.ledger.append(*diff_tickets(known, tickets, lambda *_: "scan 7", desk.now, timedelta(days=30)))
 
     def deliver(self, *, immediately: bool = False) -> list[UndeliveredTicket]:

@@ -22,7 +22,7 @@ import typer
 
 from assay.cli.context import CHOSEN, print_context
 from assay.cli.name_check import suggest_names
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
@@ -244,7 +244,7 @@ def _read_catalogs(root: Path) -> list[FaultCatalog]:
 def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]], RolloutHistory]:
     """Return the node states, node → notes on parts in it that were sent back once, and the rollouts."""
     entries = workspace.read_entries()
-    rollouts = project_rollouts(entry for entry in entries if entry.kind in ROLLOUT_KINDS)
+    rollouts = ROLLOUTS.fold(entries)
     return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries), rollouts
 
 

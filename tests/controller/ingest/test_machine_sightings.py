@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.machine_sightings import read_sightings, record_sightings
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.specs.machines import SeenMachine
@@ -31,35 +31,33 @@ def count(ledger: Ledger) -> int:
 
 
 def test_only_news_is_recorded_and_the_rest_once_a_week(ledger: Ledger) -> None:
-    sightings = MachineSightings(ledger)
-    assert sightings.record([LEASE, LEASE], "lease", NOW) == [LEASE]
-    assert sightings.record([LOOK], "scan", NOW) == [LOOK]
+    assert record_sightings(ledger, [LEASE, LEASE], "lease", NOW) == [LEASE]
+    assert record_sightings(ledger, [LOOK], "scan", NOW) == [LOOK]
     for days in (0, 1, 6):
-        assert sightings.record([LEASE, LOOK], "lease", NOW + timedelta(days=days)) == []
-    assert sightings.record([LEASE], "lease", NOW + timedelta(days=8)) == [LEASE]
-    assert sightings.record([LEASE], "lease", NOW + timedelta(days=9)) == []
+        assert record_sightings(ledger, [LEASE, LOOK], "lease", NOW + timedelta(days=days)) == []
+    assert record_sightings(ledger, [LEASE], "lease", NOW + timedelta(days=8)) == [LEASE]
+    assert record_sightings(ledger, [LEASE], "lease", NOW + timedelta(days=9)) == []
     assert count(ledger) == 3
 
 
 def test_the_list_has_one_machine_with_all_that_it_said_and_forgets_it_after_a_month(ledger: Ledger) -> None:
-    sightings = MachineSightings(ledger)
-    sightings.record([LEASE], "lease", NOW)
-    sightings.record([LOOK], "scan", NOW + timedelta(days=1))
-    (seen,) = sightings.read(NOW + timedelta(days=2))
+    record_sightings(ledger, [LEASE], "lease", NOW)
+    record_sightings(ledger, [LOOK], "scan", NOW + timedelta(days=1))
+    (seen,) = read_sightings(ledger, NOW + timedelta(days=2))
     assert seen.machine == SeenMachine("10.0.0.7", LEASE.bmc_mac, "S1", rack="r1", u=4)
     assert (seen.source, seen.at[:10]) == ("scan", f"{NOW + timedelta(days=1):%Y-%m-%d}")
     later = NOW + timedelta(days=32)
-    assert sightings.read(later) == MachineSightings(ledger).read(later) == []
-    assert sightings.record([LEASE], "lease", later) == [LEASE], "what was forgotten is news"
+    assert read_sightings(ledger, later) == []
+    assert record_sightings(ledger, [LEASE], "lease", later) == [LEASE], "what was forgotten is news"
 
 
-def test_what_another_process_records_is_known(ledger: Ledger) -> None:
-    one, other = MachineSightings(ledger), MachineSightings(ledger)
-    assert one.record([LEASE], "lease", NOW) == [LEASE]
-    assert other.record([LEASE], "report", NOW) == []
-    assert other.record([LOOK], "scan", NOW) == [LOOK]
-    assert one.record([LOOK], "report", NOW) == []
-    assert one.read(NOW) == other.read(NOW)
+def test_what_another_process_records_is_known(ledger: Ledger, tmp_path: Path) -> None:
+    other = Ledger.open(tmp_path / "ledger.sqlite")
+    assert record_sightings(ledger, [LEASE], "lease", NOW) == [LEASE]
+    assert record_sightings(other, [LEASE], "report", NOW) == []
+    assert record_sightings(other, [LOOK], "scan", NOW) == [LOOK]
+    assert record_sightings(ledger, [LOOK], "report", NOW) == []
+    assert read_sightings(ledger, NOW) == read_sightings(other, NOW)
 
 
 def test_what_could_not_be_written_is_recorded_when_it_comes_again(
@@ -68,11 +66,10 @@ def test_what_could_not_be_written_is_recorded_when_it_comes_again(
     def fail(*_: Any) -> None:
         raise AssayError("the disk is full")
 
-    sightings = MachineSightings(ledger)
     with monkeypatch.context() as broken:
         broken.setattr(ledger, "append", fail)
         with pytest.raises(AssayError, match="the disk is full"):
-            sightings.record([LEASE, LOOK], "report", NOW)
-    assert sightings.read(NOW) == []
-    assert sightings.record([LEASE, LOOK], "report", NOW) == [LEASE, LOOK]
+            record_sightings(ledger, [LEASE, LOOK], "report", NOW)
+    assert read_sightings(ledger, NOW) == []
+    assert record_sightings(ledger, [LEASE, LOOK], "report", NOW) == [LEASE, LOOK]
     assert count(ledger) == 2

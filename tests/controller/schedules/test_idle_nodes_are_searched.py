@@ -155,17 +155,17 @@ def test_a_named_link_is_a_ticket_until_a_search_sees_it_good() -> None:
         ran = ScheduleRanEntry("weekly", "compute", "collectives-search", slot, 1, "done", "", facts)
         return replace(ran.make_entry(f"e{number}", slot), seq=number)
 
-    history.add_entries([ended(1, **link), ended(2)])
+    history.add_entry(ended(1, **link)).add_entry(ended(2))
     found = find_links([line], history)
     [ticket] = make_link_tickets(found.named)
     assert (ticket.places[0].device, ticket.places[0].port) == ("leaf-1", "33")
     assert "slow; bad in 3 of 3 runs" in ticket.seen
     assert found.proofs == {}
-    history.add_entries([ended(3, links_good=["leaf-1[33]"])])
+    history.add_entry(ended(3, links_good=["leaf-1[33]"]))
     mended = find_links([line], history)
     assert mended.named == []
     assert mended.proofs == {ticket.key: "weekly of compute, slot 2026-11-23 03:00 UTC, saw it good"}
-    history.add_entries([ended(4, **link)])
+    history.add_entry(ended(4, **link))
     assert len(find_links([line], history).named) == 1
 
 

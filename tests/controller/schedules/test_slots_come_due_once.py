@@ -35,9 +35,7 @@ class History:
 
     def write(self, kind: str, task: SlotTask, **more) -> None:
         body = {"schedule": task.line.name, "part": task.line.target, "slot": task.slot.isoformat()}
-        self.pasts.add_entries(
-            [LedgerEntry("x", "", kind, body=body | {"attempt": task.attempt} | more, seq=self.pasts.seq + 1)]
-        )
+        self.pasts.add_entry(LedgerEntry("x", "", kind, body=body | {"attempt": task.attempt} | more))
 
     def begin(self, task: SlotTask) -> None:
         self.write(SLOT_BEGUN, task)

@@ -239,7 +239,7 @@ class Chaos:
         most = count_allowed_out(len(nodes) // 2, self.policy.limits.pool_percent)
         for entry in entries:
             served = (story := heard.node_state(entry.node)) and is_in_service(self.policy, story)
-            heard.apply([entry])
+            heard.apply(entry)
             if not (story := heard.node_state(entry.node)) or not is_out_of_service(self.policy, story):
                 out.discard(entry.node)
             elif entry.node not in out:

@@ -53,7 +53,8 @@ class Bench:
         return len(self.entries)
 
     def _hear(self, new: list[LedgerEntry]) -> None:
-        self.heard.apply(new)
+        for entry in new:
+            self.heard.apply(entry)
         self.entries += new
         self._news |= {entry.node for entry in new}
 

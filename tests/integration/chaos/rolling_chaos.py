@@ -15,7 +15,7 @@ from rolling_repository import FIRST, RollingRepository
 from rolling_world import FAILURES, LoggingScheduler, RollingWorld
 from rollout_judge import RolloutStory, find_wrongs
 
-from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
@@ -63,7 +63,7 @@ class RollingChaos(Chaos):
     def _has_last_begun(self) -> bool:
         """Whether a node is proven to have the last change."""
         with closing(Ledger.open(self.place)) as ledger:
-            newest = list(project_rollouts(ledger.entries()).rollouts.values())[-1:]
+            newest = list(ROLLOUTS.fold(ledger.entries()).rollouts.values())[-1:]
         is_last = len(self.repository.versions) > self.merges
         return is_last and any(
             one.commit == self.repository.head and len(one.unproven) < len(one.members) for one in newest
@@ -88,7 +88,7 @@ class RollingChaos(Chaos):
         """People merge what comes next, mend what waits for them, hold nodes, and resume what failures paused."""
         with suppress(AssayError), closing(Ledger.open(self.place, patience_s=2)) as ledger:  # when busy: another time
             entries = ledger.entries()
-            history = project_rollouts(entries)
+            history = ROLLOUTS.fold(entries)
             self._merge(history)
             words = [word for story in project_node_states(entries).values() for word in self._words(story)]
             ledger.append(*words, *self._resume(history))
@@ -133,7 +133,7 @@ class RollingChaos(Chaos):
             for story in project_node_states(entries).values():
                 if story.state in HANDS:
                     self.world.repair(story.node, self.repository.versions[self.repository.head])
-            ledger.append(*self._resume(project_rollouts(entries)))
+            ledger.append(*self._resume(ROLLOUTS.fold(entries)))
         return super()._look(bench)
 
     def wrongs(self) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from chaos_controller import Controller, serve
 from rolling_world import Flash, LoggingScheduler, RollingWorld
 
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.loader import load_fleet
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
@@ -47,7 +47,7 @@ class RollingController(Controller):
 
     def settled(self, ledger: Ledger) -> bool:
         """Whether no rollout goes on either."""
-        return project_rollouts(ledger.entries(kinds=ROLLOUT_KINDS)).find_active() is None and super().settled(ledger)
+        return ROLLOUTS.fold(ledger.entries(kinds=ROLLOUTS.kinds)).find_active() is None and super().settled(ledger)
 
     def _validate(self, fleet: Fleet, *_: object, nodes: Sequence[str], phases: Sequence[str], **with_: Any) -> Any:
         """Judge by the fleet's own catalogue: whether a node has the firmware of its bundle, and is not hot."""

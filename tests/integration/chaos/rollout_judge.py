@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rolling_world import FAILURES, Event, encode
 
-from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory, RolloutMember, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutMember
 from assay.decide.state.node_projection import NodeStateProjection, project_node_states
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.fleet import Fleet
@@ -32,7 +32,7 @@ class RolloutStory:
 
     @cached_property
     def history(self) -> RolloutHistory:
-        return project_rollouts(self.entries)
+        return ROLLOUTS.fold(self.entries)
 
     @cached_property
     def intents(self) -> dict[str, int]:
@@ -216,7 +216,7 @@ def _last_exits(story: RolloutStory, until: int) -> dict[str, int]:
     for entry in story.entries[: until or None]:
         before = heard.node_state(entry.node)
         served = before is None or policy.is_in_service(before.state)
-        heard.apply([entry])
+        heard.apply(entry)
         after = heard.node_state(entry.node)
         if served and after and not policy.is_in_service(after.state):
             out[entry.node] = entry.seq

@@ -11,7 +11,7 @@ from chaos import go_through
 from real_postgres import new_database
 from rolling_chaos import RollingChaos
 
-from assay.decide.rollouts.rollout_history import project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.ledger.store import Ledger
 
 SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or 14
@@ -28,7 +28,7 @@ def rolling(tmp_path: Path):
 
 def ends(story: RollingChaos) -> list[str]:
     with closing(Ledger.open(story.place)) as ledger:
-        return [one.status for one in project_rollouts(ledger.entries()).rollouts.values()]
+        return [one.status for one in ROLLOUTS.fold(ledger.entries()).rollouts.values()]
 
 
 @pytest.mark.slow(minutes=7)

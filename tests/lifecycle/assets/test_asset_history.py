@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.decide.state.asset_history import (
+    PART_HOLDERS,
+    SENT_BACK_PARTS,
     AssetReading,
     InstalledPart,
-    find_sent_back_parts,
     list_serial_stays,
     make_asset_entries,
     make_removed_entries,
     make_returned_entries,
-    map_part_holders,
     project_node_assets,
 )
 from assay.model.ledger_entry import LedgerEntry
@@ -47,7 +47,7 @@ class History:
             for place, one in told.items()
         }
         found = make_asset_entries(project_node_assets(self.of(node)), AssetReading(node, sources, pieces), self.now)
-        sent, holders = find_sent_back_parts(self.entries), map_part_holders(self.entries)
+        sent, holders = SENT_BACK_PARTS.fold(self.entries), PART_HOLDERS.fold(self.entries)
         seen = [entry for entry in found if entry.kind == "parts.seen"]
         found += [line for entry in seen for line in make_returned_entries(entry, sent, self.now)]
         self.entries += [*found, *(line for entry in seen for line in make_removed_entries(entry, holders, self.now))]

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.decide.state.asset_history import (
+    PART_HOLDERS,
     AssetReading,
     InstalledPart,
     make_asset_entries,
     make_removed_entries,
-    map_part_holders,
     project_node_assets,
 )
 from assay.decide.state.part_holders import (
@@ -43,7 +43,7 @@ class Site:
         mine = [entry for entry in self.entries if entry.node == node]
         reading = AssetReading(node, {"bmc": f"S-{node}"}, {k: InstalledPart("gpu", v) for k, v in parts.items()})
         seen = make_asset_entries(project_node_assets(mine), reading, at)
-        holders = map_part_holders(self.entries)
+        holders = PART_HOLDERS.fold(self.entries)
         gone = [one for entry in seen for one in make_removed_entries(entry, holders, at)]
         changed = make_setup_entry(project_node_setup(mine), setup, node, at)
         self.entries += [*seen, *gone, *([changed] if changed else [])]

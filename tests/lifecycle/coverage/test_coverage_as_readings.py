@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from assay.decide.state.load_coverage import GpuCoverage, collect_coverage
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage
 from assay.decide.state.visit_plan import describe_coverage
 from assay.model.entries.schedules import NodeLoadedEntry
 
@@ -19,7 +19,7 @@ def visit(day: int, units: int, ended: str = "done") -> NodeLoadedEntry:
 
 def test_ages_count_from_the_newest_visit_and_units_are_summed_also_over_visits_cut_short() -> None:
     visits = [visit(20, 43), visit(21, 17, "cut"), visit(22, 0, "lacking")]
-    covered = collect_coverage([one.make_entry(str(n), one.slot, "n1") for n, one in enumerate(visits)])
+    covered = COVERAGE.fold([one.make_entry(str(n), one.slot, "n1") for n, one in enumerate(visits)])
     (gpu,) = describe_coverage({"gpu3": covered["A1"]}, ["battery"], SINCE, NOW).items()
     assert gpu == (
         "gpu3",

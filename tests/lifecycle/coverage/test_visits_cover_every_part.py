@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.decide.state.load_coverage import GpuCoverage, collect_coverage, name_gpus
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, name_gpus
 from assay.decide.state.visit_plan import UNIT_PART, VisitPlan, plan_visit
 from assay.model.entries.schedules import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
@@ -26,7 +26,7 @@ class History:
         self.gpus = gpus
 
     def coverage(self) -> list[GpuCoverage]:
-        found = collect_coverage(self.entries)
+        found = COVERAGE.fold(self.entries)
         return [found.get(serial) or GpuCoverage(serial) for serial in name_gpus("n1", self.gpus)]
 
     def plan(self, budget_s: float | None = 300, seeds: int = 1000) -> VisitPlan:
@@ -128,5 +128,5 @@ def test_coverage_that_is_read_bit_by_bit_is_the_same(lasts: list[float], cut: i
     history = History()
     for lasts_s in lasts:
         history.run(history.plan(), lasts_s)
-    known = collect_coverage(history.entries[:cut])
-    assert collect_coverage(history.entries[cut:], known) == collect_coverage(history.entries)
+    known = COVERAGE.fold(history.entries[:cut])
+    assert COVERAGE.fold(history.entries[cut:], known) == COVERAGE.fold(history.entries)

@@ -21,7 +21,7 @@ from assay.act.boot.attempts import (
     make_started_entry,
     name_attempt,
 )
-from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.machine_sightings import read_sightings, record_sightings
 from assay.act.boot.network_boot import choose_boot_image
 from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext
@@ -56,14 +56,12 @@ class BootRefusal:
     pause_s: float = 60.0
 
 
-def answer_machine(
-    context: ControllerContext, sightings: MachineSightings, machine: BootingMachine
-) -> BootOrder | BootRefusal:
+def answer_machine(context: ControllerContext, machine: BootingMachine) -> BootOrder | BootRefusal:
     """Return what a machine boots, and record that it asked; or why it must wait. Raises AssayError."""
     fleet = context.fleet
     node = find_booting_node(fleet, machine)
     if isinstance(node, str):
-        _record_stranger(sightings, machine, context.clock.now())
+        _record_stranger(context.ledger, machine, context.clock.now())
         return BootRefusal(node)
     trust = fleet.find_trust(node.name, ["netboot"])
     if trust.step == "watch":
@@ -114,12 +112,12 @@ def _count_fetch(ledger: Ledger, attempt: BootAttempt, provisioning: Provisionin
     return ledger.append(*entries)[0]
 
 
-def _record_stranger(sightings: MachineSightings, machine: BootingMachine, now: datetime) -> None:
+def _record_stranger(ledger: Ledger, machine: BootingMachine, now: datetime) -> None:
     """Record a machine that may not boot. Anybody can say anything here, so a day has only so many of them."""
-    lately = (one for one in sightings.read(now) if one.machine.mac and now - parse_time(one.at) < LATELY)
+    lately = (one for one in read_sightings(ledger, now) if one.machine.mac and now - parse_time(one.at) < LATELY)
     if sum(1 for _ in lately) < MOST_STRANGERS:
         seen = SeenMachine.parse({"serial": machine.serial, "mac": machine.mac})
-        sightings.record([seen], REPORTED_BY, now)
+        record_sightings(ledger, [seen], REPORTED_BY, now)
 
 
 def find_booting_node(fleet: Fleet, machine: BootingMachine) -> Node | str:

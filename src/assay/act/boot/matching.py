@@ -6,7 +6,7 @@ What was seen of machines at several times, as one machine each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -197,10 +197,17 @@ class MachineRegister:
         self._sightings[key] = replace(sighting, machine=_merge(self._sightings.get(key), sighting.machine))
         self._keys |= dict.fromkeys(claims, key)
 
-    def keep(self, is_kept: Callable[[Sighting], bool]) -> None:
-        """Forget all machines but these."""
-        self._sightings = {key: one for key, one in self._sightings.items() if is_kept(one)}
-        self._keys = {claim: key for claim, key in self._keys.items() if key in self._sightings}
+    def copy(self) -> MachineRegister:
+        """Return one that changes for itself."""
+        copied = MachineRegister()
+        copied._sightings, copied._keys = dict(self._sightings), dict(self._keys)
+        return copied
+
+    def forget(self, seen: SeenMachine) -> None:
+        """Forget the machine that was seen."""
+        gone = self._find_key(seen)
+        self._sightings.pop(gone, None)
+        self._keys = {claim: key for claim, key in self._keys.items() if key != gone}
 
     def _find_key(self, seen: SeenMachine) -> str:
         return next((self._keys[claim] for claim in _list_identities(seen) if self._is_known(claim, seen)), "")

@@ -31,9 +31,10 @@ from assay.act.boot.attempts import (
 from assay.act.remedies.boot import ASSET_TAG, BMC_S, PROBE_S, force_off_and_on
 from assay.adapters.bmc.boot import describe_boot_progress, order_next_boot, write_asset_tag
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.stand_ins import refuse_spec
 from assay.ledger.file_locks import hold_node_lock
+from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
@@ -65,7 +66,7 @@ def _find_running_image(context: ActionContext, node: str) -> Image | None:
 
 def _must_wait(context: ActionContext, node: str) -> bool:
     """Whether the node's turn has not come: its wave, or for the controller to bring the fleet to this commit."""
-    history = project_rollouts(context.ledger.entries(kinds=ROLLOUT_KINDS))
+    history = read_projection(context.ledger, ROLLOUTS)
     rollout = history.find_active()
     if rollout and (member := rollout.members.get(node)):
         return not member.is_ordered_out and not member.proof

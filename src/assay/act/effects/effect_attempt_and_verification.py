@@ -21,11 +21,12 @@ from assay.act.effects import effect_journal
 from assay.act.effects.effect_journal import find_journaled_effect, is_same_machine
 from assay.act.effects.gates import describe_wait, find_newer_commit, must_attempt_wait, must_wait_for_trust
 from assay.act.loop.tracing import trace_effect
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.stand_ins import refuse_node
 from assay.ledger.leases import hold_node_lease
+from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import DECLARED_ACTIONS
 from assay.model.entries.effects import EffectIntentEntry
-from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 
@@ -132,10 +133,10 @@ def _began_before_merge(context: ActionContext, intent: EffectIntent) -> bool:
     """Whether another commit was adopted since the effect began. Then it may have brought what the earlier one says."""
     if intent.action not in DECLARED_ACTIONS:
         return False
-    adopted = context.ledger.entries(kinds=[CommitAdoptedEntry.kind])
+    adopted = read_projection(context.ledger, ROLLOUTS).adopted
     begun = context.ledger.entries(intent.node, [EffectIntentEntry.kind])
     seqs = [one.seq for one in begun if EffectIntentEntry.read(one).effect == intent.effect]
-    return bool(adopted and seqs) and adopted[-1].seq > seqs[-1]
+    return adopted is not None and bool(seqs) and adopted.seq > seqs[-1]
 
 
 def _is_final(verification: EffectVerification, attempt: AttemptResult) -> bool:

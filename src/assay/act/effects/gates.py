@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from assay.act.actions.action import ActionContext, EffectIntent
 from assay.act.effects.effect_journal import JournaledEffect
 from assay.act.loop.pass_log import read_passes
-from assay.act.loop.projections import RolloutCache, read_node_states
+from assay.act.loop.projections import read_node_states
 from assay.adapters.scheduler import group_by_scheduler
 from assay.decide.moves.foreign_cordons import DISTURBING_ACTIONS, find_respected_cordon, is_ordered_stay
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.decide.state.node_state import NodeState
 from assay.decide.trust.gate import (
     find_effect_obstacle,
@@ -38,6 +39,7 @@ from assay.decide.trust.gate import (
     make_outlived_entry,
 )
 from assay.declare.repository import signed_commits
+from assay.ledger.ledger_reader import read_projection
 from assay.model.decision import DECLARED_ACTIONS
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.timestamps import format_duration
@@ -54,8 +56,8 @@ def find_newer_commit(context: ActionContext, intent: EffectIntent) -> str:
     ours = context.fleet.commit
     if intent.action not in DECLARED_ACTIONS or not ours:
         return ""
-    entries = context.ledger.entries(kinds=[CommitAdoptedEntry.kind])
-    adopted = CommitAdoptedEntry.read(entries[-1]).commit if entries else ours
+    newest = read_projection(context.ledger, ROLLOUTS).adopted
+    adopted = CommitAdoptedEntry.read(newest).commit if newest else ours
     if adopted == ours or signed_commits.is_descendant(context.fleet.root, ours, adopted):
         return ""
     return adopted
@@ -162,7 +164,7 @@ def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeS
     paused = _measure_pause(context)
     entries = [entry for state in node_states.values() for entry in find_outlived(policy, state, now, paused)]
     if paused > timedelta(hours=policy.trust.rollout_hours):
-        rollout = RolloutCache(ledger).find_active()
+        rollout = read_projection(ledger, ROLLOUTS).find_active()
         if rollout and is_rollout_outlived(policy, rollout, now, paused):
             reason = f"no controller looked after it for {format_duration(paused)}"
             entries.append(make_age_pause(rollout, reason, now))
@@ -176,7 +178,7 @@ def hold_restored_orders(ledger: Ledger, file: Path, now: datetime) -> None:
         (node, order) for node, state in read_node_states(ledger).items() for order in list_known_orders(state)
     }
     entries = [make_outlived_entry(node, order, f"the order: {why}", now) for node, order in sorted(open_orders)]
-    rollout = RolloutCache(ledger).find_active()
+    rollout = read_projection(ledger, ROLLOUTS).find_active()
     if rollout and rollout.status == "running":
         entries.append(make_age_pause(rollout, why, now))
     ledger.append(*entries)

@@ -17,22 +17,23 @@ from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
     INVENTORY,
+    PART_HOLDERS,
+    SENT_BACK_PARTS,
     AssetReading,
     InstalledPart,
     NodeAssets,
+    PartPlaces,
     SentBackPart,
-    find_sent_back_parts,
     make_asset_entries,
     make_removed_entries,
     make_returned_entries,
-    map_part_holders,
     project_node_assets,
-    update_part_holders,
 )
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.part_holders import NodeSetup, make_setup_entry, project_node_setup
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry
 from assay.model.evidence import EvidenceDocument
@@ -105,7 +106,7 @@ def read_node_serials(context: ControllerContext, name: str, evidence: EvidenceD
 
 
 class _PartIndex:
-    """The known parts of all nodes, read from the ledger when a first change needs them."""
+    """The known parts of all nodes, as of the first change that needs them."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -113,12 +114,12 @@ class _PartIndex:
     @cached_property
     def sent(self) -> dict[str, SentBackPart]:
         """The parts that were ever sent back, by serial number."""
-        return find_sent_back_parts(self._context.ledger.entries(kinds=["effect.intent"]))
+        return read_projection(self._context.ledger, SENT_BACK_PARTS)
 
     @cached_property
-    def holders(self) -> dict[str, tuple[str, str]]:
-        """Where each part was last seen, by serial number."""
-        return map_part_holders(self._context.ledger.entries(kinds=["parts.seen"]))
+    def holders(self) -> PartPlaces:
+        """Where each part was last seen, by serial number; with what this reading finds."""
+        return read_projection(self._context.ledger, PART_HOLDERS).copy()
 
 
 def _make_entries(
@@ -150,7 +151,7 @@ def _make_node_entries(
         yield from make_returned_entries(entry, index.sent, now)
         removed = make_removed_entries(entry, index.holders, now)
         yield from (one for one in removed if not _is_still_read(context, one))
-        update_part_holders(index.holders, entry)
+        PART_HOLDERS.step(index.holders, entry)
 
 
 def _clear_hardware_faults(node_state: NodeState, entry: LedgerEntry, at: datetime) -> list[LedgerEntry]:

@@ -23,15 +23,18 @@ from assay.act.loop.enrollment import enroll_nodes
 from assay.declare.check import check_repository
 from assay.declare.repository import signed_commits
 from assay.declare.repository.signed_commits import CommitChain, CommitSignature
+from assay.ledger.ledger_reader import read_projection
 from assay.model.clock import Clock
 from assay.model.entries.node import CommitAcceptedEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import derive_id
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.specs.policy_sections import CommitTrust
 from assay.model.timestamps import parse_time
 
-ACCEPTED_COMMIT_KIND = "commit.accepted"
+ACCEPTED_COMMIT = Projection[LedgerEntry | None]((CommitAcceptedEntry.kind,), lambda: None, lambda _, entry: entry)
+"""The newest entry about an accepted commit."""
 
 
 def accept_commit(context: ControllerContext) -> None:
@@ -55,8 +58,8 @@ def requires_signed_commits(context: ControllerContext) -> bool:
 
 def find_last_accepted_commit(context: ControllerContext) -> str:
     """Return the last accepted commit, "" before the first."""
-    entries = context.ledger.entries(kinds=[ACCEPTED_COMMIT_KIND])
-    return CommitAcceptedEntry.read(entries[-1]).commit if entries else ""
+    accepted = read_projection(context.ledger, ACCEPTED_COMMIT)
+    return CommitAcceptedEntry.read(accepted).commit if accepted else ""
 
 
 def _read_signing_policy(context: ControllerContext, last: str) -> tuple[str, CommitTrust | None]:
@@ -97,8 +100,8 @@ def _verify_signature(
 
 def _find_key_time(context: ControllerContext) -> datetime:
     """Return the time at which keys must be valid: now, but never before a commit that was already accepted."""
-    entries = context.ledger.entries(kinds=[ACCEPTED_COMMIT_KIND])
-    return max(parse_time(context.now), parse_time(entries[-1].at if entries else ""))
+    accepted = read_projection(context.ledger, ACCEPTED_COMMIT)
+    return max(parse_time(context.now), parse_time(accepted.at if accepted else ""))
 
 
 def _require_future_signers(context: ControllerContext) -> None:
@@ -124,7 +127,7 @@ def _record_acceptance(context: ControllerContext, signature: CommitSignature, l
             "that it names itself; from now on each commit is held to those of the last accepted one"
         )
     accepted = CommitAcceptedEntry(commit, signature.signer, signature.key)
-    context.ledger.append(accepted.make_entry(derive_id(ACCEPTED_COMMIT_KIND, last, commit), context.now))
+    context.ledger.append(accepted.make_entry(derive_id(CommitAcceptedEntry.kind, last, commit), context.now))
 
 
 RELOAD_INTERVAL_S = 2.0

@@ -23,17 +23,15 @@ from threading import Lock, RLock
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import (
     LatestOutcomeCache,
-    LedgerSubscription,
-    RolloutCache,
-    open_node_state_cache,
     record_unknown_jobs,
 )
 from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_by_scheduler
 from assay.decide.moves.circuit_breaker import can_be_wave
 from assay.decide.moves.cordons import find_rack_companions
 from assay.decide.plan.setting_routes import list_settings_read
+from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits, PoolRack
-from assay.decide.state.node_projection import MACHINE_KINDS
+from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.decide.trust.gate import find_same_machines
@@ -45,10 +43,12 @@ from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.node_cables import digest_node_cables
 from assay.fabric.design.topology_cache import load_topology
 from assay.fabric.scan import format_fabric_subject, judge_scan
+from assay.ledger.ledger_reader import EntryQueue, open_reader_of, read_projection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
+from assay.model.outcome import RecordedOutcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import NEVER, hours, parse_time
 from assay.validate.runs.subjects import DeclaredOutcomes
@@ -205,8 +205,10 @@ class FleetSnapshotCache:
     def __init__(self, context: ControllerContext) -> None:
         self.context = context
         self._lock = RLock()
-        self._subscription: LedgerSubscription | None = None
-        self._states: dict[str, NodeState] = {}
+        self._queue: EntryQueue | None = None
+        self._states: Mapping[str, NodeState] = {}
+        self.last_seq = 0
+        """The number of the last entry that was read."""
         self._roster: NodeRoster | None = None
         self._active_names: set[str] = set()
         self._active_as_of = NEVER
@@ -215,7 +217,8 @@ class FleetSnapshotCache:
         self._hashes: JudgingHashes | None = None
         self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
         self._refused_zaps = find_refused_settings(context.fleet)
-        self.fabric_comparisons, self.rollouts = FabricComparisonCache(), RolloutCache(context.ledger)
+        self.fabric_comparisons = FabricComparisonCache()
+        self._returned_outcomes = LatestOutcomeCache(context.ledger)
 
     def replace_context(self, context: ControllerContext) -> None:
         """Go on with another version of the fleet, on the same ledger."""
@@ -225,13 +228,22 @@ class FleetSnapshotCache:
             self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
             self._refused_zaps = find_refused_settings(context.fleet)
 
+    @property
+    def rollouts(self) -> RolloutHistory:
+        """The rollouts as they are now."""
+        return read_projection(self.context.ledger, ROLLOUTS)
+
+    def read_returned_outcomes(self, names: Collection[str]) -> Mapping[str, tuple[RecordedOutcome, ...]]:
+        """Return the newest outcomes of the nodes that came back in a rollout."""
+        return self._returned_outcomes.get(names, keep=names)
+
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""
         with self._lock:
-            if self._subscription is None:
-                self._subscription = open_node_state_cache(self.context.ledger).subscribe()
-                self._states = self._subscription.node_states
-            entries = self._subscription.poll()
+            reader = open_reader_of(self.context.ledger)
+            self._queue = self._queue or reader.follow()
+            entries, projected, self.last_seq = reader.take(self._queue, NODE_STATES)
+            self._states = projected.node_states()
             self._new_entries += entries
             self._active_names |= {entry.node for entry in entries}
             if any(entry.kind in MACHINE_KINDS for entry in entries):
@@ -244,16 +256,11 @@ class FleetSnapshotCache:
             entries, self._new_entries = self._new_entries, []
             return entries
 
-    @property
-    def last_seq(self) -> int:
-        """The number of the last entry that was read."""
-        return self._subscription.seq if self._subscription else 0
-
-    def node_states(self) -> dict[str, NodeState]:
+    def node_states(self) -> Mapping[str, NodeState]:
         """Return the current state of every node that was ever enrolled."""
         with self._lock:
             self.catch_up()
-            return dict(self._states)
+            return self._states
 
     def list_active_states(self) -> list[NodeState]:
         """Return the states of the nodes about which there may be something to decide or to do."""

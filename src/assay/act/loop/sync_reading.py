@@ -8,10 +8,11 @@ from datetime import datetime
 from assay.decide.drift.comparison import SyncInputs, compare_fleet, list_drift_checks
 from assay.decide.drift.differences import ExpectedCheck
 from assay.decide.drift.sync_report import SyncReport
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.decide.state.node_state import NodeState
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.fabric.design.node_cables import digest_node_cables
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.gc_pause import pause_gc
@@ -45,7 +46,7 @@ def read_sync(
 
 def list_rolling_nodes(ledger: Ledger) -> frozenset[str]:
     """Return the nodes of the rollout that has not ended of which nothing proves that they have the change."""
-    active = project_rollouts(ledger.entries(kinds=ROLLOUT_KINDS)).find_active()
+    active = read_projection(ledger, ROLLOUTS).find_active()
     return active.unproven if active else frozenset()
 
 

@@ -26,10 +26,11 @@ from assay.decide.plan.inputs import FleetFacts, FleetRevision
 from assay.decide.plan.repair_routes import ServiceExit, find_service_exits
 from assay.decide.plan.review import PlanContent, list_content_differences
 from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutMember, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutMember
 from assay.decide.state.node_state import NodeState
 from assay.declare.repository import signed_commits
 from assay.declare.repository.git import run_git
+from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
     EarlierOrder,
@@ -167,7 +168,7 @@ def adopt_commit(context: ControllerContext) -> None:
 
     All entries are appended together, and their ids follow from the entry before: a second controller adds nothing.
     """
-    history, commit = project_rollouts(context.ledger.entries(kinds=ROLLOUT_KINDS)), context.fleet.commit
+    history, commit = read_projection(context.ledger, ROLLOUTS), context.fleet.commit
     last = CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
     if not commit or commit == last:
         return

@@ -37,15 +37,14 @@ def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment 
 
     Nothing is done by a controller whose fleet is not at the adopted commit: it would judge by another spec.
     """
-    context, history = fleet_state.context, fleet_state.rollouts.read()
+    context, history = fleet_state.context, fleet_state.rollouts
     if history.find_active() is None or _find_adopted(history) != context.fleet.commit:
         return
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_states_snapshot()
         if rollout := fleet_state.rollouts.find_active():
-            proven = add_proof(
-                fleet_state.rollouts.read_outcomes, lambda: fleet_state.judging_hashes, snapshot, rollout
-            )
+            read_outcomes = fleet_state.read_returned_outcomes
+            proven = add_proof(read_outcomes, lambda: fleet_state.judging_hashes, snapshot, rollout)
             step = decide_rollouts(proven, rollout)
             context.ledger.append(*make_rollout_entries(rollout, step, snapshot.now))
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from assay.model.entries.schedules import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules, find_next_slot, find_previous_slot
 
 SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleStartedEntry.kind, ScheduleRanEntry.kind
@@ -95,30 +96,46 @@ class SlotHistory:
 
 
 class ScheduleHistory:
-    """The histories of all lines, up to the ledger's entry number `seq`."""
+    """The histories of all lines."""
 
-    def __init__(self) -> None:
-        self.seq = 0
-        self._histories: dict[tuple[str, str], SlotHistory] = {}
+    def __init__(self, histories: Mapping[tuple[str, str], SlotHistory] | None = None) -> None:
+        self._histories = dict(histories or {})
+        self._own: set[tuple[str, str]] = set()
 
-    def add_entries(self, entries: Iterable[LedgerEntry]) -> None:
-        """Add the next entries of `SLOT_KINDS`. The oldest ones name no slot, and are of none that can be due."""
-        for entry in entries:
-            self.seq = max(self.seq, entry.seq)
-            content_class = ScheduleRanEntry if entry.kind == SLOT_RAN else ScheduleStartedEntry
-            content = content_class.read(entry)
-            if not content.slot:
-                continue
-            history = self._histories.setdefault((content.schedule, content.part), SlotHistory())
-            slot = datetime.fromisoformat(content.slot)
-            if isinstance(content, ScheduleRanEntry):
-                history.ended[slot] = content
-            else:
-                history.begun[slot] = max(history.begun.get(slot, 0), content.attempt)
+    def copy(self) -> ScheduleHistory:
+        """Return one that changes for itself. It copies the history of a line when that changes first."""
+        return ScheduleHistory(self._histories)
+
+    def add_entry(self, entry: LedgerEntry) -> ScheduleHistory:
+        """Add the next entry of `SLOT_KINDS`, and return this object.
+
+        The oldest entries name no slot, and are of none that can be due.
+        """
+        content_class = ScheduleRanEntry if entry.kind == SLOT_RAN else ScheduleStartedEntry
+        content = content_class.read(entry)
+        if not content.slot:
+            return self
+        history = self._take_own((content.schedule, content.part))
+        slot = datetime.fromisoformat(content.slot)
+        if isinstance(content, ScheduleRanEntry):
+            history.ended[slot] = content
+        else:
+            history.begun[slot] = max(history.begun.get(slot, 0), content.attempt)
+        return self
+
+    def _take_own(self, line: tuple[str, str]) -> SlotHistory:
+        if line not in self._own:
+            known = self._histories.get(line) or SlotHistory()
+            self._histories[line] = SlotHistory(dict(known.begun), dict(known.ended))
+            self._own.add(line)
+        return self._histories[line]
 
     def get(self, line: ScheduleLine) -> SlotHistory:
         """Return the history of a line, empty where it has none."""
         return self._histories.get((line.name, line.target)) or SlotHistory()
+
+
+SLOTS = Projection(SLOT_KINDS, ScheduleHistory, ScheduleHistory.add_entry, ScheduleHistory.copy)
 
 
 def list_schedule_lines(fleet: Fleet) -> Iterator[ScheduleLine]:

@@ -38,7 +38,6 @@ from assay.act.schedules.idle_visits import (
     list_parts,
     load_idle_node,
     make_visit_entry,
-    open_coverage,
     plan_visits,
 )
 from assay.act.schedules.next_idle_node import (
@@ -50,9 +49,10 @@ from assay.act.schedules.next_idle_node import (
 )
 from assay.act.schedules.slot_runner import SlotResult
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, group_by_scheduler, undrain_if_supported
-from assay.decide.state.load_coverage import GpuCoverage
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.visit_plan import describe_coverage
+from assay.ledger.ledger_reader import read_projection
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.entries.schedules import NodeUndrainedEntry, VerificationMissedEntry
 from assay.model.errors import AssayError, describe_error
@@ -118,9 +118,9 @@ def _store_evidence(
 def read_coverage(context: ControllerContext, node: Node, parts: Sequence[str], state: NodeState) -> ReadingTree:
     """Return the coverage of the node's GPUs by slot, by the ledger."""
     slots = find_gpu_slots(context, node)
-    with open_coverage(context) as known:
-        gpus = {slot: known.get(name) or GpuCoverage(name) for slot, name in slots.items()}
-        return describe_coverage(gpus, parts, parse_time(state.since), context.clock.now())
+    known = read_projection(context.ledger, COVERAGE)
+    gpus = {slot: known.get(name) or GpuCoverage(name) for slot, name in slots.items()}
+    return describe_coverage(gpus, parts, parse_time(state.since), context.clock.now())
 
 
 def judge_loaded(

@@ -5,20 +5,17 @@ Loads one idle node and keeps the answers as its newest evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 from assay.act.ingest.collection import read_fleet_speeds
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.due_slots import SlotTask
 from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs
-from assay.decide.state.load_coverage import GpuCoverage, collect_coverage, name_gpus
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, name_gpus
 from assay.decide.state.visit_plan import VisitPlan, plan_visit
-from assay.ledger.store import Ledger
+from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.schedules import NodeLoadedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -38,43 +35,13 @@ from assay.observe.transports.transport import TransportRegistry, run_remote_pro
 from assay.observe.transports.transport_protocol import TransportContext
 
 
-@dataclass(slots=True)
-class CoverageHistory:
-    """The coverage from the entries of one ledger up to the number `read_to`: a slot reads only newer ones."""
-
-    lock: Lock = field(default_factory=Lock)
-    read_to: int = 0
-    gpus: dict[str, GpuCoverage] = field(default_factory=dict)
-
-    def read_new(self, ledger: Ledger) -> None:
-        """Add what came since the last reading. The caller holds the lock."""
-        head = ledger.head()
-        entries = ledger.entries(kinds=[NodeLoadedEntry.kind], after=self.read_to)
-        collect_coverage(entries, self.gpus)
-        self.read_to = max([head, *(entry.seq for entry in entries[-1:])])
-
-
-_histories: WeakKeyDictionary[Ledger, CoverageHistory] = WeakKeyDictionary()
-_histories_lock = Lock()
-
-
-@contextmanager
-def open_coverage(context: ControllerContext) -> Iterator[Mapping[str, GpuCoverage]]:
-    """Give the coverage of all GPUs by name, as the ledger has it; nobody changes it meanwhile."""
-    with _histories_lock:
-        history = _histories.setdefault(context.ledger, CoverageHistory())
-    with history.lock:
-        history.read_new(context.ledger)
-        yield history.gpus
-
-
 def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Sequence[Node]) -> dict[str, VisitPlan]:
     """Return the plan of the next visit to each of these nodes."""
     budget_s = None if how.budget_minutes is None else how.budget_minutes * 60
     names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
-    with open_coverage(context) as covered:
-        known = {name: [covered.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
-        return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
+    covered = read_projection(context.ledger, COVERAGE)
+    known = {name: [covered.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
+    return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
 
 
 def find_gpu_serials(context: ControllerContext, node: Node) -> list[str]:

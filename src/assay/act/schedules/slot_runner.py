@@ -10,17 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
-from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import records_pass
 from assay.act.loop.rack_leases import CONTROLLER_LEASE_PREFIX
 from assay.act.schedules.due_slots import (
     MAX_SLOT_ATTEMPTS,
-    SLOT_BEGUN,
-    SLOT_RAN,
+    SLOTS,
     ScheduleHistory,
     ScheduleLine,
     SlotTask,
@@ -29,6 +26,7 @@ from assay.act.schedules.due_slots import (
     list_schedules,
 )
 from assay.ledger.leases import hold_lease
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.schedules import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.errors import AssayError
@@ -36,8 +34,6 @@ from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork
 
 SLOT_LEASE_S = 60.0
-_histories: WeakKeyDictionary[Ledger, ScheduleHistory] = WeakKeyDictionary()
-_histories_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +94,8 @@ def _describe_task(task: SlotTask) -> tuple[str, str, str, str, int]:
 
 
 def read_schedule_history(ledger: Ledger) -> ScheduleHistory:
-    """Return the history of all slots. Reads only the entries that are new since the last call."""
-    with _histories_lock:
-        history = _histories.setdefault(ledger, ScheduleHistory())
-        history.add_entries(ledger.entries(kinds=[SLOT_BEGUN, SLOT_RAN], after=history.seq))
-        return history
+    """Return the history of all slots."""
+    return read_projection(ledger, SLOTS)
 
 
 def select_tasks(context: ControllerContext, names: Collection[str], target: str = "") -> list[SlotTask]:

@@ -7,7 +7,7 @@ The ticket of a node on which something waits for a person's yes. Messages carry
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from assay.model.entries.node import DecisionEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
+from assay.model.projection import Projection
 from assay.model.specs.technician_work import TechnicianInspection
 from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
@@ -62,14 +63,13 @@ class TechnicianNotes:
 
 def list_desired_tickets(
     snapshot: FleetSnapshot,
-    decisions: Iterable[LedgerEntry],
+    causes: Collection[str],
     comparisons: Mapping[str, FabricComparison],
     notes: TechnicianNotes = TechnicianNotes(),
 ) -> list[Ticket]:
-    """Return every ticket that there is work for now. `comparisons` are by fabric."""
+    """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
     tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
     tickets += _breaker_tickets(snapshot)
-    causes = _find_ticket_causes(decisions)
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
             tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
@@ -81,10 +81,15 @@ def list_desired_tickets(
     return tickets
 
 
-def _find_ticket_causes(decisions: Iterable[LedgerEntry]) -> set[str]:
-    """Return the ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
-    asking = [one for entry in decisions if (one := DecisionEntry.read(entry)).remedy == "ticket"]
-    return {cause.id for decision in asking for cause in decision.causes if cause.kind in TICKET_CAUSE_KINDS}
+def _add_causes(causes: set[str], entry: LedgerEntry) -> set[str]:
+    decision = DecisionEntry.read(entry)
+    if decision.remedy == "ticket":
+        causes |= {cause.id for cause in decision.causes if cause.kind in TICKET_CAUSE_KINDS}
+    return causes
+
+
+TICKET_CAUSES = Projection[set[str]]((DecisionEntry.kind,), set, _add_causes, set)
+"""The ids of the faults, stays and lifted cordons for which a decision has the remedy `ticket`."""
 
 
 def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
@@ -130,7 +135,7 @@ def _format_files(view: NodeSnapshot) -> str:
     return f"{archive}  the dossier, for the vendor\n{photos}  put the photos here, then: assay rma {view.name}"
 
 
-def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str]) -> list[Ticket]:
+def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> list[Ticket]:
     """Return the ticket of a node that is in its state past the deadline of the policy."""
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
     if deadline is None or node_state.stay_id not in causes:
@@ -152,7 +157,7 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[st
     return [ticket]
 
 
-def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str]) -> Iterator[Ticket]:
+def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> Iterator[Ticket]:
     """Yield the ticket of a node whose cordon somebody lifts again and again while it is out of service."""
     node_state, policy = view.node_state, snapshot.policy
     closed = find_cordon_effect(policy, node_state)
@@ -251,7 +256,7 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterat
 
 
 def _fault_tickets(
-    snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str], comparisons: Mapping[str, FabricComparison]
+    snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str], comparisons: Mapping[str, FabricComparison]
 ) -> Iterator[Ticket]:
     """Yield a ticket for each open fault that the policy leaves to people.
 

@@ -7,7 +7,7 @@ closed reopens that ticket; later it is a new ticket with an id of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from assay.model.entries.registry import decode_entry
@@ -20,6 +20,7 @@ from assay.model.entries.tickets import (
     TicketUpdatedEntry,
 )
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.ticket import Ticket, TicketEvent, TicketPhoto, TicketPlace, TicketRecord, WorkReport
 from assay.model.timestamps import format_duration, parse_time
 
@@ -45,23 +46,34 @@ class TicketStatus:
     times_closed: int = 0
 
 
-def read_ticket_statuses(entries: Iterable[LedgerEntry]) -> dict[str, TicketStatus]:
-    """Return the last ticket of every key."""
-    found: dict[str, TicketStatus] = {}
-    keys: dict[str, str] = {}
-    for entry in entries:
+@dataclass(frozen=True, slots=True)
+class TicketStatuses:
+    """The last ticket of every key, and the key of every ticket by its id."""
+
+    by_key: dict[str, TicketStatus] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> TicketStatuses:
+        """Return one that changes for itself."""
+        return TicketStatuses(dict(self.by_key), dict(self.keys))
+
+    def apply(self, entry: LedgerEntry) -> TicketStatuses:
+        """Apply the next entry of `TICKET_KINDS`, and return this object."""
         if entry.kind in OPENING_KINDS:
             ticket = parse_ticket(entry)
-            known = found.get(ticket.key)
-            keys[ticket.id] = ticket.key
+            known = self.by_key.get(ticket.key)
+            self.keys[ticket.id] = ticket.key
             times = known.times_closed if known and known.ticket.id == ticket.id else 0
-            found[ticket.key] = TicketStatus(ticket, entry.at, times_closed=times)
-        elif entry.kind == "ticket.closed":
+            self.by_key[ticket.key] = TicketStatus(ticket, entry.at, times_closed=times)
+        else:
             closed = TicketClosedEntry.read(entry)
-            if key := keys.get(closed.ticket):
-                times = found[key].times_closed + 1
-                found[key] = replace(found[key], changed_at=entry.at, closed_by=closed.by, times_closed=times)
-    return found
+            if key := self.keys.get(closed.ticket):
+                known, times = self.by_key[key], self.by_key[key].times_closed + 1
+                self.by_key[key] = replace(known, changed_at=entry.at, closed_by=closed.by, times_closed=times)
+        return self
+
+
+TICKET_STATUSES = Projection(TICKET_KINDS, TicketStatuses, TicketStatuses.apply, TicketStatuses.copy)
 
 
 def diff_tickets(
@@ -123,18 +135,25 @@ def parse_ticket(entry: LedgerEntry) -> Ticket:
     return TicketOpenedEntry.read(entry).ticket
 
 
+def _apply_entry(found: dict[str, TicketRecord], entry: LedgerEntry) -> dict[str, TicketRecord]:
+    content = decode_entry(entry)
+    if isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
+        ident = content.ticket.id
+        found[ident] = _apply_opening(found.get(ident), content, entry)
+    elif isinstance(content, TicketEvents) and content.ticket in found:
+        found[content.ticket] = _apply_event(found[content.ticket], content, entry.at)
+    return found
+
+
+TICKETS = Projection[dict[str, TicketRecord]](TICKET_RECORD_KINDS, dict, _apply_entry, dict)
+"""Every ticket with its history, by id, in the order in which they were first opened."""
+TICKETS_WITHOUT_REPORTS = Projection[dict[str, TicketRecord]](TICKET_KINDS, dict, _apply_entry, dict)
+"""The same without what technicians said and photographed: sinks get what changed the ticket itself."""
+
+
 def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
     """Return every ticket with its history, in the order in which they were first opened."""
-    found: dict[str, TicketRecord] = {}
-    for entry in entries:
-        if entry.kind in TICKET_RECORD_KINDS:
-            content = decode_entry(entry)
-            if isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
-                ident = content.ticket.id
-                found[ident] = _apply_opening(found.get(ident), content, entry)
-            elif isinstance(content, TicketEvents) and content.ticket in found:
-                found[content.ticket] = _apply_event(found[content.ticket], content, entry.at)
-    return list(found.values())
+    return list(TICKETS.fold(entries).values())
 
 
 def _apply_event(known: TicketRecord, content: TicketEvents, at: str) -> TicketRecord:

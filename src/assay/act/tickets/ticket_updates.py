@@ -22,6 +22,7 @@ from assay.act.tickets.desired_tickets import (
     BREAKER_TICKET_KIND,
     FOREIGN_TICKET_KIND,
     ROLLOUT_TICKET_KIND,
+    TICKET_CAUSES,
     TRUST_TICKET_KIND,
     TechnicianNotes,
     list_desired_tickets,
@@ -29,14 +30,17 @@ from assay.act.tickets.desired_tickets import (
     make_trust_tickets,
 )
 from assay.act.tickets.ticket_diff import (
-    TICKET_KINDS,
-    TICKET_RECORD_KINDS,
+    TICKET_STATUSES,
+    TICKETS,
     diff_tickets,
-    list_tickets,
     parse_ticket,
-    read_ticket_statuses,
 )
-from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.asset_history import (
+    ASSET_ENTRY_KINDS,
+    NODES_WITH_RETURNED_PARTS,
+    describe_returned_part,
+    find_returned_parts,
+)
 from assay.decide.state.fleet_snapshot import NodeSnapshot
 from assay.fabric.compare.common_causes import group_by_common_cause
 from assay.fabric.compare.compare import FabricComparison
@@ -45,7 +49,8 @@ from assay.fabric.design.compiler import compile_topology
 from assay.fabric.fabric_drawing import draw_fabric
 from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.scan import format_fabric_subject
-from assay.model.entries.tickets import TicketClosedEntry, TicketDoneEntry
+from assay.ledger.ledger_reader import read_projection
+from assay.model.entries.tickets import TicketClosedEntry
 from assay.model.errors import AssayError
 from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import Ticket
@@ -156,13 +161,13 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     fleet_state = fleet_state or FleetSnapshotCache(context)
     scanned = fleet_state.fabric_comparisons.get_all(context)
     comparisons = {name: one.comparison for name, one in scanned.items()}
-    known = read_ticket_statuses(context.ledger.entries(kinds=TICKET_KINDS))
+    known = read_projection(context.ledger, TICKET_STATUSES).by_key
     told = {one.ticket.node for one in known.values() if not one.closed_by}
     rollout = fleet_state.rollouts.find_active()
     paused = rollout.pause.nodes if rollout and rollout.pause else ()
     snapshot = fleet_state.build_snapshot({*told, *paused})
-    decisions = context.ledger.entries(kinds=["decision"])
-    desired = list_desired_tickets(snapshot, decisions, comparisons, _read_technician_notes(context))
+    causes = read_projection(context.ledger, TICKET_CAUSES)
+    desired = list_desired_tickets(snapshot, causes, comparisons, _read_technician_notes(context))
     desired += make_paused_ticket(snapshot, rollout)
     desired += make_trust_tickets(context.fleet, snapshot)
     searches = (line for line in list_schedule_lines(context.fleet) if line.schedule.does == "collectives-search")
@@ -180,10 +185,8 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
 
 def list_fabrics_to_prove(context: ControllerContext) -> set[str]:
     """Return the fabrics of which nobody has scanned what a technician says is done."""
-    if not context.ledger.entries(kinds=[TicketDoneEntry.kind], most=1):
-        return set()
     found = set()
-    for record in list_tickets(context.ledger.entries(kinds=TICKET_RECORD_KINDS)):
+    for record in read_projection(context.ledger, TICKETS).values():
         fabric = record.ticket.verify.removeprefix(FABRIC_SCAN)
         if record.done and not record.closed_at and fabric in context.fleet.designs:
             scan = context.evidence.latest(format_fabric_subject(context.fleet.designs[fabric]))
@@ -194,7 +197,7 @@ def list_fabrics_to_prove(context: ControllerContext) -> set[str]:
 
 def _read_technician_notes(context: ControllerContext) -> TechnicianNotes:
     inspections = {state: one for listed in context.fleet.checklists.values() for state, one in listed.states.items()}
-    nodes = {entry.node for entry in context.ledger.entries(kinds=["part.returned"])}
+    nodes = read_projection(context.ledger, NODES_WITH_RETURNED_PARTS)
     returned = {name: find_returned_parts(context.ledger.entries(name, ASSET_ENTRY_KINDS)) for name in nodes}
     return TechnicianNotes(
         inspections, {name: [describe_returned_part(part) for part in parts] for name, parts in returned.items()}

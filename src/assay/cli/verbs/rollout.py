@@ -20,7 +20,7 @@ from assay.cli.orders import Reason, Who, identify_operator
 from assay.cli.workspace import Workspace
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
-from assay.decide.rollouts.rollout_history import Rollout, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.ledger.location import read_all_entries
@@ -176,7 +176,7 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
 
     workspace = Workspace(_pick_fleet(context, fleet).resolve())
     entries = read_all_entries(workspace.ledger_location)
-    found, states = find_rollout(project_rollouts(entries).rollouts.values(), ident), project_node_states(entries)
+    found, states = find_rollout(ROLLOUTS.fold(entries).rollouts.values(), ident), project_node_states(entries)
     now = workspace.clock.now()
     report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), found, now)
     typer.echo(
@@ -263,7 +263,7 @@ def _pick_fleet(context: typer.Context, fleet: Path) -> Path:
 
 def _print_list(fleet: Path, form: str) -> None:
     workspace = Workspace(fleet.resolve())
-    history = project_rollouts(read_all_entries(workspace.ledger_location))
+    history = ROLLOUTS.fold(read_all_entries(workspace.ledger_location))
     rollouts, uncompared = [*history.rollouts.values()][::-1], history.uncompared[::-1]
     if form == "json":
         listed: RolloutsAnswer = {
@@ -283,7 +283,7 @@ def _prepare_order(
     """Return what an order needs. Raises AssayError for a rollout that has ended."""
     workspace = Workspace(_pick_fleet(context, fleet).resolve())
     operator = identify_operator(workspace, who, reason)
-    rollouts = project_rollouts(read_all_entries(workspace.ledger_location)).rollouts
+    rollouts = ROLLOUTS.fold(read_all_entries(workspace.ledger_location)).rollouts
     return workspace, find_active_rollout(rollouts.values(), ident), operator
 
 

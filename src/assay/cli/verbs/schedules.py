@@ -156,7 +156,7 @@ def coverage(
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    from assay.decide.state.load_coverage import collect_coverage
+    from assay.decide.state.load_coverage import COVERAGE
     from assay.decide.state.visit_plan import collect_visit_costs
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
@@ -165,7 +165,7 @@ def coverage(
     entries = [one for one in read_all_entries(workspace.ledger_location) if one.at and parse_time(one.at) >= since]
     require_known(nodes or [], {*pools, *(one.node for one in entries)}, "node")
     entries = [one for one in entries if not nodes or one.node in nodes]
-    gpus, costs = list(collect_coverage(entries).values()), collect_visit_costs(entries, pools)
+    gpus, costs = list(COVERAGE.fold(entries).values()), collect_visit_costs(entries, pools)
     if form == "json":
         typer.echo(format_answer(make_coverage_document(gpus, costs, now), indent=1))
     else:
@@ -190,16 +190,14 @@ def _forget_past(row: ScheduleRow) -> ScheduleRow:
 
 def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[ScheduleRow]:
     from assay.act.schedules.due_slots import (
-        SLOT_KINDS,
-        ScheduleHistory,
+        SLOTS,
         compute_due_tasks,
         list_schedule_lines,
         list_schedule_targets,
         list_schedules,
     )
 
-    now, lines, history = workspace.clock.now(), list(list_schedule_lines(workspace.fleet)), ScheduleHistory()
-    history.add_entries(entry for entry in entries if entry.kind in SLOT_KINDS)
+    now, lines, history = workspace.clock.now(), list(list_schedule_lines(workspace.fleet)), SLOTS.fold(entries)
     due = {str(task) for task in compute_due_tasks(lines, history, now)}
     with_lines = {line.name for line in lines}
     for name, schedule, zone in list_schedules(workspace.fleet.schedules):

@@ -69,7 +69,7 @@ def decide_recordons(snapshot: FleetSnapshot) -> list[Decision]:
         if proposal.remedy == RECORDON_REMEDY and view.name not in snapshot.same_machines
         if snapshot.trust.find(view.node.pool, ("cordon",)).step == "act"
     ]
-    return [decision for view, decision in decisions if decision.id not in view.node_state.decision_ids]
+    return [decision for view, decision in decisions if decision.id not in view.node_state.decisions]
 
 
 def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> EffectRecord | None:

@@ -93,7 +93,7 @@ def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> lis
     views = snapshot.nodes if asked is None else [view for view in snapshot.nodes if view.name in asked]
     for view in sorted(views, key=fault_remedies.urgency_key):
         made = _decide_node(snapshot, view, bounds)
-        decisions += [decision for decision in made if decision.id not in view.node_state.decision_ids]
+        decisions += [decision for decision in made if decision.id not in view.node_state.decisions]
     return decisions
 
 

@@ -87,7 +87,7 @@ def cordon_held_node(snapshot: FleetSnapshot, view: NodeSnapshot, capacity: Limi
     """Return the cordon of a node that found no room when the breaker held it; None if there still is none."""
     node_state = view.node_state
     faults, withdrawn = node_state.faults_held_by_breaker, node_state.withdrawn
-    is_opened_by_hand = withdrawn is not None and withdrawn.by not in node_state.decision_ids
+    is_opened_by_hand = withdrawn is not None and withdrawn.by not in node_state.decisions
     if not faults or node_state.hold or is_opened_by_hand or not view.profile.acts_on_faults:
         return None
     why = DecisionCause(BREAKER_CAUSE, view.node.pool, node_state.breaker_reason)

@@ -166,18 +166,13 @@ class SimulatedFleet:
         self._memory = max(ONE_HOUR, timedelta(hours=rules.policy.breaker.longest_hours))
         for actor in self.simulated_nodes.values():
             name, pool = actor.node.name, actor.node.pool
-            self._chronicle.apply(
-                [
-                    decision_and_fault_entries.make_enrolled_entry(
-                        name, pool, cast.starts.get(name, rules.policy.service_state), at
-                    )
-                ]
-            )
+            start = cast.starts.get(name, rules.policy.service_state)
+            self._chronicle.apply(decision_and_fault_entries.make_enrolled_entry(name, pool, start, at))
 
     def apply(self, *entries: LedgerEntry) -> None:
         """Apply an entry."""
-        self._chronicle.apply(entries)
         for entry in entries:
+            self._chronicle.apply(entry)
             self.invalidate(entry.node)
 
     def invalidate(self, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from assay.model.entries import rollouts as content
 from assay.model.entries.node import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.projection import Projection
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
 
@@ -85,39 +86,40 @@ class Rollout:
 
 @dataclass
 class RolloutHistory:
-    """Rollouts that grow with the ledger. Apply each entry once, in order; `seq` is the last one applied.
+    """Rollouts that grow with the ledger. Apply each entry once, in order.
 
     `adopted` is the newest entry that names the commit to which the fleet is brought, None before the first.
     `uncompared` are all such entries whose commit could not be compared with the one before.
     """
 
-    seq: int = 0
     adopted: LedgerEntry | None = None
     rollouts: dict[str, Rollout] = field(default_factory=dict)
     uncompared: list[LedgerEntry] = field(default_factory=list)
 
     _fresh_members: dict[str, dict[str, RolloutMember]] = field(default_factory=dict)
 
-    def apply(self, entries: Iterable[LedgerEntry]) -> None:
-        """Apply the next entries; those of other kinds have no effect. A rollout that was read stays as it is."""
-        self._fresh_members.clear()
-        for entry in entries:
-            self.seq = max(self.seq, entry.seq)
-            match entry.kind:
-                case CommitAdoptedEntry.kind:
-                    self.adopted = entry
-                    self.uncompared += [entry] if CommitAdoptedEntry.read(entry).uncompared else []
-                case RolloutStartedEntry.kind:
-                    started = _start(entry, self.find_active())
-                    self.rollouts[started.id] = started
-                case MoveEntry.kind | ZapRequestedEntry.kind:
-                    self._apply_order(entry)
-                case NodeProvenEntry.kind:
-                    self._apply_proof(entry)
-                case NodeRenamedEntry.kind:
-                    self._rename(NodeRenamedEntry.read(entry).old, entry.node)
-                case _:
-                    self._apply_change(entry)
+    def copy(self) -> RolloutHistory:
+        """Return one that changes for itself."""
+        return RolloutHistory(self.adopted, dict(self.rollouts), list(self.uncompared))
+
+    def apply(self, entry: LedgerEntry) -> RolloutHistory:
+        """Apply the next entry, and return this history. One of another kind has no effect."""
+        match entry.kind:
+            case CommitAdoptedEntry.kind:
+                self.adopted = entry
+                self.uncompared += [entry] if CommitAdoptedEntry.read(entry).uncompared else []
+            case RolloutStartedEntry.kind:
+                started = _start(entry, self.find_active())
+                self.rollouts[started.id] = started
+            case MoveEntry.kind | ZapRequestedEntry.kind:
+                self._apply_order(entry)
+            case NodeProvenEntry.kind:
+                self._apply_proof(entry)
+            case NodeRenamedEntry.kind:
+                self._rename(NodeRenamedEntry.read(entry).old, entry.node)
+            case _:
+                self._apply_change(entry)
+        return self
 
     def find_active(self) -> Rollout | None:
         """Return the newest rollout that has not ended, None without one."""
@@ -222,22 +224,19 @@ _CHANGES: dict[str, tuple[type[RolloutChange], Callable[[Rollout, LedgerEntry], 
     content.RolloutSupersededEntry.kind: (content.RolloutSupersededEntry, _supersede),
     content.RolloutFinishedEntry.kind: (content.RolloutFinishedEntry, _finish),
 }
-ROLLOUT_KINDS = frozenset(
-    (
-        *_CHANGES,
-        CommitAdoptedEntry.kind,
-        RolloutStartedEntry.kind,
-        NodeProvenEntry.kind,
-        MoveEntry.kind,
-        ZapRequestedEntry.kind,
-        NodeRenamedEntry.kind,
-    )
+ROLLOUTS = Projection(
+    kinds=frozenset(
+        (
+            *_CHANGES,
+            CommitAdoptedEntry.kind,
+            RolloutStartedEntry.kind,
+            NodeProvenEntry.kind,
+            MoveEntry.kind,
+            ZapRequestedEntry.kind,
+            NodeRenamedEntry.kind,
+        )
+    ),
+    initial=RolloutHistory,
+    step=RolloutHistory.apply,
+    copy=RolloutHistory.copy,
 )
-"""The entry kinds that this projection reads."""
-
-
-def project_rollouts(entries: Iterable[LedgerEntry]) -> RolloutHistory:
-    """Return the rollouts of these entries."""
-    history = RolloutHistory()
-    history.apply(entries)
-    return history

@@ -16,10 +16,12 @@ from typing import Any
 from assay.model.entries.assets import GonePart, PartReplacedEntry, PartReturnedEntry, PartsSeenEntry, SeenPart
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.timestamps import format_time
 
 ASSET_ENTRY_KINDS = ("parts.seen", "part.replaced", "part.returned", "transition", "effect.intent")
 INVENTORY = "inventory"
+PartPlaces = dict[str, tuple[str, str]]
 DOSSIER, DRIVE, GPU = "dossier", "nvme", "gpu"
 
 
@@ -174,22 +176,16 @@ def _find_replacement(assets: NodeAssets, serials: Mapping[str, str]) -> PartRep
     return None
 
 
-def find_sent_back_parts(entries: Iterable[LedgerEntry]) -> dict[str, SentBackPart]:
-    """Return the parts that went back, by serial number, the last time of each; from entries of any nodes."""
-    found: dict[str, SentBackPart] = {}
-    for entry in entries:
-        if entry.kind == EffectIntentEntry.kind and (intent := EffectIntentEntry.read(entry)).action == DOSSIER:
-            for part in intent.before.get("suspects", ()):
-                found[part["serial"]] = SentBackPart(
-                    intent.effect,
-                    part["kind"],
-                    part["serial"],
-                    entry.node,
-                    part["place"],
-                    entry.at,
-                    tuple(part["faults"]),
-                )
+def _add_sent_back_parts(found: dict[str, SentBackPart], entry: LedgerEntry) -> dict[str, SentBackPart]:
+    intent = EffectIntentEntry.read(entry)
+    for part in intent.before.get("suspects", ()) if intent.action == DOSSIER else ():
+        words = (part["kind"], part["serial"], entry.node, part["place"], entry.at, tuple(part["faults"]))
+        found[part["serial"]] = SentBackPart(intent.effect, *words)
     return found
+
+
+SENT_BACK_PARTS = Projection[dict[str, SentBackPart]]((EffectIntentEntry.kind,), dict, _add_sent_back_parts, dict)
+"""The parts that went back, by serial number, the last time of each; from entries of any nodes."""
 
 
 def make_returned_entries(
@@ -206,22 +202,16 @@ def make_returned_entries(
             yield returned.make_entry(ident, format_time(at), entry.node)
 
 
-def map_part_holders(entries: Iterable[LedgerEntry]) -> dict[str, tuple[str, str]]:
-    """Return the last node and place of each part, by serial number; from `parts.seen` of any nodes."""
-    holders: dict[str, tuple[str, str]] = {}
-    for entry in entries:
-        update_part_holders(holders, entry)
-    return holders
-
-
-def update_part_holders(holders: dict[str, tuple[str, str]], entry: LedgerEntry) -> None:
-    """Apply the next entry to the result of `map_part_holders`."""
-    if entry.kind != PartsSeenEntry.kind:
-        return
+def _add_seen_parts(holders: PartPlaces, entry: LedgerEntry) -> PartPlaces:
     for place, part in PartsSeenEntry.read(entry).parts.items():
         if part.was is not None and holders.get(part.was) == (entry.node, place):
             del holders[part.was]
         holders[part.serial] = (entry.node, place)
+    return holders
+
+
+PART_HOLDERS = Projection[PartPlaces]((PartsSeenEntry.kind,), dict, _add_seen_parts, dict)
+"""The last node and place of each part, by serial number; from entries of any nodes."""
 
 
 def make_removed_entries(
@@ -284,6 +274,14 @@ def find_returned_parts(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     installed = {(place, part.serial) for place, part in assets.parts.items()}
     installed |= {("", serial) for serial in (assets.serial, *assets.serials_by_source.values())}
     return [entry for place_and_serial, entry in found.items() if place_and_serial in installed]
+
+
+def _add_node(nodes: frozenset[str], entry: LedgerEntry) -> frozenset[str]:
+    return nodes | {entry.node}
+
+
+NODES_WITH_RETURNED_PARTS = Projection((PartReturnedEntry.kind,), frozenset[str], _add_node)
+"""The nodes in which a part ever was that had gone back before."""
 
 
 def describe_returned_part(entry: LedgerEntry) -> str:

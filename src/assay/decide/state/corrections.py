@@ -65,11 +65,13 @@ def make_correction(decision: DecisionEntry, at: str, seq: int, stay_id: str) ->
 
 
 def end_correction(
-    corrections: list[CorrectionRecord], action: str, decision: str, standing: str, at: str, seq: int
-) -> None:
-    """Note in the list that a correction was done or failed, if the action of a decision has come to that standing."""
+    corrections: tuple[CorrectionRecord, ...], action: str, decision: str, standing: str, at: str, seq: int
+) -> tuple[CorrectionRecord, ...]:
+    """Return the corrections after the action of a decision has come to that standing: one may be done or failed."""
     if action != CONFIGURE or standing not in ENDINGS:
-        return
-    for number, one in enumerate(corrections):
-        if one.decision == decision:
-            corrections[number] = replace(one, ended_at=at, ended_seq=seq, is_verified=standing == "verified")
+        return corrections
+    is_verified = standing == "verified"
+    return tuple(
+        replace(one, ended_at=at, ended_seq=seq, is_verified=is_verified) if one.decision == decision else one
+        for one in corrections
+    )

@@ -16,6 +16,7 @@ from typing import Any
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.schedules import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.projection import Projection
 from assay.model.specs.check_catalog import Phase
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.policy_sections import PhaseRequirement
@@ -24,7 +25,7 @@ PART_RESULTS = ("done", "cut", "lacking")
 """How a part of a visit ended: by itself, by a customer's job, or not at all, because the node lacks something."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PartCoverage:
     """One part on one GPU. Times are ISO 8601 UTC, "" for never.
 
@@ -39,7 +40,7 @@ class PartCoverage:
     cut: int = 0
     lacking: int = 0
     units: int = 0
-    tests: dict[str, int] = field(default_factory=dict)
+    tests: Mapping[str, int] = field(default_factory=dict)
     last_unit: str = ""
 
     @property
@@ -48,13 +49,13 @@ class PartCoverage:
         return bool(self.turn_at) and self.covered_at == self.turn_at
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class GpuCoverage:
     """One GPU by its serial number; `node` is where it was seen last. `parts` is the coverage by part."""
 
     serial: str
     node: str = ""
-    parts: dict[str, PartCoverage] = field(default_factory=dict)
+    parts: Mapping[str, PartCoverage] = field(default_factory=dict)
 
     def find(self, part: str) -> PartCoverage:
         """Return the coverage of a part; that of a part that never ran is empty."""
@@ -70,38 +71,33 @@ def name_gpus(node: str, serials: Iterable[str]) -> list[str]:
     return sorted({serial for serial in serials if serial}) or [f"{NO_SERIAL}{node}"]
 
 
-def collect_coverage(
-    entries: Iterable[LedgerEntry], known: dict[str, GpuCoverage] | None = None
-) -> dict[str, GpuCoverage]:
-    """Return the coverage by serial number from the entries of visits, oldest first. Others are left out.
-
-    `known` is the coverage of earlier entries, to which these are added.
-    """
-    found = {} if known is None else known
-    for entry in entries:
-        if entry.kind != NodeLoadedEntry.kind:
-            continue
-        visit = NodeLoadedEntry.read(entry)
-        for serial in name_gpus(entry.node, visit.gpus):
-            gpu = found.setdefault(serial, GpuCoverage(serial))
-            gpu.node = entry.node
-            for part, told in visit.parts.items():
-                _add_part(gpu.parts.setdefault(part, PartCoverage()), told, visit.slot)
-    return found
+def _add_visit(gpus: dict[str, GpuCoverage], entry: LedgerEntry) -> dict[str, GpuCoverage]:
+    visit = NodeLoadedEntry.read(entry)
+    for serial in name_gpus(entry.node, visit.gpus):
+        known = gpus.get(serial) or GpuCoverage(serial)
+        found = {part: _add_part(known.find(part), told, visit.slot) for part, told in visit.parts.items()}
+        gpus[serial] = GpuCoverage(serial, entry.node, {**known.parts, **found})
+    return gpus
 
 
-def _add_part(known: PartCoverage, told: Mapping[str, Any], at: str) -> None:
-    ended, units = str(told.get("ended", "")), int(told.get("units", 0))
-    known.turn_at = max(known.turn_at, at)
-    known.units += units
+def _add_part(known: PartCoverage, told: Mapping[str, Any], at: str) -> PartCoverage:
+    ended, units, tests = str(told.get("ended", "")), int(told.get("units", 0)), dict(known.tests)
     for test, count in dict(told.get("tests") or {}).items():
-        known.tests[test] = known.tests.get(test, 0) + int(count)
-    known.last_unit = str(told.get("last_unit") or known.last_unit)
-    if ended == "done" or units:
-        known.covered_at = max(known.covered_at, at)
-    known.visits += ended == "done"
-    known.cut += ended == "cut"
-    known.lacking += ended == "lacking"
+        tests[test] = tests.get(test, 0) + int(count)
+    return PartCoverage(
+        turn_at=max(known.turn_at, at),
+        covered_at=max(known.covered_at, at) if ended == "done" or units else known.covered_at,
+        visits=known.visits + (ended == "done"),
+        cut=known.cut + (ended == "cut"),
+        lacking=known.lacking + (ended == "lacking"),
+        units=known.units + units,
+        tests=tests,
+        last_unit=str(told.get("last_unit") or known.last_unit),
+    )
+
+
+COVERAGE = Projection[dict[str, GpuCoverage]]((NodeLoadedEntry.kind,), dict, _add_visit, dict)
+"""The coverage by serial number."""
 
 
 PROOF_FRESH_HOURS = 24.0

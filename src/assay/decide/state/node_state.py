@@ -5,13 +5,15 @@ All times are ISO 8601 UTC as `format_time` writes them, so that they sort as te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.corrections import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
+from assay.model.entries.node import DecisionEntry
 from assay.model.faults.fault_record import FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
@@ -143,11 +145,12 @@ class NodeState:
     `serial` is the machine's serial number, "" if that is not known; `named_by` is the entry that gave it this name.
     `stay_id` is the id of the entry that began this stay and `stay_seq` its number, `decision` the decision behind it
     ("" for none), `reason` why it was made. `note` is what was recorded since that needs a technician or keeps the node
-    here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
-    a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
-    `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
-    the node. `corrections` are the settings that it got in service, `burn_in` its last burn-in, `trust` what
-    people said to its decisions. `told_serials` are the machine's numbers as its BMC and its system told them last.
+    here, because of the `noted_causes`. `certified` is a certification during this stay. `deadline_held_at` is when the
+    circuit breaker last held back a deadline of this stay, "" for never. `is_deadline_free` says that a person has
+    cleared the breaker since then. `breaker_reason` is why it last held something back in this stay. `decisions` holds
+    every decision ever made for the node, by id. `corrections` are the settings that it got in service, `burn_in` its
+    last burn-in, `trust` what people said to its decisions. `serials_by_source` are the machine's numbers as its BMC
+    and its system told them last, `known_boots` the boots of which anything was ever recorded.
     """
 
     node: str
@@ -159,6 +162,7 @@ class NodeState:
     enrolled_at: str
     decision: str = ""
     note: str = ""
+    noted_causes: tuple[DecisionCause, ...] = ()
     pending: PendingDecision | None = None
     hold: OperatorNote | None = None
     certified: OperatorNote | None = None
@@ -174,13 +178,14 @@ class NodeState:
     repairs: tuple[RepairRecord, ...] = ()
     transitions: tuple[TransitionRecord, ...] = ()
     effects: tuple[EffectRecord, ...] = ()
-    decision_ids: frozenset[str] = frozenset()
+    decisions: Mapping[str, DecisionEntry] = field(default_factory=dict)
     stay_seq: int = 0
     serial: str = ""
     named_by: str = ""
     burn_in: BurnInRecord | None = None
     trust: TrustRecord = NOTHING_SAID
-    told_serials: tuple[str, ...] = ()
+    serials_by_source: Mapping[str, str] = field(default_factory=dict)
+    known_boots: frozenset[str] = frozenset()
 
     @property
     def repaired_at(self) -> str:

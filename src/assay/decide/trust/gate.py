@@ -190,7 +190,7 @@ def find_same_machines(node_states: Iterable[NodeState]) -> dict[str, str]:
     """Return, by node, why nothing is done to it: which other nodes tell the same serial number as it does."""
     nodes: dict[str, set[str]] = defaultdict(set)
     for state in node_states:
-        for serial in state.told_serials:
+        for serial in state.serials_by_source.values():
             nodes[serial].add(state.node)
     return {
         name: f"{' and '.join(sorted(names))} answer as the same machine, {serial}: nothing is done to them"

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.machine_sightings import record_sightings
 from assay.act.boot.reports import MachineReport, parse_machine_report
 from assay.model.errors import AssayError
 from assay.model.specs.machines import SeenMachine
@@ -49,7 +49,7 @@ class MachineReports:
     """Takes reports from senders that present the token of a Provisioning."""
 
     def __init__(self, state: AppState) -> None:
-        self._state, self._sightings = state, MachineSightings(state.context.ledger)
+        self._state = state
         self._call_limit = RateLimiter(REPORTS_BURST, REPORTS_RATE)
         self._authenticator = state.make_authenticator("this is not the report_token of a Provisioning")
 
@@ -71,7 +71,8 @@ class MachineReports:
         return Response(answer.model_dump_json(), media_type="application/json")
 
     def _record(self, machines: list[SeenMachine]) -> int:
-        return len(self._sightings.record(machines, "report", self._state.context.clock.now()))
+        context = self._state.context
+        return len(record_sightings(context.ledger, machines, "report", context.clock.now()))
 
     async def _authenticate(self, request: Request) -> str:
         """Return the Provisioning whose token the sender shows. A refusal does not say why."""

@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.act.tickets.ticket_diff import TICKET_KINDS, list_tickets
+from assay.act.tickets.ticket_diff import TICKETS_WITHOUT_REPORTS
 from assay.adapters.tickets.sink import TicketRefusal, TicketSink
+from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import TicketDeliveredEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.plugins import load_sink_class
+from assay.model.projection import Projection
 from assay.model.specs.technician_work import DigestSettings
 from assay.model.text.safe_text import redact
 from assay.model.ticket import TicketRecord
-from assay.tell.messages.digest import DIGEST_KINDS, DigestDelivery
+from assay.tell.messages.digest import DigestDelivery
 from assay.tell.messages.routes import (
     AttemptRules,
     DeliveryContext,
@@ -57,21 +59,20 @@ def deliver_tickets(
 
     `immediately` tries postponed deliveries too, and sets no time limit for a sink.
     """
-    entries = context.ledger.entries(kinds=[*TICKET_KINDS, TICKET_DELIVERED, *DIGEST_KINDS])
-    tickets = list_tickets(entries)
+    tickets = list(read_projection(context.ledger, TICKETS_WITHOUT_REPORTS).values())
     allowed = [one for one in tickets if not context.fleet.is_watched(one.ticket.node, "ticket")]
     postponed = PostponedDeliveries(context.home / "delivery.json")
     rules = AttemptRules(context, postponed, immediately, pause)
     failed: list[UndeliveredTicket] = []
     for route in list_ticket_routes(context.fleet):
         stays_here = load_sink_class(route.sink).is_local
-        failed.extend(_deliver_route(route, rules, tickets if stays_here else allowed, entries))
+        failed.extend(_deliver_route(route, rules, tickets if stays_here else allowed))
     postponed.save()
     return failed
 
 
 def _deliver_route(
-    route: TicketRoute, rules: AttemptRules, tickets: Sequence[TicketRecord], entries: Sequence[LedgerEntry]
+    route: TicketRoute, rules: AttemptRules, tickets: Sequence[TicketRecord]
 ) -> Iterator[UndeliveredTicket]:
     attempts = RouteAttempts(route, rules)
     if waiting := attempts.find_postponed():
@@ -79,9 +80,9 @@ def _deliver_route(
         return
     try:
         if isinstance(route.settings, DigestSettings):
-            DigestDelivery(route, route.settings, rules, attempts).deliver(tickets, entries)
+            DigestDelivery(route, route.settings, rules, attempts).deliver(tickets)
         else:
-            yield from _RouteDelivery(route, rules, attempts).deliver(tickets, entries)
+            yield from _RouteDelivery(route, rules, attempts).deliver(tickets)
         attempts.clear()
     except Exception as error:  # the errors of one sink, ours or a plug-in's, must not stop the others
         yield attempts.postpone(error)
@@ -94,13 +95,14 @@ class _RouteDelivery:
         self._route, self._rules, self._attempts = route, rules, attempts
         self._destination = derive_destination_id(route)
 
-    def deliver(self, tickets: Iterable[TicketRecord], entries: Iterable[LedgerEntry]) -> Iterator[UndeliveredTicket]:
-        """Deliver every ticket that changed since `entries` recorded its last delivery. Yield refused ones."""
-        delivered = _read_delivered(entries, self._route.name, self._destination)
+    def deliver(self, tickets: Iterable[TicketRecord]) -> Iterator[UndeliveredTicket]:
+        """Deliver every ticket that changed since its last delivery. Yield refused ones."""
+        delivered = read_projection(self._rules.context.ledger, DELIVERIES)
+        delivered_here = delivered.get((self._route.name, self._destination), {})
         ends_at = time.monotonic() + (math.inf if self._rules.immediately else SINK_BUDGET_S)
         sink = open_sink(self._route, self._rules.context)
         for record in tickets:
-            known = delivered.get(record.ticket.id)
+            known = delivered_here.get(record.ticket.id)
             if _is_due(record, known, sink) and time.monotonic() < ends_at:
                 yield from self._deliver_ticket(sink, record, known.external_id if known else "")
 
@@ -131,10 +133,22 @@ def compute_ticket_version(record: TicketRecord) -> str:
     return derive_id(json.dumps([record.ticket.as_json(), history], sort_keys=True))
 
 
-def _read_delivered(entries: Iterable[LedgerEntry], route: str, destination: str) -> dict[str, DeliveredTicket]:
-    delivered = [TicketDeliveredEntry.read(entry) for entry in entries if entry.kind == TICKET_DELIVERED]
-    ours = [one for one in delivered if (one.sink, one.destination) == (route, destination)]
-    return {one.ticket: DeliveredTicket(one.ticket_version, one.external) for one in ours}
+Deliveries = dict[tuple[str, str], dict[str, DeliveredTicket]]
+
+
+def _add_delivery(deliveries: Deliveries, entry: LedgerEntry) -> Deliveries:
+    one = TicketDeliveredEntry.read(entry)
+    of_sink = deliveries.setdefault((one.sink, one.destination), {})
+    of_sink[one.ticket] = DeliveredTicket(one.ticket_version, one.external)
+    return deliveries
+
+
+def _copy_deliveries(deliveries: Deliveries) -> Deliveries:
+    return {sink: dict(tickets) for sink, tickets in deliveries.items()}
+
+
+DELIVERIES = Projection[Deliveries]((TICKET_DELIVERED,), dict, _add_delivery, _copy_deliveries)
+"""What each sink has, by its name and destination, and by the ticket's id."""
 
 
 def _is_due(record: TicketRecord, known: DeliveredTicket | None, sink: TicketSink) -> bool:

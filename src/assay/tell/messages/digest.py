@@ -12,14 +12,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from assay.adapters.tickets.markdown import format_ticket_title
+from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.specs.technician_work import DigestSettings
 from assay.model.text.lists import format_count, format_list
 from assay.model.ticket import TicketRecord
@@ -85,18 +88,25 @@ class DigestJournal:
         }
 
 
-def read_digest_journal(entries: Iterable[LedgerEntry], route: str, destination: str) -> DigestJournal:
-    """Return the journal of a route. After the route was pointed elsewhere, it is empty."""
-    journal = DigestJournal()
-    for entry in entries:
-        if entry.kind == DigestStartedEntry.kind:
-            started = DigestStartedEntry.read(entry)
-            if (started.route, started.destination) == (route, destination):
-                journal.started[started.digest] = started
-        elif entry.kind == DigestSentEntry.kind and (ident := DigestSentEntry.read(entry).digest) in journal.started:
+Journals = dict[tuple[str, str], DigestJournal]
+
+
+def _add_to_journals(journals: Journals, entry: LedgerEntry) -> Journals:
+    if entry.kind == DigestStartedEntry.kind:
+        started = DigestStartedEntry.read(entry)
+        journal = journals.setdefault((started.route, started.destination), DigestJournal())
+        journal.started[started.digest] = started
+        return journals
+    ident = DigestSentEntry.read(entry).digest
+    for journal in journals.values():
+        if ident in journal.started:
             journal.sent.add(ident)
             journal.last_sent_at = entry.at
-    return journal
+    return journals
+
+
+DIGESTS = Projection[Journals](DIGEST_KINDS, dict, _add_to_journals, deepcopy)
+"""The journals by route and destination: a route that was pointed elsewhere begins anew."""
 
 
 def select_tickets(tickets: Iterable[TicketRecord], settings: DigestSettings, fleet: Fleet) -> list[TicketRecord]:
@@ -160,9 +170,10 @@ class DigestDelivery:
         self._route, self._settings, self._rules, self._attempts = route, settings, rules, attempts
         self._destination = derive_destination_id(route)
 
-    def deliver(self, tickets: Sequence[TicketRecord], entries: Sequence[LedgerEntry]) -> None:
+    def deliver(self, tickets: Sequence[TicketRecord]) -> None:
         """Send the digest that was interrupted, then one of all news. Raises AssayError if the sink takes none."""
-        journal = read_digest_journal(entries, self._route.name, self._destination)
+        journals = read_projection(self._rules.context.ledger, DIGESTS)
+        journal = journals.get((self._route.name, self._destination)) or DigestJournal()
         if journal.interrupted:
             self._send(journal.interrupted, tickets, may_repeat=True)
         elif self._may_send(journal):

@@ -31,6 +31,7 @@ from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
 from assay.decide.rollouts.rollout_history import Rollout, RolloutMember
 from assay.decide.state.node_state import NodeState, PendingDecision
+from assay.ledger.ledger_reader import open_reader_of
 from assay.ledger.store import Ledger
 from assay.model.decision import HELD_RULE, PERSON_RULE, find_rule_name
 from assay.model.fleet import Fleet
@@ -187,7 +188,7 @@ def list_ledger_series(source: MetricSource) -> Iterator[Series]:
     yield Series(families.FLEET_INFO, (f"{fleet.commit[:12]}{'-dirty' if fleet.dirty else ''}",), 1)
     head = ledger.head()
     yield Series(families.LEDGER_ENTRIES, (), head)
-    yield Series(families.LEDGER_READ, (), source.counts.seq)
+    yield Series(families.LEDGER_READ, (), open_reader_of(ledger).seq)
     for entry in ledger.entries(after=head - 1)[:1]:
         yield Series(families.LEDGER_AGE, (), max(0.0, source.now_s - parse_epoch_seconds(entry.at)))
     if ledger.file:

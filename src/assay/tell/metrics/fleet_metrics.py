@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from itertools import chain
 from threading import Lock
 
@@ -17,9 +16,10 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.projections import RolloutCache, read_node_states
+from assay.act.loop.projections import read_node_states
+from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.ledger.errors import LedgerError
-from assay.model.gc_pause import pause_gc
+from assay.ledger.ledger_reader import read_projection
 from assay.tell.metrics import families
 from assay.tell.metrics.collectors import (
     ScheduleTimes,
@@ -35,7 +35,7 @@ from assay.tell.metrics.collectors import (
     list_workflow_series,
 )
 from assay.tell.metrics.families import FAMILIES, Distribution, Family, Series
-from assay.tell.metrics.ledger_counts import COUNTED_KINDS, CheckCounts, LedgerCounts
+from assay.tell.metrics.ledger_counts import LEDGER_COUNTS, CheckCounts
 from assay.tell.metrics.metric_source import MetricSource
 
 
@@ -49,8 +49,7 @@ class FleetMetrics(Collector):
         self, current: Callable[[], ControllerContext], report: Callable[[str], None] = lambda _: None
     ) -> None:
         self._current, self._report, self._lock = current, report, Lock()
-        self._counts, self._checks, self._schedules = LedgerCounts(), CheckCounts(), ScheduleTimes()
-        self._telemetry, self._rollouts = TelemetrySources(), RolloutCache(current().ledger)
+        self._checks, self._schedules, self._telemetry = CheckCounts(), ScheduleTimes(), TelemetrySources()
 
     def describe(self) -> Iterable[Metric]:
         """Return the families without series, so that registering them reads nothing."""
@@ -81,15 +80,16 @@ class FleetMetrics(Collector):
 
     def _list_fleet_series(self) -> Iterator[Series]:
         context = self._current()
-        self._catch_up(context)
+        self._checks.refresh(context.ledger, context.fleet)
+        counts = read_projection(context.ledger, LEDGER_COUNTS)
         nodes, states = context.fleet.nodes, read_node_states(context.ledger)
         known = {name: state for name, state in states.items() if name in nodes}
-        now, rollout = context.clock.now(), self._rollouts.find_active()
+        now, rollout = context.clock.now(), read_projection(context.ledger, ROLLOUTS).find_active()
         pools, service = {name: node.pool for name, node in nodes.items()}, context.policy.states_in_service
-        source = MetricSource(context, now, known, pools, service, self._counts, self._checks, rollout)
+        source = MetricSource(context, now, known, pools, service, counts, self._checks, rollout)
         return chain(
             list_node_series(source),
-            self._counts.series(),
+            counts.series(),
             list_effect_series(source),
             self._checks.series(context.policy, known.values(), pools, source.now_s),
             list_fault_series(source),
@@ -101,14 +101,6 @@ class FleetMetrics(Collector):
             list_pass_series(source),
             list_workflow_series(source),
         )
-
-    def _catch_up(self, context: ControllerContext) -> None:
-        head = context.ledger.head()
-        if head > self._counts.seq:
-            with nullcontext() if self._counts.seq else pause_gc():
-                self._counts.add(context.ledger.entries(kinds=COUNTED_KINDS, after=self._counts.seq))
-            self._counts.seq = max(head, self._counts.seq)
-        self._checks.refresh(context.ledger, context.fleet)
 
 
 def format_metrics(metrics: FleetMetrics) -> bytes:

@@ -1,7 +1,5 @@
 """Counts what the ledger's entries say. Pure: the same entries give the same counts, however they are cut into parts.
 
-A process keeps the counts as a cache, and adds only the entries that are new.
-
 Counters and distributions by label values, as one family has them.
 
 Counts outcomes, and dates the oldest passes, from the ledger's tables. Reads only what new runs have changed.
@@ -23,6 +21,7 @@ from assay.model.decision import ActionName
 from assay.model.entries import effects, faults, node, rollouts, schedules, tickets
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.projection import Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_epoch_seconds
@@ -44,6 +43,12 @@ class Tally:
         """Count once more, or `count` times."""
         self._counts[values] += count  # type: ignore[assignment]  # seconds are no whole numbers
 
+    def copy(self) -> Tally:
+        """Return one that counts for itself."""
+        copied = Tally(self.family)
+        copied._counts = self._counts.copy()
+        return copied
+
     def series(self) -> Iterator[Series]:
         """Yield one series for each combination of label values that was counted."""
         return (Series(self.family, values, count) for values, count in sorted(self._counts.items()))
@@ -62,6 +67,13 @@ class Distributions:
         value = max(0.0, value)
         self._counts[values][bisect_left(self.family.edges, value)] += 1
         self._totals[values] += value  # type: ignore[assignment]  # seconds are no whole numbers
+
+    def copy(self) -> Distributions:
+        """Return one that counts for itself."""
+        copied = Distributions(self.family)
+        copied._counts.update((values, list(counts)) for values, counts in self._counts.items())
+        copied._totals = self._totals.copy()
+        return copied
 
     def series(self) -> Iterator[Series]:
         """Yield one series for each combination of label values."""
@@ -124,13 +136,12 @@ class OpenTicket:
 
 
 class LedgerCounts:
-    """The counts up to the entry `seq`, and what is open there: `effects` by id, `tickets` by id.
+    """The counts, and what is open: `effects` by id, `tickets` by id.
 
     `slot_ends` says when the last slot of each schedule and target ended (seconds since 1970).
     """
 
     def __init__(self) -> None:
-        self.seq = 0
         self.effects: dict[str, OpenEffect] = {}
         self.tickets: dict[str, OpenTicket] = {}
         self.slot_ends: dict[tuple[str, str], float] = {}
@@ -150,12 +161,17 @@ class LedgerCounts:
         self._delays, self._missed = Distributions(families.CUSTOMER_DELAY), Tally(families.VERIFICATIONS_MISSED)
         self._losses = Tally(families.AGENT_LOSSES)
 
-    def add(self, entries: Iterable[LedgerEntry]) -> None:
-        """Count the next entries, in order. Kinds that nothing counts have no effect."""
-        for entry in entries:
-            self.seq = max(self.seq, entry.seq)
-            if count := _HANDLERS.get(entry.kind):
-                count(self, entry)
+    def copy(self) -> LedgerCounts:
+        """Return counts that grow for themselves."""
+        copied = LedgerCounts()
+        for name, content in vars(self).items():
+            setattr(copied, name, content.copy())
+        return copied
+
+    def add(self, entry: LedgerEntry) -> LedgerCounts:
+        """Count the next entry, and return this object."""
+        _HANDLERS[entry.kind](self, entry)
+        return self
 
     def series(self) -> Iterator[Series]:
         """Yield every series of the counts."""
@@ -290,8 +306,7 @@ _HANDLERS: dict[str, Callable[[LedgerCounts, LedgerEntry], None]] = {
     schedules.NodeLoadedEntry.kind: LedgerCounts._visit_node,
     schedules.VerificationMissedEntry.kind: LedgerCounts._miss_verification,
 }
-COUNTED_KINDS = frozenset(_HANDLERS)
-"""The kinds of entries that are counted."""
+LEDGER_COUNTS = Projection(frozenset(_HANDLERS), LedgerCounts, LedgerCounts.add, LedgerCounts.copy)
 
 
 Phases = dict[str, frozenset[str]]

@@ -22,7 +22,6 @@ from starlette.routing import BaseRoute, Route
 from assay.act.boot.boot_requests import BootingMachine, BootRefusal, answer_machine, find_attempt, record_stage
 from assay.act.boot.cloud_init import make_node_boot, render_node_data
 from assay.act.boot.image_store import IMAGES_FOLDER, SIGNATURE, ImageStore
-from assay.act.boot.machine_sightings import MachineSightings
 from assay.act.boot.script import (
     BOOT_PATH,
     BootOrder,
@@ -67,7 +66,6 @@ class BootScripts:
 
     def __init__(self, state: AppState) -> None:
         self._state = state
-        self._sightings = MachineSightings(state.context.ledger)
         self._strangers = RateLimiter(STRANGERS_BURST, STRANGERS_RATE)
         self._authenticator = state.make_authenticator("this is no start of a node")
 
@@ -103,7 +101,7 @@ class BootScripts:
 
     def _find_answer(self, machine: BootingMachine) -> BootOrder | BootRefusal:
         """Return the answer by the fleet as its files are now: no agent's delivery lets a boot server read them."""
-        return answer_machine(self._state.current.refresh(), self._sightings, machine)
+        return answer_machine(self._state.current.refresh(), machine)
 
     async def get_data(self, request: Request) -> Response:
         """Return a document for cloud-init. Who fetches its meta-data runs the image's first program."""

@@ -16,8 +16,9 @@ from typing_extensions import TypedDict
 from assay.act.loop.sync_reading import ExpectedChecks, read_sync
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
 from assay.decide.rollouts.node_progress import ProgressKind
-from assay.decide.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutStatus, project_rollouts
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutStatus
 from assay.decide.state.node_state import EffectStatus, NodeState
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.location import locate_existing_ledger
 from assay.model.decision import DecisionTiming
 from assay.model.outcome import CheckVerdict
@@ -154,7 +155,7 @@ def _find_active(source: RecordSource) -> Rollout | None:
     """Return the active rollout, None without one, without a ledger, or without the one policy that it goes by."""
     if not locate_existing_ledger(source.data_dir, is_lab=source.fleet.is_lab) or len(source.fleet.policies) != 1:
         return None
-    return project_rollouts(source.ledger_for_reading.entries(kinds=ROLLOUT_KINDS)).find_active()
+    return read_projection(source.ledger_for_reading, ROLLOUTS).find_active()
 
 
 def _decide_next_step(source: RecordSource, rollout: Rollout) -> RolloutStep:

@@ -10,21 +10,21 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
 
-from assay.act.boot.machine_sightings import MachineSightings
+from assay.act.boot.machine_sightings import read_sightings
 from assay.act.boot.matching import Sighting
 from assay.act.ingest.trend_evaluation import read_answer
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.projections import RolloutCache, read_node_states
+from assay.act.loop.projections import read_node_states
 from assay.act.loop.snapshot import FabricComparisonCache
-from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
-from assay.decide.rollouts.rollout_history import RolloutHistory
+from assay.act.tickets.ticket_diff import TICKETS
+from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.node_state import NodeState
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
+from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fabric_view import ScannedFabric
 from assay.tell.views.fleet_trends import FleetTrends, TrendTable
@@ -61,12 +61,8 @@ class LiveRecords:
 
     def __init__(self, refresh: Callable[[], ControllerContext]) -> None:
         self._refresh, self._lock = refresh, RLock()
-        self._rollouts = RolloutCache(refresh().ledger)
-        self._ticket_entries: list[LedgerEntry] = []
-        self._tickets_seq = 0
         self._comparisons = FabricComparisonCache()
         self._trends = FleetTrends()
-        self._machines = MachineSightings(refresh().ledger)
         self._topologies: list[CompiledTopology] = []
         self._topologies_of: Fleet | None = None
 
@@ -102,7 +98,7 @@ class LiveRecords:
 
     def read_rollouts(self) -> RolloutHistory:
         """Return the rollouts as they are now."""
-        return self._rollouts.read()
+        return read_projection(self.ledger_for_reading, ROLLOUTS)
 
     def read_fabrics(self) -> list[ScannedFabric]:
         """Return the fabrics that have nodes, each with its last scan, by name."""
@@ -128,13 +124,8 @@ class LiveRecords:
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""
-        return self._machines.read(self.clock.now())
+        return read_sightings(self.ledger_for_reading, self.clock.now())
 
     def read_tickets(self) -> list[TicketRecord]:
         """Return every ticket, in the order in which they were first opened."""
-        with self._lock:
-            ledger = self.ledger_for_reading
-            if (head := ledger.head()) > self._tickets_seq:
-                self._ticket_entries += ledger.entries(kinds=TICKET_RECORD_KINDS, after=self._tickets_seq)
-                self._tickets_seq = max([head, *(entry.seq for entry in self._ticket_entries[-1:])])
-            return list_tickets(self._ticket_entries)
+        return list(read_projection(self.ledger_for_reading, TICKETS).values())
