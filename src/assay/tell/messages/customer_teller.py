@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from assay.act.loop.context import ControllerContext
+from assay.ledger.ledger_reader import read_projection
 from assay.model.specs.customers import NoticeRules
 from assay.tell.customer.service_notice import ServiceNotice, ServiceStanding, list_standings, make_notice
-from assay.tell.messages import scheduler_notices, webhook_notices
-from assay.tell.messages.scheduler_notices import NoticeJournal, show_on_nodes
-from assay.tell.messages.webhook_notices import WebhookJournal, send_to_webhooks
+from assay.tell.messages.scheduler_notices import SHOWN_NOTICES, NoticeJournal, show_on_nodes
+from assay.tell.messages.webhook_notices import WEBHOOK_RECORDS, list_told_out, send_to_webhooks
 from assay.tell.views.records import LiveRecords
 
 KEPT = timedelta(minutes=30)
@@ -57,29 +57,20 @@ def _is_same_stay(one: ServiceStanding, other: ServiceStanding) -> bool:
 
 @dataclass
 class CustomerTeller:
-    """Reads each entry about notices once. One object belongs to one ledger."""
+    """Tells what is new. One object belongs to one ledger."""
 
     _shown: NoticeJournal = field(default_factory=NoticeJournal)
-    _sent: WebhookJournal = field(default_factory=WebhookJournal)
     _current: CurrentNotices = field(default_factory=CurrentNotices)
-    _seq: int = 0
 
     def __call__(self, context: ControllerContext) -> None:
         """Tell what is new."""
         rules = context.policy.notices
         if rules == NoticeRules():
             return
-        self._read_new_entries(context)
-        notices = self._current.read(
-            LiveRecords(lambda: context), self._shown.list_told_out() | self._sent.list_told_out()
-        )
+        shown, sent = read_projection(context.ledger, SHOWN_NOTICES), read_projection(context.ledger, WEBHOOK_RECORDS)
+        self._shown.recorded = shown
+        notices = self._current.read(LiveRecords(lambda: context), self._shown.list_told_out() | list_told_out(sent))
         notices = [one for one in notices if not context.fleet.is_watched(one.node)]
         if rules.scheduler.shown:
             show_on_nodes(context, self._shown, notices)
-        send_to_webhooks(context, self._sent, notices)
-
-    def _read_new_entries(self, context: ControllerContext) -> None:
-        if entries := context.ledger.entries(kinds=[*scheduler_notices.KINDS, *webhook_notices.KINDS], after=self._seq):
-            self._shown.add(entries)
-            self._sent.add(entries)
-            self._seq = entries[-1].seq
+        send_to_webhooks(context, sent, notices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -12,6 +12,7 @@ from assay.adapters.scheduler import NodeNotice, ShowsNotices, group_by_schedule
 from assay.model.entries.tickets import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.specs.customers import SchedulerNotices
 from assay.model.timestamps import parse_time
 from assay.tell.customer.service_notice import ServiceNotice
@@ -32,45 +33,54 @@ class ShownNotice:
     end: Literal["", "verified", "failed"] = ""
 
 
+def _apply_entry(shown: dict[str, ShownNotice], entry: LedgerEntry) -> dict[str, ShownNotice]:
+    known = shown.get(entry.node)
+    if entry.kind == NoticeIntentEntry.kind:
+        intent = NoticeIntentEntry.read(entry)
+        shown[entry.node] = ShownNotice(intent, intent.move or (known.move if known else ""), entry.at)
+        return shown
+    is_verified = entry.kind == NoticeVerifiedEntry.kind
+    ended = NoticeVerifiedEntry.read(entry).notice if is_verified else NoticeFailedEntry.read(entry).notice
+    if known and known.intent.notice == ended:
+        shown[entry.node] = replace(known, at=entry.at, end="verified" if is_verified else "failed")
+    return shown
+
+
+SHOWN_NOTICES = Projection[dict[str, ShownNotice]](KINDS, dict, _apply_entry, dict)
+"""The last notice of each node."""
+
+
 @dataclass
 class NoticeJournal:
-    """The last notice of each node. Entries are added as they come. `read_at`: when all were last read again."""
+    """The last notice of each node, as the ledger has it and as this process has read it again.
 
-    shown: dict[str, ShownNotice] = field(default_factory=dict)
+    `lost` are the notices that somebody took away. `read_at`: when all were last read again.
+    """
+
+    recorded: Mapping[str, ShownNotice] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
     read_at: datetime | None = None
 
-    def add(self, entries: Iterable[LedgerEntry]) -> None:
-        """Take new entries, of any kinds."""
-        for entry in entries:
-            if entry.kind == NoticeIntentEntry.kind:
-                self._begin(entry, NoticeIntentEntry.read(entry))
-            elif entry.kind == NoticeVerifiedEntry.kind:
-                self._end(entry, NoticeVerifiedEntry.read(entry).notice, "verified")
-            elif entry.kind == NoticeFailedEntry.kind:
-                self._end(entry, NoticeFailedEntry.read(entry).notice, "failed")
+    def find(self, node: str) -> ShownNotice | None:
+        """Return the last notice of a node. One that is lost is shown once more, and not announced again."""
+        one = self.recorded.get(node)
+        if one and one.intent.notice in self.lost:
+            return replace(one, intent=replace(one.intent, text="", move=""), end="")
+        return one
 
     def list_told_out(self) -> set[str]:
         """Return the nodes of which the last notice does not prove that their customers know them back."""
-        return {node for node, one in self.shown.items() if not one.intent.in_service or one.end != "verified"}
+        return {node for node in self.recorded if (one := self.find(node)) and not _is_proved_back(one)}
 
     def list_proved(self) -> dict[str, NodeNotice]:
         """Return the notices that nodes out of service had when they were last read."""
-        proved = {node: one.intent for node, one in self.shown.items() if one.end == "verified"}
-        return {node: NodeNotice(one.in_service, one.text) for node, one in proved.items() if not one.in_service}
+        shown = {node: one for node in self.recorded if (one := self.find(node)) and one.end == "verified"}
+        proved = {node: NodeNotice(one.intent.in_service, one.intent.text) for node, one in shown.items()}
+        return {node: notice for node, notice in proved.items() if not notice.in_service}
 
-    def forget(self, node: str) -> None:
-        """Note that a node has lost its notice: it is shown once more, and not announced again."""
-        known = self.shown[node]
-        self.shown[node] = replace(known, intent=replace(known.intent, text="", move=""), end="")
 
-    def _begin(self, entry: LedgerEntry, intent: NoticeIntentEntry) -> None:
-        known = self.shown.get(entry.node)
-        self.shown[entry.node] = ShownNotice(intent, intent.move or (known.move if known else ""), entry.at)
-
-    def _end(self, entry: LedgerEntry, notice: str, end: Literal["verified", "failed"]) -> None:
-        known = self.shown.get(entry.node)
-        if known and known.intent.notice == notice:
-            self.shown[entry.node] = replace(known, at=entry.at, end=end)
+def _is_proved_back(one: ShownNotice) -> bool:
+    return one.intent.in_service and one.end == "verified"
 
 
 def decide_intent(
@@ -104,7 +114,7 @@ def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: S
     due = {
         notice.node: intent
         for notice in notices
-        if (intent := decide_intent(notice, journal.shown.get(notice.node), rules, now))
+        if (intent := decide_intent(notice, journal.find(notice.node), rules, now))
     }
     groups = group_by_scheduler([context.fleet.nodes[name] for name in due], context.workloads)
     for scheduler, names in groups.nodes.items():
@@ -123,7 +133,7 @@ def _look_for_lost_notices(context: ControllerContext, journal: NoticeJournal) -
         if isinstance(scheduler, ShowsNotices):
             try:
                 for name in scheduler.find_missing_notices({name: proved[name] for name in names}):
-                    journal.forget(name)
+                    journal.lost.add(journal.recorded[name].intent.notice)
             except AssayError as error:
                 context.progress(f"{names[0]}: cannot read what customers are told on the node: {error.what}")
 

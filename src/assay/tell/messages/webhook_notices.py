@@ -8,7 +8,7 @@ sink `webhook` signs. A repeated message has the same `Idempotency-Key` and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from assay.act.loop.context import ControllerContext
 from assay.model.entries.tickets import NoticesSentEntry, NoticesStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.projection import Projection
 from assay.model.specs.customers import CustomerWebhook
 from assay.model.text.safe_text import redact
 from assay.model.timestamps import parse_time
@@ -39,34 +40,33 @@ class WebhookRecord:
     """The message that was started and not noted as sent, and when it was started (ISO 8601)."""
 
 
-@dataclass
-class WebhookJournal:
-    """The records by name and destination. Entries are added as they come."""
+WebhookRecords = dict[tuple[str, str], WebhookRecord]
 
-    records: dict[tuple[str, str], WebhookRecord] = field(default_factory=dict)
 
-    def add(self, entries: Iterable[LedgerEntry]) -> None:
-        """Take new entries, of any kinds."""
-        for entry in entries:
-            if entry.kind == NoticesStartedEntry.kind:
-                started = NoticesStartedEntry.read(entry)
-                self.find(started.webhook, started.destination).unfinished = started, entry.at
-            elif entry.kind == NoticesSentEntry.kind:
-                self._note_sent(NoticesSentEntry.read(entry).message, entry.at)
+def _apply_entry(records: WebhookRecords, entry: LedgerEntry) -> WebhookRecords:
+    if entry.kind == NoticesStartedEntry.kind:
+        started = NoticesStartedEntry.read(entry)
+        records.setdefault((started.webhook, started.destination), WebhookRecord()).unfinished = started, entry.at
+        return records
+    message = NoticesSentEntry.read(entry).message
+    for record in records.values():
+        if record.unfinished and record.unfinished[0].message == message:
+            record.told |= {item["node"]: item for item in record.unfinished[0].items}
+            record.sent_at, record.unfinished = entry.at, None
+    return records
 
-    def find(self, webhook: str, destination: str) -> WebhookRecord:
-        """Return the record of a webhook. After it was pointed elsewhere, or got other pools, that is an empty one."""
-        return self.records.setdefault((webhook, destination), WebhookRecord())
 
-    def list_told_out(self) -> set[str]:
-        """Return the nodes of which a webhook last heard that they are out."""
-        return {node for one in self.records.values() for node, item in one.told.items() if item["event"] != "back"}
+def _copy_records(records: WebhookRecords) -> WebhookRecords:
+    return {key: replace(record, told=dict(record.told)) for key, record in records.items()}
 
-    def _note_sent(self, message: str, at: str) -> None:
-        for record in self.records.values():
-            if record.unfinished and record.unfinished[0].message == message:
-                record.told |= {item["node"]: item for item in record.unfinished[0].items}
-                record.sent_at, record.unfinished = at, None
+
+WEBHOOK_RECORDS = Projection[WebhookRecords](KINDS, dict, _apply_entry, _copy_records)
+"""The records by the webhook's name and destination. One that was pointed elsewhere, or got other pools, has none."""
+
+
+def list_told_out(records: WebhookRecords) -> set[str]:
+    """Return the nodes of which a webhook last heard that they are out."""
+    return {node for one in records.values() for node, item in one.told.items() if item["event"] != "back"}
 
 
 def find_news(notices: Iterable[ServiceNotice], told: Mapping[str, Item], pools: Sequence[str]) -> Iterator[Item]:
@@ -88,7 +88,7 @@ def _find_event(notice: ServiceNotice, told: Item | None) -> NoticeEvent | None:
     return "expected" if told["back"] != notice.texts.back else None
 
 
-def send_to_webhooks(context: ControllerContext, journal: WebhookJournal, notices: Sequence[ServiceNotice]) -> None:
+def send_to_webhooks(context: ControllerContext, records: WebhookRecords, notices: Sequence[ServiceNotice]) -> None:
     """Send each webhook what is new to it; in a lab, nothing. One that fails is tried later, and stops no other."""
     hooks = {} if context.fleet.is_lab else context.policy.notices.webhooks
     postponed, now = PostponedDeliveries(context.home / "notices.json"), context.clock.now()
@@ -96,7 +96,7 @@ def send_to_webhooks(context: ControllerContext, journal: WebhookJournal, notice
         if postponed.find_retry_time(name, now):
             continue
         try:
-            _WebhookDelivery(context, name, hook).deliver(journal, notices)
+            _WebhookDelivery(context, name, hook).deliver(records, notices)
             postponed.clear(name)
         except AssayError as error:
             wait = timedelta(seconds=getattr(error, "after_s", 0.0))
@@ -113,14 +113,15 @@ class _WebhookDelivery:
         self._context, self._name, self._hook = context, name, hook
         self._destination = derive_id("customer webhook", hook.url, *sorted(hook.pools))
 
-    def deliver(self, journal: WebhookJournal, notices: Sequence[ServiceNotice]) -> None:
+    def deliver(self, records: WebhookRecords, notices: Sequence[ServiceNotice]) -> None:
         """Send the message that was interrupted, else one of all news. Raises AssayError if it is not taken."""
-        record = journal.find(self._name, self._destination)
-        if record.unfinished is None and self._may_send(record):
-            record.unfinished = self._start(tuple(find_news(notices, record.told, self._hook.pools))[:MAX_NODES])
+        record = records.get((self._name, self._destination)) or WebhookRecord()
+        unfinished = record.unfinished
+        if unfinished is None and self._may_send(record):
+            unfinished = self._start(tuple(find_news(notices, record.told, self._hook.pools))[:MAX_NODES])
         watched = self._context.fleet.is_watched
-        if record.unfinished and not any(watched(item["node"]) for item in record.unfinished[0].items):
-            self._send(*record.unfinished)
+        if unfinished and not any(watched(item["node"]) for item in unfinished[0].items):
+            self._send(*unfinished)
 
     def _may_send(self, record: WebhookRecord) -> bool:
         since = self._context.clock.now() - parse_time(record.sent_at) if record.sent_at else None
