@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 
 import networkx as nx
 import pytest
@@ -29,14 +29,6 @@ ONLY_WHERE_INSTALLED = {"compression", "xdist"}
 @pytest.fixture(scope="module")
 def modules() -> list[SourceModule]:
     return read_source_modules()
-
-
-def test_a_public_class_name_is_used_once(modules: list[SourceModule]) -> None:
-    places = defaultdict(list)
-    for module in modules:
-        for name in module.public_classes():
-            places[name].append(module.name)
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_a_module_name_is_used_once_in_its_room(modules: list[SourceModule]) -> None:

@@ -15,15 +15,18 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.json_schema import DEFAULT_REF_TEMPLATE, GenerateJsonSchema
 from pydantic_core import PydanticUndefined
+from typing_extensions import is_typeddict
 
 from assay.declare.spec_reader import NAMED_LISTS
+from assay.model.facts import find_mark, read_hints
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
@@ -259,9 +262,24 @@ def build_list_schema(shape: Any, *, is_closed: bool, ref_template: str = DEFAUL
 
     `is_closed`: objects have no other fields.
     """
-    config = ConfigDict(use_attribute_docstrings=True, extra="forbid" if is_closed else "ignore")
+    _load_types(shape)
+    extra: Literal["forbid", "ignore"] = "forbid" if is_closed else "ignore"
+    config = ConfigDict(use_attribute_docstrings=True, extra=extra, arbitrary_types_allowed=True)
     adapter: TypeAdapter[Any] = TypeAdapter(list[shape], config=config)
     return adapter.json_schema(mode="serialization", schema_generator=_ShapeSchema, ref_template=ref_template)
+
+
+def _load_types(hint: Any) -> None:
+    """Load the types below a shape which its modules import for type checkers only: pydantic looks for them there."""
+    parts = get_args(hint)
+    if isinstance(hint, type) and (is_dataclass(hint) or is_typeddict(hint)) and hint not in _LOADED:
+        _LOADED.add(hint)
+        parts = tuple(read_hints(hint).values())
+    for part in parts:
+        _load_types(part)
+
+
+_LOADED: set[type] = set()
 
 
 class _ShapeSchema(GenerateJsonSchema):
@@ -282,13 +300,29 @@ class _ShapeSchema(GenerateJsonSchema):
         return _describe_fields(schema["cls"], super().typed_dict_schema(schema))
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
-        return _describe_fields(schema["cls"], super().dataclass_schema(schema))
+        shown: Any = {**schema, "schema": {**schema["schema"], "fields": list(self._list_shown(schema))}}
+        return _describe_fields(schema["cls"], super().dataclass_schema(shown))
+
+    def definitions_schema(self, schema: Any) -> dict[str, Any]:
+        self._parts = {one["ref"]: one for one in schema["definitions"]}
+        return super().definitions_schema(schema)
+
+    def _list_shown(self, schema: Any) -> Iterator[Any]:
+        """Yield the fields of a dataclass that JSON has, under their keys."""
+        marks = {each.name: find_mark(each) for each in fields(schema["cls"])}
+        for one in schema["schema"]["fields"]:
+            mark = marks[one["name"]]
+            if mark.is_inline:
+                held = one["schema"]
+                yield from self._list_shown(self._parts[held["schema_ref"]] if "schema_ref" in held else held)
+            elif not mark.is_internal:
+                yield {**one, "serialization_alias": mark.key}
 
 
 def _describe_fields(shape: type, schema: dict[str, Any]) -> dict[str, Any]:
     """Fill in what the class and its bases say of fields without a text of their own. Return the schema."""
     for base in {*getattr(shape, "__orig_bases__", ()), *shape.__bases__}:
-        if not isinstance(base, type) or not getattr(base, "__annotations__", None):
+        if not (is_dataclass(base) or is_typeddict(base)):
             continue
         told = build_list_schema(base, is_closed=True)["$defs"][base.__name__]
         for name, field in told["properties"].items():

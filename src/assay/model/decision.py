@@ -74,10 +74,6 @@ class DecisionCause:
         """The faults that this reason names, none for a reason of another kind."""
         return (self.id,) if self.kind == "fault" else tuple(self.id.split()) if self.kind == "faults" else ()
 
-    def as_json(self) -> dict[str, str]:
-        """Return plain JSON data."""
-        return {"kind": self.kind, "id": self.id, "text": self.text}
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

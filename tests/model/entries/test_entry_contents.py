@@ -6,7 +6,7 @@ import ast
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import assay
 from assay.decide.state.entry_messages import EntryFormatter
-from assay.model.entries.entry_content import VERSION_KEY, EntryContent, Upcaster, stored_as, stored_list
+from assay.model.entries.entry_content import VERSION_KEY, EntryContent, Upcaster
 from assay.model.entries.registry import CONTENT_CLASSES, UnknownEntry, decode_entry
 from assay.model.errors import AssayError
+from assay.model.facts import fact, shown
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs import fault_catalog
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_entries.json").read_text())
 SOURCE = Path(assay.__file__).parent
@@ -47,7 +47,7 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
 
 def contents(cls: type) -> st.SearchStrategy[Any]:
     """Return contents of a class, with any values."""
-    hints = get_type_hints(cls, localns=vars(fault_catalog))
+    hints = get_type_hints(cls)
     return st.builds(cls, **{each.name: values(hints[each.name]) for each in fields(cls)})
 
 
@@ -93,7 +93,7 @@ def test_a_body_that_lacks_a_field_names_entry_and_field():
         decode_entry(LedgerEntry("id", "2026-11-22T09:00:00+00:00", "transition", "n1", {"from": "test"}, seq=7))
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Brewed(EntryContent):
     """A kind at its third version: `minutes` was `seconds` in the second, and `cups` came with the third."""
 
@@ -105,8 +105,8 @@ class Brewed(EntryContent):
     }
     leaf: str
     minutes: int
-    cups: tuple[str, ...] = field(default=(), metadata=stored_list())
-    spout: str = field(default="", metadata=stored_as(omit_empty=True))
+    cups: tuple[str, ...] = ()
+    spout: str = shown(omit_stored=True, default="")
 
 
 @pytest.mark.parametrize(

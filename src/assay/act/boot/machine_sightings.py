@@ -11,6 +11,7 @@ from assay.act.boot.matching import MachineRegister, Sighting
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.boot import MachineSeenEntry
+from assay.model.facts import to_stored
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.projection import Projection
 from assay.model.specs.machines import SeenMachine
@@ -58,7 +59,7 @@ def record_sightings(ledger: Ledger, seen: Iterable[SeenMachine], source: str, n
         if _is_due(known.register, machine, now) and batch.says_news(machine):
             batch.add(Sighting(machine))
             # of two that record the same at once, one wins
-            last = derive_id(MachineSeenEntry.kind, last, json.dumps(machine.as_json(), sort_keys=True))
+            last = derive_id(MachineSeenEntry.kind, last, json.dumps(to_stored(machine), sort_keys=True))
             entries.append(MachineSeenEntry(machine, source).make_entry(last, format_time(now)))
     ledger.append(*entries)
     return [MachineSeenEntry.read(entry).machine for entry in entries]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from assay.model.facts import from_json, to_stored
 from assay.model.fleet import Fleet
 from assay.model.specs.machines import SeenMachine
 
@@ -221,7 +222,7 @@ def _list_identities(seen: SeenMachine) -> list[str]:
 
 
 def _merge(known: Sighting | None, seen: SeenMachine) -> SeenMachine:
-    return SeenMachine.from_json({**(known.machine.as_json() if known else {}), **seen.as_json()})
+    return from_json(SeenMachine, {**(to_stored(known.machine) if known else {}), **to_stored(seen)})
 
 
 def _is_same(earlier: SeenMachine, later: SeenMachine) -> bool:

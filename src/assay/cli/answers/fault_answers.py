@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from assay.decide.faults.log_file_faults import FaultOwner
-from assay.model.specs.fault_catalog import FaultSeverity, Remedy
+from assay.model.faults.fault_record import FaultSeverity, Remedy
 
 FaultInLog = TypedDict(
     "FaultInLog",

@@ -24,8 +24,9 @@ from assay.model.faults.counting import (
     PrimaryFault,
     may_follow,
 )
+from assay.model.faults.fault_record import SEVERITIES, FaultBlame
 from assay.model.log_message import LogMessage
-from assay.model.specs.fault_catalog import SEVERITIES, XID_NAMES, FaultBlame, FaultCatalog, FaultClass
+from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, FaultClass
 from assay.model.specs.nvlink_codes import NvlinkCode
 from assay.model.text.lists import normalize_pci_address
 

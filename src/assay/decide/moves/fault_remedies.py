@@ -15,8 +15,7 @@ from assay.decide.moves.required_checks import list_entry_actions
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import find_lemon
 from assay.model.decision import CONFIGURE, REPAIR_ACTIONS, DecisionCause
-from assay.model.faults.fault_record import FaultRecord
-from assay.model.specs.fault_catalog import SEVERITIES
+from assay.model.faults.fault_record import SEVERITIES, FaultRecord
 from assay.model.specs.policy_sections import FaultRule
 from assay.model.timestamps import hours, parse_time
 

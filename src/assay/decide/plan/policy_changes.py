@@ -9,7 +9,8 @@ from typing import Any
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.declare.rules.fault_rules import list_fault_names
-from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_response import PolicyResponse, respond_to_fault

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from assay.model.specs.fault_catalog import FaultSeverity
+from assay.model.faults.fault_record import FaultSeverity
 
 ServiceStanding = Literal["serving", "cordoned_idle", "out", "not_yet"]
 """`cordoned_idle`: it would serve, but is closed to new jobs and has none. `not_yet`: it never served so far."""

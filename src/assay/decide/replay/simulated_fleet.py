@@ -21,13 +21,13 @@ from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.decide.state.node_projection import NodeStateProjection
 from assay.decide.state.node_state import NodeState
-from assay.model.faults.fault_record import FaultRecord
+from assay.model.faults.fault_record import FaultRecord, FaultSeverity
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
-from assay.model.specs.fault_catalog import FaultCatalog, FaultSeverity
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.timestamps import NEVER, format_time, parse_time

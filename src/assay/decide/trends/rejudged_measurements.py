@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.model.entries.node import read_entered_state
+from assay.model.faults.fault_record import FaultSeverity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, RecordedOutcome
-from assay.model.specs.fault_catalog import FaultCatalog, FaultSeverity
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_response import respond_to_fault
 from assay.model.timestamps import parse_time

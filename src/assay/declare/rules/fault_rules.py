@@ -14,15 +14,9 @@ from assay.declare.check import FilePosition, RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
 from assay.model.decision import CONFIGURE
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.check_catalog import CheckCatalog
-from assay.model.specs.fault_catalog import (
-    FaultBlame,
-    FaultCatalog,
-    FaultClass,
-    FaultSeverity,
-    Remedy,
-    select_active_catalogs,
-)
+from assay.model.specs.fault_catalog import FaultCatalog, FaultClass, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule
 

@@ -7,13 +7,12 @@ Entries about machines that are seen before they are nodes: what their BMC, or i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from assay.model.entries.entry_content import EntryContent, stored_as
+from assay.model.entries.entry_content import EntryContent
+from assay.model.facts import fact, shown
 from assay.model.specs.machines import SeenMachine
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BootStartedEntry(EntryContent):
     """A start of a node began. `image`: its name. `image_version`: the version of the image.
 
@@ -25,11 +24,11 @@ class BootStartedEntry(EntryContent):
     attempt: str
     image: str
     image_version: str
-    effect: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
-    nonce_sha256: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    effect: str = shown(omit_stored=True, default="")
+    nonce_sha256: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BootStageEntry(EntryContent):
     """A start reached a stage (`model.provisioning.provisioning_spec.BOOT_STAGES`) for the first time.
 
@@ -42,11 +41,11 @@ class BootStageEntry(EntryContent):
     kind = "boot.stage"
     attempt: str
     stage: str
-    proven_by: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
-    words: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    proven_by: str = shown(omit_stored=True, default="")
+    words: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BootFailedEntry(EntryContent):
     """A start ended without success. `stage`: the last one that it reached, "" for none."""
 
@@ -56,7 +55,7 @@ class BootFailedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class JoinIssuedEntry(EntryContent):
     """A node got a token. `expires_at`: ISO 8601 UTC. `proven_by`: how it had proved which machine it is."""
 
@@ -68,7 +67,7 @@ class JoinIssuedEntry(EntryContent):
     proven_by: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class JoinUsedEntry(EntryContent):
     """A node used its token. It is good for nothing more."""
 
@@ -78,7 +77,7 @@ class JoinUsedEntry(EntryContent):
     attempt: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class JoinRefusedEntry(EntryContent):
     """A node was refused, with the purpose and the attempt that it named. `token_sha256` is "" for no known token.
 
@@ -90,10 +89,10 @@ class JoinRefusedEntry(EntryContent):
     purpose: str
     attempt: str
     why: str
-    is_replay: bool = field(default=False, metadata=stored_as("replay", missing=False, omit_empty=True))
+    is_replay: bool = shown("replay", omit_stored=True, default=False)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class JoinRevokedEntry(EntryContent):
     """A token that was not used yet is good for nothing more, and why."""
 
@@ -104,16 +103,16 @@ class JoinRevokedEntry(EntryContent):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MachineSeenEntry(EntryContent):
     """A machine was seen, or says something else of itself than before. `source`: `scan`, `lease` or `report`."""
 
     kind = "machine.seen"
-    machine: SeenMachine = field(metadata=stored_as(parse=SeenMachine.from_json, encode=SeenMachine.as_json))
+    machine: SeenMachine
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BmcTakeoverEntry(EntryContent):
     """The factory login of a node's BMC is changed to the one that the inventory declares.
 
@@ -126,4 +125,4 @@ class BmcTakeoverEntry(EntryContent):
     serial: str
     account: str
     factory_account: str
-    reason: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    reason: str = shown(omit_stored=True, default="")

@@ -8,13 +8,14 @@ Entries about burn-in: it began on a node, a window of it is over, it goes on be
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
-from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
+from assay.model.entries.entry_content import EntryContent
+from assay.model.facts import fact, shown
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class EffectIntentEntry(EntryContent):
     """Written before an effect starts. `effect` is its id, `decision` what asked for it.
 
@@ -25,33 +26,33 @@ class EffectIntentEntry(EntryContent):
     kind = "effect.intent"
     effect: str
     action: str
-    decision: str = field(metadata=stored_as(missing=""))
-    reason: str = field(default="", metadata=stored_as(missing=""))
+    decision: str = shown(missing="")
+    reason: str = ""
     before: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     by: Mapping[str, Any] = field(default_factory=dict)
-    named_by: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    named_by: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class EffectTriedEntry(EntryContent):
     """Attempt number `attempt` came to nothing. The next one is made from `again_at` (ISO 8601 UTC) on."""
 
     kind = "effect.tried"
     effect: str
-    action: str = field(metadata=stored_as(missing=""))
+    action: str = shown(missing="")
     attempt: int
     reason: str
     again_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class EffectProgressEntry(EntryContent):
     """How far an effect got. Its kind says how far; `facts` holds what was read back."""
 
     effect: str
-    action: str = field(metadata=stored_as(missing=""))
-    reason: str = field(metadata=stored_as(missing=""))
+    action: str = shown(missing="")
+    reason: str = shown(missing="")
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -83,7 +84,7 @@ class EffectUnknownEntry(EffectProgressEntry):
     kind = "effect.unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class WipeOrderedEntry(EntryContent):
     """A drive's blocks hold `marker`, as they were read back, and it is told to erase itself by `method`.
 
@@ -101,7 +102,7 @@ class WipeOrderedEntry(EntryContent):
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class WipeProvedEntry(EntryContent):
     """A drive was erased by `method`. `proof`: what was read of it afterwards, in words."""
 
@@ -114,7 +115,7 @@ class WipeProvedEntry(EntryContent):
     proof: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class WipeMissedEntry(EntryContent):
     """A drive was not erased by `method`, for `reason`. Another method may follow."""
 
@@ -132,7 +133,7 @@ BurnInOutcome = Literal["done", "failed", "incomplete", "stopped", "none"]
 the state. `none`: no burn-in is for the node."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BurnInStartedEntry(EntryContent):
     """The burn-in `burn_in` (the id of its effect) of the spec `spec` runs on the node, for `hours`."""
 
@@ -142,7 +143,7 @@ class BurnInStartedEntry(EntryContent):
     hours: float
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BurnInWindowEntry(EntryContent):
     """A window is over: its content (`BurnInWindow.as_json`), and how far the node's journal `log` has been read.
 
@@ -156,20 +157,20 @@ class BurnInWindowEntry(EntryContent):
     line: int
     window: Mapping[str, Any]
     boot: str = ""
-    serials: Mapping[str, str] = field(default_factory=dict, metadata=stored_as(omit_empty=True, missing={}))
+    serials: Mapping[str, str] = shown(omit_stored=True, default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BurnInHeldEntry(EntryContent):
     """The burn-in goes on for `hours` more, because of drift."""
 
     kind = "burnin.held"
     burn_in: str
     hours: float
-    drifts: tuple[str, ...] = field(metadata=stored_list())
+    drifts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BurnInEndedEntry(EntryContent):
     """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU.
 
@@ -181,6 +182,6 @@ class BurnInEndedEntry(EntryContent):
     outcome: BurnInOutcome
     reason: str
     hours: float
-    drifts: tuple[str, ...] = field(default=(), metadata=stored_list(missing=()))
-    rates: Mapping[str, float] = field(default_factory=dict, metadata=stored_as(omit_empty=True, missing={}))
-    fault: str = field(default="", metadata=stored_as(omit_empty=True, missing=""))
+    drifts: tuple[str, ...] = ()
+    rates: Mapping[str, float] = shown(omit_stored=True, default_factory=dict)
+    fault: str = shown(omit_stored=True, default="")

@@ -6,16 +6,14 @@ Entries about trends: warnings that something gets worse, what came of them, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
-
-if TYPE_CHECKING:
-    from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
+from assay.model.entries.entry_content import EntryContent
+from assay.model.facts import fact, shown
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class FaultEntry(EntryContent):
     """A fault was seen, or seen again. `fault` is its id; times are ISO 8601 UTC.
 
@@ -24,20 +22,20 @@ class FaultEntry(EntryContent):
 
     kind = "fault"
     fault: str
-    fault_class: str = field(metadata=stored_as("class"))
+    fault_class: str = shown("class")
     subject: str
     severity: FaultSeverity
-    blame: FaultBlame = field(metadata=stored_as(missing=""))
-    remedy: Remedy = field(metadata=stored_as(missing="none"))
-    count: int = field(metadata=stored_as(missing=1))
-    first_seen: str = field(metadata=stored_as(missing=""))
-    last_seen: str = field(metadata=stored_as(missing=""))
-    detail: str = field(metadata=stored_as(missing=""))
-    marks: Mapping[str, str] = field(metadata=stored_as(missing={}))
-    times: tuple[str, ...] = field(metadata=stored_list(missing=()))
+    blame: FaultBlame = shown(missing="")
+    remedy: Remedy = shown(missing="none")
+    count: int = shown(missing=1)
+    first_seen: str = shown(missing="")
+    last_seen: str = shown(missing="")
+    detail: str = shown(missing="")
+    marks: Mapping[str, str] = shown(missing={})
+    times: tuple[str, ...] = shown(missing=())
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class FaultClearedEntry(EntryContent):
     """A fault is over: its id, and the reason.
 
@@ -47,21 +45,21 @@ class FaultClearedEntry(EntryContent):
 
     kind = "fault.cleared"
     fault: str
-    reason: str = field(metadata=stored_as("because"))
-    seen_up_to: int = field(default=0, metadata=stored_as(missing=0, omit_empty=True))
-    name: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    reason: str = shown("because")
+    seen_up_to: int = shown(omit_stored=True, default=0)
+    name: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class AlertNoteEntry(EntryContent):
     """An alert: its name and fingerprint, the fault class and part that a rule maps it to, when it began."""
 
     alert: str
-    fault: str = field(metadata=stored_as(missing=""))
-    part: str = field(metadata=stored_as(missing=""))
-    began: str = field(metadata=stored_as(missing=""))
-    detail: str = field(metadata=stored_as(missing=""))
-    fingerprint: str = field(metadata=stored_as(missing=""))
+    fault: str = shown(missing="")
+    part: str = shown(missing="")
+    began: str = shown(missing="")
+    detail: str = shown(missing="")
+    fingerprint: str = shown(missing="")
 
 
 class AlertResolvedEntry(AlertNoteEntry):
@@ -78,7 +76,7 @@ class AlertElsewhereEntry(AlertNoteEntry):
     kind = "alert.elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ObservationFailedEntry(EntryContent):
     """A channel of a node (or a channel of no node) gave no readings, and why."""
 
@@ -93,7 +91,7 @@ WarningOutcome = Literal["right", "wrong", "overtaken", "cannot tell"]
 """`overtaken`: somebody repaired, moved or exchanged the part first. `cannot tell`: it was not measured long enough."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TrendWarnedEntry(EntryContent):
     """A part gets worse among its peers. `warning` is its id, `rule` the rule of TrendRules, in that `revision` of it.
 
@@ -118,13 +116,13 @@ class TrendWarnedEntry(EntryContent):
     peers: int
     limit: float | None = None
     rate_days: float | None = None
-    days: tuple[float, ...] = field(default=(), metadata=stored_list(missing=()))
+    days: tuple[float, ...] = ()
     group: str = ""
     p: float | None = None
-    reason: str = field(default="", metadata=stored_as("because", missing=""))
+    reason: str = shown("because", default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TrendClosedEntry(EntryContent):
     """What came of a warning: its id, its rule, the outcome and the reason.
 
@@ -135,16 +133,16 @@ class TrendClosedEntry(EntryContent):
     warning: str
     rule: str
     outcome: WarningOutcome
-    reason: str = field(metadata=stored_as("because"))
-    fault: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    reason: str = shown("because")
+    fault: str = shown(omit_stored=True, default="")
     lead_days: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TrendDemotedEntry(EntryContent):
     """A rule lost its stage in this `revision` of it, and why: its warnings are only kept from now on."""
 
     kind = "trend.demoted"
     rule: str
     revision: str
-    reason: str = field(metadata=stored_as("because"))
+    reason: str = shown("because")

@@ -7,16 +7,13 @@ Entries by which people decide: holds, moves, certifications, cleared breakers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
-
 from assay.model.decision import Decision, DecisionCause, DecisionTiming
-from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
+from assay.model.entries.entry_content import EntryContent
+from assay.model.facts import fact, shown
 from assay.model.ledger_entry import LedgerEntry
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeEnrolledEntry(EntryContent):
     """The first entry of a machine: its pool, its serial number, and the state in which the inventory starts it.
 
@@ -26,37 +23,37 @@ class NodeEnrolledEntry(EntryContent):
     kind = "node.enrolled"
     pool: str
     state: str
-    serial: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
-    reason: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    serial: str = shown(omit_stored=True, default="")
+    reason: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeRenamedEntry(EntryContent):
     """A machine that was `old` has this name now: its state, faults and holds come with it. `pool` is its pool now."""
 
     kind = "node.renamed"
     serial: str
-    old: str = field(metadata=stored_as("from"))
+    old: str = shown("from")
     pool: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeLeftEntry(EntryContent):
     """The machine of this name has the name `new` now. Whatever comes under the old name is another machine."""
 
     kind = "node.left"
-    new: str = field(metadata=stored_as("to"))
+    new: str = shown("to")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TransitionEntry(EntryContent):
     """A node changed its state. `decision` is the id of the decision behind it; `reason` is read from old entries."""
 
     kind = "transition"
-    from_state: str = field(metadata=stored_as("from"))
-    to_state: str = field(metadata=stored_as("to"))
-    decision: str = field(metadata=stored_as(missing=""))
-    reason: str = field(default="", metadata=stored_as(omit_empty=True))
+    from_state: str = shown("from")
+    to_state: str = shown("to")
+    decision: str = shown(missing="")
+    reason: str = shown(omit_stored=True, default="")
 
 
 def read_entered_state(entry: LedgerEntry) -> str:
@@ -66,29 +63,19 @@ def read_entered_state(entry: LedgerEntry) -> str:
     return TransitionEntry.read(entry).to_state
 
 
-def _parse_causes(causes: Iterable[dict[str, Any]]) -> tuple[DecisionCause, ...]:
-    return tuple([DecisionCause(cause["kind"], cause["id"], cause["text"]) for cause in causes])
-
-
-def _encode_causes(causes: Iterable[DecisionCause]) -> list[dict[str, str]]:
-    return [cause.as_json() for cause in causes]
-
-
-@dataclass(frozen=True, slots=True)
+@fact
 class DecisionEntry(EntryContent):
     """A decision. `decision` is its id, `rule` is `file:line name`; see `model.decision.Decision` for the rest."""
 
     kind = "decision"
     decision: str
-    from_state: str = field(metadata=stored_as("from"))
-    to_state: str = field(metadata=stored_as("to"))
+    from_state: str = shown("from")
+    to_state: str = shown("to")
     timing: DecisionTiming
     rule: str
-    remedy: str = field(metadata=stored_as(missing=""))
-    causes: tuple[DecisionCause, ...] = field(
-        metadata=stored_as("because", missing=(), parse=_parse_causes, encode=_encode_causes)
-    )
-    blockers: tuple[str, ...] = field(metadata=stored_list(missing=()))
+    remedy: str = shown(missing="")
+    causes: tuple[DecisionCause, ...] = shown("because", missing=())
+    blockers: tuple[str, ...] = shown(missing=())
 
     @classmethod
     def from_decision(cls, decision: Decision) -> DecisionEntry:
@@ -105,28 +92,28 @@ class DecisionEntry(EntryContent):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class DecisionWithdrawnEntry(EntryContent):
     """A pending decision was taken back. `by` is the id of the decision that did it, "" where a person did."""
 
     kind = "decision.withdrawn"
     decision: str
-    reason: str = field(metadata=stored_as(missing=""))
-    by: str = field(default="", metadata=stored_as(omit_empty=True))
-    who: str = field(default="", metadata=stored_as(omit_empty=True))
+    reason: str = shown(missing="")
+    by: str = shown(omit_stored=True, default="")
+    who: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class HoldEntry(EntryContent):
     """A person holds a node where it is. `until` is when the hold ends (ISO 8601 UTC), "" where it is open."""
 
     kind = "hold"
     who: str
     reason: str
-    until: str = field(default="", metadata=stored_as(omit_empty=True))
+    until: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ReleaseEntry(EntryContent):
     """A hold ends: by a person, or by assay (`who`) when its time is over."""
 
@@ -135,7 +122,7 @@ class ReleaseEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CertifiedEntry(EntryContent):
     """A person certifies a node."""
 
@@ -144,7 +131,7 @@ class CertifiedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MoveEntry(EntryContent):
     """A person wants the node in state `to`; `now` means without waiting for it to be idle.
 
@@ -156,9 +143,9 @@ class MoveEntry(EntryContent):
     to: str
     who: str
     reason: str
-    now: bool = field(default=False, metadata=stored_as(omit_empty=True))
-    rollout: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
-    within_hours: float = field(default=0.0, metadata=stored_as(missing=0.0, omit_empty=True))
+    now: bool = shown(omit_stored=True, default=False)
+    rollout: str = shown(omit_stored=True, default="")
+    within_hours: float = shown(omit_stored=True, default=0.0)
 
 
 class ZapRequestedEntry(MoveEntry):
@@ -168,7 +155,7 @@ class ZapRequestedEntry(MoveEntry):
     kind = "zap.asked"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ApprovedEntry(EntryContent):
     """A person says yes to a decision, or lets an order that has outlived its time go on.
 
@@ -180,7 +167,7 @@ class ApprovedEntry(EntryContent):
     decision: str
     who: str
     reason: str
-    within_hours: float = field(default=0.0, metadata=stored_as(missing=0.0, omit_empty=True))
+    within_hours: float = shown(omit_stored=True, default=0.0)
 
 
 class DeclinedEntry(ApprovedEntry):
@@ -190,7 +177,7 @@ class DeclinedEntry(ApprovedEntry):
     kind = "declined"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OrderOutlivedEntry(EntryContent):
     """An order, or a decision that follows from one, has outlived its time. It waits for a person."""
 
@@ -199,7 +186,7 @@ class OrderOutlivedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class BreakerClearedEntry(EntryContent):
     """A person clears the breaker of a pool: the node's faults so far are no wave, and are answered within the limits.
 
@@ -212,17 +199,17 @@ class BreakerClearedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CommitAcceptedEntry(EntryContent):
     """A signed commit of the fleet repository was accepted; `key` is the fingerprint of the signing key."""
 
     kind = "commit.accepted"
     commit: str
-    signer: str = field(metadata=stored_as(missing=""))
-    key: str = field(metadata=stored_as(missing=""))
+    signer: str = shown(missing="")
+    key: str = shown(missing="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OtherLedgerSealedEntry(EntryContent):
     """A seal of another ledger, as assay kept it in ledgers until 2026: how its chains ended at `at` (ISO 8601 UTC)."""
 
@@ -232,7 +219,7 @@ class OtherLedgerSealedEntry(EntryContent):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OutcomesPrunedEntry(EntryContent):
     """A person deleted old outcomes by the policy: of the runs up to number `through`, all but the newest of each kind.
 
@@ -246,7 +233,7 @@ class OutcomesPrunedEntry(EntryContent):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class EvidencePrunedEntry(EntryContent):
     """A person deletes old evidence by the policy: so many documents that were last used before a time (ISO 8601 UTC).
 
@@ -260,7 +247,7 @@ class EvidencePrunedEntry(EntryContent):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class EntriesArchivedEntry(EntryContent):
     """A person moved the bodies of old entries into an archive: `file`, with its `sha256`; `archived` is their number.
 

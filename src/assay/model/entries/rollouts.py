@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
+from assay.model.entries.entry_content import EntryContent
+from assay.model.facts import fact, shown
 
 EarlierOrder = Literal["", "kept", "replaced"]
 PauseRule = Literal["", "failures", "hold", "breaker", "plan", "age"]
 """The rule that paused a rollout, "" for a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutGroup:
     """Nodes that go to the state `to` for the same reason. `base` is the commit that they were brought to before.
 
@@ -25,26 +24,10 @@ class RolloutGroup:
     reason: str
     base: str
     nodes: tuple[str, ...]
-    earlier: EarlierOrder = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        plain: dict[str, Any] = {"to": self.to, "reason": self.reason, "base": self.base, "nodes": list(self.nodes)}
-        return {**plain, "earlier": self.earlier} if self.earlier else plain
+    earlier: EarlierOrder = shown(omit_stored=True, default="")
 
 
-def _parse_groups(groups: Iterable[Mapping[str, Any]]) -> tuple[RolloutGroup, ...]:
-    return tuple(
-        RolloutGroup(one["to"], one["reason"], one["base"], tuple(one["nodes"]), one.get("earlier", ""))
-        for one in groups
-    )
-
-
-def _encode_groups(groups: Iterable[RolloutGroup]) -> list[dict[str, Any]]:
-    return [one.as_json() for one in groups]
-
-
-@dataclass(frozen=True, slots=True)
+@fact
 class CommitAdoptedEntry(EntryContent):
     """The controller brings the fleet to this commit from now on. `base` is the one before, "" for the first.
 
@@ -53,11 +36,11 @@ class CommitAdoptedEntry(EntryContent):
 
     kind = "commit.adopted"
     commit: str
-    base: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
-    uncompared: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    base: str = shown(omit_stored=True, default="")
+    uncompared: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutStartedEntry(EntryContent):
     """A rollout began: its id, both commits, and the nodes that must leave service.
 
@@ -68,11 +51,11 @@ class RolloutStartedEntry(EntryContent):
     rollout: str
     base: str
     commit: str
-    groups: tuple[RolloutGroup, ...] = field(metadata=stored_as(parse=_parse_groups, encode=_encode_groups))
-    plan: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    groups: tuple[RolloutGroup, ...]
+    plan: str = shown(omit_stored=True, default="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutPausedEntry(EntryContent):
     """No more nodes leave service for this rollout, until it is resumed. `nodes` are those because of which."""
 
@@ -80,11 +63,11 @@ class RolloutPausedEntry(EntryContent):
     rollout: str
     who: str
     reason: str
-    rule: PauseRule = field(default="", metadata=stored_as(missing="", omit_empty=True))
-    nodes: tuple[str, ...] = field(default=(), metadata=stored_list(missing=()))
+    rule: PauseRule = shown(omit_stored=True, default="")
+    nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutResumedEntry(EntryContent):
     """A paused rollout goes on: by a person, or by the rule that paused it."""
 
@@ -94,7 +77,7 @@ class RolloutResumedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutAbortedEntry(EntryContent):
     """A person ended a rollout. The nodes that are out of service finish their way; the others stay as they are."""
 
@@ -104,7 +87,7 @@ class RolloutAbortedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutSupersededEntry(EntryContent):
     """A later merge took this rollout over. `by` is the rollout that has its nodes now, "" if no node is left to do."""
 
@@ -114,7 +97,7 @@ class RolloutSupersededEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeProvenEntry(EntryContent):
     """A node is back in service with what the rollout brings; `reason` says what proves it."""
 
@@ -123,7 +106,7 @@ class NodeProvenEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutFinishedEntry(EntryContent):
     """Nothing is left to do for a rollout; `reason` says how it ended."""
 

@@ -3,61 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Self
 
-from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as, stored_list
+from assay.model.entries.entry_content import EntryBody, EntryContent
+from assay.model.facts import fact, from_json, shown, to_stored
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ScheduleStartedEntry(EntryContent):
     """A slot of a schedule began. `part` is a pool or fabric, `job` the work, `slot` the time it stands for."""
 
     kind = "schedule.begun"
     schedule: str
     part: str
-    job: str = field(metadata=stored_as("does", missing=""))
-    slot: str = field(metadata=stored_as(missing=""))
-    attempt: int = field(metadata=stored_as(missing=1))
+    job: str = shown("does", missing="")
+    slot: str = shown(missing="")
+    attempt: int = shown(missing=1)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ScheduleRanEntry(EntryContent):
     """A slot of a schedule ended (done, failed, lost). `facts` holds what the work found, stored beside the rest."""
 
     kind = "schedule.ran"
     schedule: str
     part: str
-    job: str = field(metadata=stored_as("does", missing=""))
-    slot: str = field(metadata=stored_as(missing=""))
-    attempt: int = field(metadata=stored_as(missing=1))
+    job: str = shown("does", missing="")
+    slot: str = shown(missing="")
+    attempt: int = shown(missing=1)
     ended: str
-    reason: str = field(metadata=stored_as(missing=""))
+    reason: str = shown(missing="")
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def _parse_body(cls, body: EntryBody) -> Self:
         names = {"does", *(each.name for each in fields(cls))}
         facts = {name: value for name, value in body.items() if name not in names}
-        return super(ScheduleRanEntry, cls)._parse_body({**body, "facts": facts})
+        return from_json(cls, {**body, "facts": facts})
 
     def _encode_body(self) -> dict[str, Any]:
-        body = EntryContent._encode_body(self)
+        body = to_stored(self)
         facts = body.pop("facts")
         return {**body, **facts}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class VerificationMissedEntry(EntryContent):
     """A node was in use in so many slots that it was not verified `since` then (ISO 8601 UTC)."""
 
     kind = "verification.missed"
     schedule: str
-    since: str = field(metadata=stored_as(missing=""))
+    since: str = shown(missing="")
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeLoadedEntry(EntryContent):
     """A visit of a schedule loaded an idle node. `slot` is the time that it stands for (ISO 8601 UTC).
 
@@ -68,18 +69,18 @@ class NodeLoadedEntry(EntryContent):
 
     kind = "node.loaded"
     schedule: str
-    slot: str = field(metadata=stored_as(missing=""))
-    gpus: tuple[str, ...] = field(default=(), metadata=stored_list())
+    slot: str = shown(missing="")
+    gpus: tuple[str, ...] = ()
     parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""
     gone_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeUndrainedEntry(EntryContent):
     """A drained node passed a scheduled verification, and its drain was undone; `reason` is what the drain said."""
 
     kind = "node.undrained"
     schedule: str
-    slot: str = field(metadata=stored_as(missing=""))
+    slot: str = shown(missing="")
     reason: str

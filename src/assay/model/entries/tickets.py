@@ -6,14 +6,14 @@ Entries about notices to customers: shown on a node by its scheduler, or sent to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
 
-from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as, stored_list
+from assay.model.entries.entry_content import EntryBody, EntryContent
+from assay.model.facts import fact, shown
 from assay.model.ticket import PhotoType, Ticket
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketOpenedEntry(EntryContent):
     """A ticket was opened. Its fields are stored beside its id."""
 
@@ -35,7 +35,7 @@ class TicketUpdatedEntry(TicketOpenedEntry):
     kind = "ticket.updated"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketReopenedEntry(EntryContent):
     """A closed ticket is open again: why, and how often it was closed before."""
 
@@ -53,7 +53,7 @@ class TicketReopenedEntry(EntryContent):
         return {"ticket": self.ticket.id, **plain, "reason": self.reason, "before": self.times_closed}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketDoneEntry(EntryContent):
     """A technician says that the work is done: the proof of the ticket is to be taken now. It closes nothing."""
 
@@ -64,7 +64,7 @@ class TicketDoneEntry(EntryContent):
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketPhotoEntry(EntryContent):
     """A photo was added to a ticket, by whom. `type` is jpg, png, webp or heic, `bytes` its size."""
 
@@ -77,30 +77,30 @@ class TicketPhotoEntry(EntryContent):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketClosedEntry(EntryContent):
     """A ticket was closed; `ticket` is its id, `by` the proof that the work is done."""
 
     kind = "ticket.closed"
     ticket: str
-    title: str = field(metadata=stored_as(missing=""))
-    by: str = field(metadata=stored_as(missing=""))
+    title: str = shown(missing="")
+    by: str = shown(missing="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketDeliveredEntry(EntryContent):
     """A sink has a version of a ticket. `destination` is the place in the sink, `external` what the sink calls it."""
 
     kind = "ticket.delivered"
     ticket: str
-    title: str = field(metadata=stored_as(missing=""))
+    title: str = shown(missing="")
     sink: str
-    destination: str = field(metadata=stored_as("to", missing=""))
-    ticket_version: str = field(metadata=stored_as("version", missing=""))
-    external: str = field(metadata=stored_as(missing=""))
+    destination: str = shown("to", missing="")
+    ticket_version: str = shown("version", missing="")
+    external: str = shown(missing="")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class DigestStartedEntry(EntryContent):
     """A digest is about to be sent. After a crash, the same digest is sent again, under the same id.
 
@@ -113,10 +113,10 @@ class DigestStartedEntry(EntryContent):
     route: str
     destination: str
     tickets: Mapping[str, str]
-    settled: tuple[str, ...] = field(metadata=stored_as(missing=(), parse=tuple, encode=list))
+    settled: tuple[str, ...] = shown(missing=())
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class DigestSentEntry(EntryContent):
     """The sink took a digest, which tells of so many tickets."""
 
@@ -131,7 +131,7 @@ def _parse_ticket(body: EntryBody) -> Ticket:
     return Ticket.from_json({"id": body["ticket"], "key": "", "title": "", "places": (), **plain})
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NoticeIntentEntry(EntryContent):
     """Customers are about to be told `text` on the node. `move` is the way out of service or back that it announces."""
 
@@ -142,7 +142,7 @@ class NoticeIntentEntry(EntryContent):
     move: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NoticeVerifiedEntry(EntryContent):
     """A reading of the scheduler shows the notice."""
 
@@ -150,7 +150,7 @@ class NoticeVerifiedEntry(EntryContent):
     notice: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NoticeFailedEntry(EntryContent):
     """A reading of the scheduler does not show the notice, for this `reason`."""
 
@@ -159,7 +159,7 @@ class NoticeFailedEntry(EntryContent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NoticesStartedEntry(EntryContent):
     """A customer's webhook is about to get a message, and gets the same one again after a crash.
 
@@ -170,10 +170,10 @@ class NoticesStartedEntry(EntryContent):
     message: str
     webhook: str
     destination: str
-    items: tuple[Mapping[str, Any], ...] = field(metadata=stored_list())
+    items: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NoticesSentEntry(EntryContent):
     """A customer's webhook took a message about so many nodes."""
 

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from assay.model.specs.fault_catalog import SEVERITIES, FaultCatalog, FaultClass
+from assay.model.faults.fault_record import SEVERITIES
+from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
 
 EVENT_SECONDS = 2.0
 """Lines of one event come within these, in any order: a consequence may be written before what it follows from."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, get_args
 
-if TYPE_CHECKING:
-    from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
-
+FaultSeverity = Literal["catastrophic", "degraded", "informational"]
+SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
+"""The worst first."""
+FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
+Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
 FaultResponse = Literal["", "waits", "acted", "breaker"]
 NUMBERED_SOURCES = ("kernel", "nvml")
 """Sources that number their messages; numbers start again with each boot."""

@@ -5,23 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import Field, model_validator
 
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.customers import FaultCustomerWords
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.log_patterns import UNKNOWN_XID, KernelLogMatcher, KernelLogPattern, RecoveryAction, RegexText
 from assay.model.specs.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
-FaultSeverity = Literal["catastrophic", "degraded", "informational"]
-SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
-"""The worst first."""
-FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
 XID_NAMES = "gpu.xid."
 """How the names of faults begin that are XIDs; a number follows."""
-Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
 
 
 class SelPattern(StrictModel):

@@ -20,8 +20,8 @@ from assay.model.decision import (
     find_rule_name,
 )
 from assay.model.errors import ConflictError, FieldConflict
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity
 from assay.model.specs.customers import NoticeRules
-from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.known_issues import ExcuseLimits
 from assay.model.specs.node.declared_settings import CorrectionRules
 from assay.model.specs.policy_sections import (

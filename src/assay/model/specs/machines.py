@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from assay.model.facts import fact, shown
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.image import SHA256
 from assay.model.specs.node_settings import HcaGuid, MacAddress
@@ -73,27 +74,27 @@ MOST_CHARACTERS = 200
 """Of one text. A machine may say anything, and the rest helps nobody."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class SeenMachine:
     """One machine, by its BMC. "" or 0: it is not known."""
 
-    address: str = ""
+    address: str = shown(omit_stored=True, default="")
     """The address of its BMC."""
-    bmc_mac: str = ""
+    bmc_mac: str = shown(omit_stored=True, default="")
     """The MAC address of its BMC, in lower case with colons."""
-    serial: str = ""
+    serial: str = shown(omit_stored=True, default="")
     """Its serial number."""
-    vendor: str = ""
+    vendor: str = shown(omit_stored=True, default="")
     """Its vendor."""
-    model: str = ""
+    model: str = shown(omit_stored=True, default="")
     """Its model."""
-    fingerprint: str = ""
+    fingerprint: str = shown(omit_stored=True, default="")
     """The digest (`sha256:…`) of its BMC's certificate."""
-    rack: str = ""
+    rack: str = shown(omit_stored=True, default="")
     """The rack where its own BMC says that it stands."""
-    u: int = 0
+    u: int = shown(omit_stored=True, default=0)
     """The place in that rack, in rack units."""
-    mac: str = ""
+    mac: str = shown(omit_stored=True, default="")
     """The MAC address of the interface that it boots from."""
 
     @property
@@ -102,21 +103,12 @@ class SeenMachine:
         return self.serial or self.bmc_mac or self.mac or self.address
 
     @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> Self:
-        """Return what `as_json` gave."""
-        return cls(**{field.name: plain[field.name] for field in fields(cls) if field.name in plain})
-
-    @classmethod
     def parse(cls, plain: Mapping[str, Any]) -> Self:
         """Return a machine from what it says of itself. Unknown keys are left out; texts are cut, and printable."""
         known = {field.name: plain[field.name] for field in fields(cls) if plain.get(field.name) is not None}
         texts = {name: _clean(value) for name, value in known.items() if name != "u"}
         macs = {name: texts[name].lower().replace("-", ":") for name in ("bmc_mac", "mac") if name in texts}
         return cls(**(texts | macs), u=_parse_unit(known.get("u")))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data, without what is not known."""
-        return {name: value for name, value in asdict(self).items() if value}
 
 
 def _clean(value: Any) -> str:

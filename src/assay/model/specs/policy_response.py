@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.model.decision import CONFIGURE, DecisionTiming
-from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule
 

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from assay.model.backoff import Backoff
 from assay.model.decision import ActionName, DecisionTiming
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.check_catalog import Phase
 from assay.model.specs.customers import StateCustomerWords
-from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.load_parts import USUAL_PARTS, LoadPart
 from assay.model.specs.spec_document import SpecName, StrictModel
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from assay.model.decision import ActionName
 from assay.model.errors import FieldConflict
-from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.spec_document import StrictModel
 
 

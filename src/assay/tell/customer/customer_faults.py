@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
 from assay.model.specs.customers import SINCE, FaultCustomerWords
-from assay.model.specs.fault_catalog import SEVERITIES, FaultCatalog, FaultSeverity
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.timestamps import format_minute, format_time
 
 MAX_SHOWN = 3

@@ -21,8 +21,8 @@ from assay.decide.state.node_state import EffectStatus, NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.location import locate_existing_ledger
 from assay.model.decision import DecisionTiming
+from assay.model.faults.fault_record import FaultBlame, FaultSeverity
 from assay.model.outcome import CheckVerdict
-from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute
 from assay.tell.views.node_status import NodeStatus

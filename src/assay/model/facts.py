@@ -1,0 +1,243 @@
+"""Facts: one frozen shape for what assay knows, which is also what it stores in the ledger and what it answers.
+
+A class with `@fact` is a dataclass. The text of the class, and the text below each field, are also what the JSON Schema
+of an answer says of it. A field has the name that JSON has; what a field needs beyond that, `shown`, `internal` and
+`inline` say. Nothing here needs pydantic, which takes long to import.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from datetime import datetime
+from functools import cache, partial
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+
+from assay.model.timestamps import format_time
+
+T = TypeVar("T")
+MARK = "fact"
+
+
+class FieldMark(NamedTuple):
+    """How JSON has a field: under which `key` ("": its own name), and what is read where an old body lacks the key.
+
+    `omit_stored`: the ledger has no key where the value is the default. `is_internal`: no JSON has the field.
+    `is_inline`: the fields of the fact that it holds stand in its place.
+    """
+
+    key: str = ""
+    missing: Any = MISSING
+    omit_stored: bool = False
+    is_internal: bool = False
+    is_inline: bool = False
+
+
+def shown(
+    key: str = "",
+    *,
+    missing: Any = MISSING,
+    omit_stored: bool = False,
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
+) -> Any:
+    """Return a field that JSON has in another form, see `FieldMark`. Use `key` only for Python's own words, as `from`.
+
+    What the ledger stores is hashed, so its form never changes.
+    """
+    mark = FieldMark(key, missing, omit_stored)
+    return field(default=default, default_factory=default_factory, metadata={MARK: mark})
+
+
+def internal(*, default: Any = MISSING, default_factory: Any = MISSING) -> Any:
+    """Return a field that no JSON has."""
+    return field(default=default, default_factory=default_factory, metadata={MARK: FieldMark(is_internal=True)})
+
+
+def inline() -> Any:
+    """Return a field with a fact whose fields stand in its place."""
+    return field(metadata={MARK: FieldMark(is_inline=True)})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(shown, internal, inline, field))
+def fact(cls: type[T]) -> type[T]:
+    """Make a class a fact: a frozen dataclass with slots."""
+    return dataclass(frozen=True, slots=True)(cls)
+
+
+def extend(kind: type[T], base: Any, **more: Any) -> T:
+    """Return a fact with what `base` has, as a field or a property, and more."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: more[name] if name in more else getattr(base, name) for name in names})
+
+
+def find_mark(each: Any) -> FieldMark:
+    """Return how JSON has a field of a dataclass."""
+    mark: FieldMark = each.metadata.get(MARK, FieldMark())
+    return mark._replace(key=mark.key or each.name)
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as plain JSON data, with every field that JSON shows. Raises TypeError for what JSON has not."""
+    return _encode(value, is_stored=False)
+
+
+def to_stored(value: Any) -> Any:
+    """Return a value as the ledger stores it: fields that say so are left out where they have their default."""
+    return _encode(value, is_stored=True)
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def _encode(value: Any, *, is_stored: bool) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return [_encode(item, is_stored=is_stored) for item in value]
+    if kind is dict:
+        return {name: _encode(item, is_stored=is_stored) for name, item in value.items()}
+    if not is_dataclass(kind):
+        return _encode_other(value, is_stored=is_stored)
+    plain: dict[str, Any] = {}
+    for name, mark, default in _list_shown(kind):
+        item = getattr(value, name)
+        if is_stored and mark.omit_stored and item == default:
+            continue
+        if mark.is_inline:
+            plain.update(_encode(item, is_stored=is_stored))
+        else:
+            plain[mark.key] = item if type(item) in _PLAIN else _encode(item, is_stored=is_stored)
+    return plain
+
+
+def _encode_other(value: Any, *, is_stored: bool) -> Any:
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, Mapping):
+        return {name: _encode(item, is_stored=is_stored) for name, item in value.items()}
+    if isinstance(value, tuple | list | set | frozenset) and not hasattr(value, "_fields"):
+        return [_encode(item, is_stored=is_stored) for item in value]
+    raise TypeError(f"{type(value).__name__} is no fact and nothing that JSON has")
+
+
+@cache
+def _list_shown(kind: type) -> tuple[tuple[str, FieldMark, Any], ...]:
+    """Return the name, the mark and the default of each field that JSON has."""
+    marked = [(each.name, find_mark(each), find_default(each)) for each in fields(kind)]
+    return tuple(one for one in marked if not one[1].is_internal)
+
+
+def find_default(each: Any) -> Any:
+    """Return the default of a field, MISSING for none."""
+    return each.default_factory() if each.default_factory is not MISSING else each.default
+
+
+def from_json(kind: type[T], plain: Mapping[str, Any]) -> T:
+    """Return the fact that `to_json` or `to_stored` gave. Raises KeyError where a key is not there that must be.
+
+    It sets the slots directly, which skips the slow `__init__` of a frozen dataclass: a start reads the whole history.
+    """
+    simple, others = _READERS.get(kind) or _list_readers(kind)
+    made = object.__new__(kind)
+    try:
+        for put, key in simple:
+            put(made, plain[key])
+    except KeyError:
+        return _read_incomplete(kind, plain)
+    for put, key, parse, missing in others:
+        value = plain[key] if missing is MISSING else plain.get(key, missing)
+        put(made, parse(value) if parse and value is not None else value)
+    return made
+
+
+def _read_incomplete(kind: type[T], plain: Mapping[str, Any]) -> T:
+    """Return the fact of data that lacks keys which have a default."""
+    keys = [(find_mark(each).key, find_default(each)) for each in fields(kind)]  # type: ignore[arg-type]
+    defaults = {key: default for key, default in keys if default is not MISSING}
+    if absent := [key for _, key in _READERS[kind][0] if key not in plain and key not in defaults]:
+        raise KeyError(absent[0])
+    return from_json(kind, {**defaults, **plain})
+
+
+Put = Callable[[Any, Any], None]
+Parse = Callable[[Any], Any]
+FieldReaders = tuple[tuple[tuple[Put, str], ...], tuple[tuple[Put, str, Parse | None, Any], ...]]
+
+
+_READERS: dict[type, FieldReaders] = {}
+
+
+def _list_readers(kind: type) -> FieldReaders:
+    """Return what sets the fields that are taken as they are, and those that are parsed or may be missing."""
+    hints = read_hints(kind)
+    simple: list[tuple[Put, str]] = []
+    others: list[tuple[Put, str, Parse | None, Any]] = []
+    for name, mark, default in _list_shown(kind):
+        put, parse = getattr(kind, name).__set__, _find_parser(hints[name])
+        missing = default if mark.missing is MISSING else mark.missing
+        if parse or mark.omit_stored or mark.missing is not MISSING:
+            others.append((put, mark.key, parse, missing))
+        else:
+            simple.append((put, mark.key))
+    _READERS[kind] = (tuple(simple), tuple(others))
+    return _READERS[kind]
+
+
+def _find_parser(hint: Any) -> Parse | None:
+    """Return what turns JSON data into a value of a type, None where it is one already."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return partial(from_json, hint)
+    if origin is Annotated:
+        return _find_parser(parts[0])
+    if origin in (Union, UnionType):
+        return next(filter(None, map(_find_parser, parts)), None)
+    item = _find_parser(parts[-2] if origin is tuple and parts[-1] is ... else parts[-1]) if parts else None
+    if origin is tuple:
+        return partial(_parse_tuple, item) if item else tuple
+    if origin is list and item:
+        return lambda values: [item(value) for value in values]
+    if item and isinstance(origin, type) and issubclass(origin, Mapping):
+        return lambda values: {name: item(value) for name, value in values.items()}
+    return None
+
+
+def _parse_tuple(item: Parse, values: Any) -> tuple[Any, ...]:
+    return tuple([item(value) for value in values])
+
+
+@cache
+def read_hints(kind: type) -> dict[str, Any]:
+    """Return the types of a class's fields, also where its module imports them for type checkers only."""
+    try:
+        return get_type_hints(kind, include_extras=True)
+    except NameError:
+        for base in {kind, *kind.__mro__, *getattr(kind, "__orig_bases__", ())}:
+            load_type_imports(getattr(base, "__module__", ""))
+        return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def load_type_imports(name: str) -> None:
+    """Give a module the names that it imports for type checkers only."""
+    if not name.startswith("assay."):
+        return
+    module = sys.modules[name]
+    for node in _list_type_imports(ast.parse(inspect.getsource(module))):
+        imported = __import__(node.module or "", fromlist=[alias.name for alias in node.names])
+        for alias in node.names:
+            setattr(module, alias.asname or alias.name, getattr(imported, alias.name))
+
+
+def _list_type_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
+    for node in tree.body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield from (one for one in node.body if isinstance(one, ast.ImportFrom))
