@@ -104,7 +104,7 @@ def test_a_change_on_which_the_policy_acts_at_once_must_fit_into_the_limits(repo
 
 def hindsight(*names: str, still: bool = True) -> FleetFacts:
     found = tuple(BacktestDifference(name, True, still, "hot", "passes", "triage, when idle", "") for name in names)
-    return FleetFacts(backtest=BacktestReport(30, len(names), differences=found))
+    return FleetFacts(backtest=BacktestReport(30, len(names), found=found))
 
 
 def test_thresholds_that_would_act_on_too_many_at_once_are_refused(repository) -> None:

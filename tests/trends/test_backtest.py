@@ -81,8 +81,8 @@ def fault(node: str, name: str, days: float, severity: str = "degraded", ident: 
 
 
 def told(report) -> list[tuple[str, bool, bool, str, str, int]]:
-    found = report.differences
-    return [(one.node, one.acts, one.still_holds, one.old_result, one.new_result, one.times) for one in found]
+    found = report.found
+    return [(one.node, one.acts, one.still, one.then, one.now, one.times) for one in found]
 
 
 def test_a_lower_limit_would_have_acted_on_the_nodes_that_ran_hotter(fleet) -> None:
@@ -91,14 +91,14 @@ def test_a_lower_limit_would_have_acted_on_the_nodes_that_ran_hotter(fleet) -> N
         side(fleet), side(hotter(fleet, 83)), BOUNDS, [enrolled("n0005"), enrolled("n0006")], recent, NOW
     )
     assert told(found) == [("n0005", True, False, "passes", "triage, to draining, when idle", 2)]
-    assert "gpu_temperature 84.5 °C on h100-a/n0005/gpu0; limit gpu_temperature 85 → 83" in found.differences[0].reason
+    assert "gpu_temperature 84.5 °C on h100-a/n0005/gpu0; limit gpu_temperature 85 → 83" in found.found[0].because
     assert (found.measurements, found.unmapped) == (4, 0)
 
 
 def test_what_is_so_at_the_newest_look_is_so_at_once(fleet) -> None:
     recent = [heat("n0005", 70, 20), heat("n0005", 84, 1)]
-    (one,) = run_backtest(side(fleet), side(hotter(fleet, 83)), BOUNDS, [enrolled("n0005")], recent, NOW).differences
-    assert (one.still_holds, one.times) == (True, 1)
+    (one,) = run_backtest(side(fleet), side(hotter(fleet, 83)), BOUNDS, [enrolled("n0005")], recent, NOW).found
+    assert (one.still, one.times) == (True, 1)
 
 
 def test_a_higher_limit_would_have_spared_nodes(fleet) -> None:
@@ -108,12 +108,12 @@ def test_a_higher_limit_would_have_spared_nodes(fleet) -> None:
 
 def test_a_limit_that_nothing_reached_differs_on_no_node(fleet) -> None:
     found = run_backtest(side(fleet), side(hotter(fleet, 84)), BOUNDS, [enrolled("n0005")], [heat("n0005", 60, 3)], NOW)
-    assert (found.differences, found.measurements) == ((), 1)
+    assert (found.found, found.measurements) == ((), 1)
 
 
 def test_nodes_that_are_only_watched_are_not_acted_on(fleet) -> None:
     found = run_backtest(side(fleet), side(hotter(fleet, 83)), BOUNDS, [enrolled("n0017")], [heat("n0017", 84, 3)], NOW)
-    assert found.differences == ()
+    assert found.found == ()
 
 
 def test_the_state_in_which_it_was_seen_decides(fleet) -> None:
@@ -126,13 +126,13 @@ def test_a_measurement_of_a_check_that_is_gone_is_mapped_by_its_line(fleet) -> N
     line = fleet.lines["NodeSpec/hgx-h100", "limits.gpu_temperature"]
     recent = [heat("n0005", 84, 3, line, "suites/old.py::test_heat")]
     found = run_backtest(side(fleet), side(hotter(fleet, 83)), BOUNDS, [enrolled("n0005")], recent, NOW)
-    assert [one.node for one in found.differences] == ["n0005"]
+    assert [one.node for one in found.found] == ["n0005"]
 
 
 def test_a_measurement_that_cannot_be_mapped_is_counted_and_never_silently_left_out(fleet) -> None:
     recent = [heat("n0005", 84, 3, "specs/nodes/gone.yaml:9", "suites/old.py::test_heat")]
     found = run_backtest(side(fleet), side(hotter(fleet, 83)), BOUNDS, [enrolled("n0005")], recent, NOW)
-    assert (found.differences, found.measurements, found.unmapped) == ((), 0, 1)
+    assert (found.found, found.measurements, found.unmapped) == ((), 0, 1)
 
 
 def test_a_stored_fault_is_answered_by_both_policies(fleet) -> None:
@@ -147,8 +147,8 @@ def test_a_stored_fault_is_answered_by_both_policies(fleet) -> None:
     assert found.faults == 2
     assert told(found) == []  # their remedy is a ticket, which is no step of the ladder: neither policy moves them
     harder = answering(fleet, "for-people", timing="immediate", to="draining")
-    (one,) = run_backtest(side(fleet), side(harder), {}, history[:3], [], NOW).differences
-    assert (one.node, one.acts, one.still_holds, one.old_result, one.new_result) == (
+    (one,) = run_backtest(side(fleet), side(harder), {}, history[:3], [], NOW).found
+    assert (one.node, one.acts, one.still, one.then, one.now) == (
         "n0005", True, True, "noted, ticket", "ticket, to draining, at once",
     )  # fmt: skip
 
@@ -156,13 +156,13 @@ def test_a_stored_fault_is_answered_by_both_policies(fleet) -> None:
 def test_a_fault_below_its_count_stays_below_it(fleet) -> None:
     harder = answering(fleet, "for-people", timing="immediate", to="draining")
     history = [enrolled("n0005"), fault("n0005", "fan.failed", 3, severity="informational")]
-    assert run_backtest(side(fleet), side(harder), {}, history, [], NOW).differences == ()
+    assert run_backtest(side(fleet), side(harder), {}, history, [], NOW).found == ()
 
 
 def test_faults_that_are_older_than_the_window_are_left_out(fleet) -> None:
     harder = answering(fleet, "for-people", timing="immediate", to="draining")
     found = run_backtest(side(fleet), side(harder), {}, [enrolled("n0005"), fault("n0005", "fan.failed", 31)], [], NOW)
-    assert (found.faults, found.differences) == (0, ())
+    assert (found.faults, found.found) == (0, ())
 
 
 def test_how_much_history_there_was_is_said(fleet) -> None:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from assay.declare.home import Home
+from assay.model.facts import to_json
 from assay.model.text.safe_text import escape_line
 
 CHOSEN: ContextVar[Home | None] = ContextVar("the home that this command works on", default=None)
@@ -31,6 +32,7 @@ def print_context(home: Home) -> None:
 
 def format_answer(document: Any, **how: Any) -> str:
     """Return an answer as JSON, in which an object says `context`; `how` goes to `json.dumps`."""
+    document = to_json(document)
     if isinstance(document, dict) and (home := CHOSEN.get()):
         document = {**document, "context": home.context}
     return json.dumps(document, **how)

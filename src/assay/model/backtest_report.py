@@ -16,35 +16,40 @@ class MedianDuration:
 
 @dataclass(frozen=True, slots=True)
 class BacktestDifference:
-    """One node that two revisions treat differently, for one reason.
-
-    - `acts`: the new revision moves the node and the old one does not; False means the reverse.
-    - `still_holds`: the node's newest evidence says the same, so merging the change acts at once.
-    - `old_result`, `new_result`: what each revision says. `times`: how often this happened in the history.
-    """
+    """A node that both revisions would have treated differently."""
 
     node: str
+    """The name of the node."""
     acts: bool
-    still_holds: bool
-    reason: str
-    old_result: str
-    new_result: str
+    """Whether the new revision moves the node and the old one does not; false means the reverse."""
+    still: bool
+    """Whether the newest evidence says the same, so that merging acts at once."""
+    because: str
+    """The reason."""
+    then: str
+    """What the old revision says."""
+    now: str
+    """What the new revision says."""
     last_seen: str
+    """When it was seen last: ISO 8601."""
     times: int = 1
+    """How often it happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacktestReport:
-    """The nodes that two revisions treat differently, and how much history was compared.
-
-    `measurements` counts those with a changed limit; `unmapped` counts those whose limit could not be found.
-    """
+    """What recorded history says about the change."""
 
     days: float
+    """How many days of history were compared."""
     measurements: int = 0
+    """How many measurements have a changed limit."""
     faults: int = 0
+    """How many faults were compared."""
     unmapped: int = 0
-    differences: tuple[BacktestDifference, ...] = ()
+    """How many measurements have a limit that could not be found."""
+    found: tuple[BacktestDifference, ...] = ()
+    """The nodes that both revisions would have treated differently."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -89,6 +90,11 @@ def to_json(value: Any) -> Any:
 def to_stored(value: Any) -> Any:
     """Return a value as the ledger stores it: fields that say so are left out where they have their default."""
     return _encode(value, is_stored=True)
+
+
+def format_compact(value: Any) -> str:
+    """Return a value as JSON text without spaces, for requests of programs."""
+    return json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -56,13 +57,13 @@ def test_a_measurement_is_shown_over_like_nodes_by_any_of_its_names(measured, wh
     assert "deviations below" in outlier
 
 
-@pytest.mark.parametrize("field", NodeKind._fields)
+@pytest.mark.parametrize("field", NodeKind.__slots__)
 def test_nodes_of_another_sku_firmware_or_driver_are_no_peers(home, keep, field):
     nodes = [f"n{number:04}" for number in range(1, 17)]
     odd = [f"{node}/gpu{gpu}" for node in nodes[:4] for gpu in range(2)]
     keep(1, dict.fromkeys(odd, 42_000.0))
     usual = NodeKind("hgx-h100", "bundle", "580.1")
-    kinds = dict.fromkeys(nodes[:4], usual._replace(**{field: "other"})) | dict.fromkeys(nodes[4:], usual)
+    kinds = dict.fromkeys(nodes[:4], replace(usual, **{field: "other"})) | dict.fromkeys(nodes[4:], usual)
     with OutcomeHistory(history_folder(home / "reports"), datetime.now(UTC)) as history:
         alike = query_distributions(history, kinds, days=30)
         mixed = query_distributions(history, dict.fromkeys(nodes, usual), days=30)
@@ -76,7 +77,7 @@ def test_nodes_of_another_sku_firmware_or_driver_are_no_peers(home, keep, field)
 def test_the_kind_of_a_node_is_what_its_spec_declares():
     fleet = load_fleet(ROOT)
     spec = fleet.node_specs[fleet.nodes["n0001"].spec]
-    assert list_node_kinds(fleet)["n0001"] == (fleet.nodes["n0001"].spec, spec.firmware, spec.driver)
+    assert list_node_kinds(fleet)["n0001"] == NodeKind(fleet.nodes["n0001"].spec, spec.firmware, spec.driver)
 
 
 def test_the_json_has_values_limits_and_reasons(measured):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -112,7 +112,7 @@ def _format_totals(report: CheckReport) -> str:
 
 def format_check_json(report: CheckReport) -> str:
     """Return the report as one JSON document."""
-    return format_answer(report.as_json(), indent=2, ensure_ascii=False, default=asdict)
+    return format_answer(report.as_json(), indent=2, ensure_ascii=False)
 
 
 def format_check_github(report: CheckReport) -> str:

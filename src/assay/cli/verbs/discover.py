@@ -9,6 +9,7 @@ Renders machines that were seen: which node each is, what contradicts that, and 
 
 from __future__ import annotations
 
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pydantic import TypeAdapter
 
 from assay.act.boot.machine_sightings import read_sightings
 from assay.act.boot.matching import MachineMatch, match_machines
@@ -29,6 +29,7 @@ from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.machines import SeenMachine
 from assay.model.text.lists import fold_names, format_count
@@ -274,7 +275,7 @@ def propose_deliveries(workspace: Workspace, matches: Sequence[MachineMatch]) ->
 
 def machines_as_json(listed: MachineList) -> str:
     """Return what `/api/v1/machines` answers."""
-    return TypeAdapter(MachineList).dump_json(listed, indent=1).decode()
+    return json.dumps(to_json(listed), indent=1, ensure_ascii=False)
 
 
 def format_machines(listed: MachineList) -> Iterator[str]:

@@ -11,7 +11,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
 def _format_json(needs: Sequence[Need], unused: Sequence[str]) -> str:
     answer: DoctorAnswer = {"needs": [*needs], "unused_extras": [*unused]}
-    return format_answer(answer, indent=2, default=asdict)
+    return format_answer(answer, indent=2)
 
 
 def _format_text(needs: Sequence[Need], unused: Sequence[str], lab: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -66,7 +65,7 @@ def _format_text(report: GateReport) -> str:
 def _format_json(report: GateReport) -> str:
     bounds = list(report.bounds)
     answer: GateAnswer = {"run": report.run, "before": report.before, "holds": report.holds, "bounds": bounds}
-    return format_answer(answer, default=asdict)
+    return format_answer(answer)
 
 
 def _format_github(report: GateReport) -> str:

@@ -117,7 +117,7 @@ def _open_history(workspace: Workspace) -> OutcomeHistory:
 
 
 def _print_json(document: Mapping[str, object]) -> None:
-    typer.echo(format_answer(document, indent=1, ensure_ascii=False, default=asdict))
+    typer.echo(format_answer(document, indent=1, ensure_ascii=False))
 
 
 def _measurement_as_json(one: MeasurementNoise) -> UsualMeasurement:

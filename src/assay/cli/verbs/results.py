@@ -233,7 +233,6 @@ def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
     from assay.validate.results.distribution import (
         format_distributions_text,
         list_node_kinds,
-        make_distributions_json,
         query_distributions,
     )
 
@@ -249,11 +248,7 @@ def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
     if not found:
         fix = "name a measurement or a check, such as gpu_burn, and run it first"
         raise AssayError(f"nothing named {what!r} was measured in {DISTRIBUTION_DAYS} days", fix=fix)
-    _print_lines(
-        [format_answer(make_distributions_json(found), ensure_ascii=False)]
-        if form == "json"
-        else format_distributions_text(found)
-    )
+    _print_lines([format_answer(found, ensure_ascii=False)] if form == "json" else format_distributions_text(found))
 
 
 def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, frozenset[str]]:

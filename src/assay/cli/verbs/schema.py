@@ -71,7 +71,7 @@ ANSWERS: dict[str, Answer] = {
         ("", "assay.tell.report.registry:RunAnswer"),
         ("with --compare or --against", "assay.tell.report.registry:ComparisonAnswer"),
         ("with --list", "assay.tell.report.registry:RunListAnswer"),
-        ("with --distribution", "assay.validate.results.distribution_answers:DistributionAnswer[]"),
+        ("with --distribution", "assay.validate.results.distribution:PeerDistribution[]"),
     ),
     "check": _one("assay.declare.check:CheckAnswer"),
     "doctor": _one("assay.cli.answers.declaration_answers:DoctorAnswer"),

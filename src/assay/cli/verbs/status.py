@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -276,7 +276,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
             **_rollouts_as_json(rollouts),
             "trust": _read_trust(workspace, recorded),
         }
-        typer.echo(format_answer(answer, indent=1, default=asdict))
+        typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
     elif not shown:

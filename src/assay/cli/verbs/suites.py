@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -56,7 +55,7 @@ def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
     checks = describe_checks(declared)
     if form == "json":
         answer: SuitesListAnswer = {"checks": checks}
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False, default=asdict))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
     elif form == "markdown":
         typer.echo(format_catalogue_markdown(checks, describe_modules(declared)), nl=False)
     else:

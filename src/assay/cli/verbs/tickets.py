@@ -86,7 +86,7 @@ def tickets(
         print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
         answer: TicketsAnswer = {"tickets": [_ticket_as_json(record) for record in records]}
-        print(format_answer(answer, default=asdict))  # noqa: T201 — the answer
+        print(format_answer(answer))  # noqa: T201 — the answer
         return
     if form == "csv":
         rows = [

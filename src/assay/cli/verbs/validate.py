@@ -207,8 +207,6 @@ def _append_to_history(workspace: Workspace) -> None:
 
 def _print_json(result: RunResult, workspace: Workspace) -> None:
     """Print one JSON document, outcome by outcome, since there may be a million."""
-    from dataclasses import asdict
-
     from assay.model.outcome import VERDICTS
     from assay.validate.results.stale import find_stale_issues
 
@@ -224,7 +222,7 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
         "influences": dict(result.stored.influences),
         "unexpected": [{"issue": passed.issue.issue, "passes": passed.passes} for passed in stale],
     }
-    sys.stdout.write(format_answer(head, default=asdict)[:-1] + ', "outcomes": [')
+    sys.stdout.write(format_answer(head)[:-1] + ', "outcomes": [')
     for number, outcome in enumerate(result.stored.outcomes()):
         sys.stdout.write((", " if number else "") + json.dumps(outcome.as_json()))
     sys.stdout.write("]}\n")

@@ -11,7 +11,7 @@ so there are two ways. It takes the way with the least walking.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from assay.fabric.compare.compare import compare_cabling
@@ -20,6 +20,7 @@ from assay.fabric.compare.shared_plugs import drop_other_planes, find_plugs
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.model.facts import fact, internal
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
@@ -29,15 +30,20 @@ from assay.model.specs.fabric.fabric_design import FabricDesign
 CablingJobKind = Literal["swap", "move", "lay", "take-out", "device-moves", "device-changes", "rate", "length"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CablingJob:
-    """One piece of work. `steps` are for technicians, in order; `nodes` lose links meanwhile; `place` sorts jobs."""
+    """One piece of work on cables."""
 
     fabric: str
+    """The fabric."""
     what: CablingJobKind
+    """What kind of work it is."""
     steps: tuple[str, ...]
+    """What technicians do, in order."""
     nodes: tuple[str, ...]
-    place: tuple[str, int] = ("", 0)
+    """The nodes that lose links meanwhile."""
+    place: tuple[str, int] = internal(default=("", 0))
+    """What sorts the jobs."""
 
 
 def nodes_losing_links(jobs: Iterable[CablingJob]) -> set[str]:

@@ -4,46 +4,51 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.decide.plan.setting_routes import reads_field
 from assay.decide.plan.spec_pair_comparison import LimitDifference, NodeGroup, SettingChange, VersionChange
+from assay.model.facts import fact, inline
 
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class FirmwareChange:
-    """One component that changes its version, and the nodes on which it does."""
+    """A component that changes its version."""
 
-    move: VersionChange
+    move: VersionChange = inline()
     nodes: tuple[str, ...]
+    """The nodes on which it changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ConfigurationChange:
-    """A changed field of a spec, the nodes and their pools, and the checks that read it.
+    """A setting of a spec that changes."""
 
-    If no check does, nobody sees the change.
-    """
-
-    setting: SettingChange
+    setting: SettingChange = inline()
     nodes: tuple[str, ...]
+    """The nodes on which it changes."""
     pools: tuple[str, ...]
+    """Their pools."""
     seen_by: tuple[str, ...]
+    """The checks that read it; without any, nobody sees the change."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LimitChange:
-    """A changed limit of a spec, its file and line, its nodes, and the checks that read it."""
+    """A limit of a spec that changes."""
 
     spec: str
-    threshold: LimitDifference
+    """The spec."""
+    threshold: LimitDifference = inline()
     line: str
+    """The file and line of the limit."""
     nodes: tuple[str, ...]
+    """The nodes that it holds for."""
     checks: tuple[str, ...]
+    """The checks that read it."""
 
 
 def list_firmware_changes(groups: Iterable[NodeGroup]) -> tuple[FirmwareChange, ...]:

@@ -183,8 +183,8 @@ def find_lowered_limits(case: RefusalCase) -> Iterator[PlanRefusal]:
 def find_mass_actions(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find pools from which the changed specs would take more nodes at the next pass than the limits allow."""
     names = {name for one in case.following if one.what == "moves" for name in one.nodes}
-    found = case.facts.backtest.differences if case.facts.backtest else ()
-    names |= {one.node for one in found if one.acts and one.still_holds}
+    found = case.facts.backtest.found if case.facts.backtest else ()
+    names |= {one.node for one in found if one.acts and one.still}
     acted = case.select_serving(sorted(names))
     what = "would be acted on at the next look"
     limited = list(case.find_pool_overruns(acted, what))

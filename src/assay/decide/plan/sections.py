@@ -32,11 +32,11 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
     lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
     yield f"{said}, {format_count(test.faults, 'fault')}{lost}"
     for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
-        for one in (one for one in test.differences if one.acts == acts):
-            still = "; it is still so" if one.still_holds else ""
+        for one in (one for one in test.found if one.acts == acts):
+            still = "; it is still so" if one.still else ""
             times = f", {one.times} times" if one.times > 1 else ""
-            yield f"{title}: {one.node}: {one.reason}: {one.old_result} → {one.new_result}{times}{still}"
-    if not test.differences:
+            yield f"{title}: {one.node}: {one.because}: {one.then} → {one.now}{times}{still}"
+    if not test.found:
         yield "on no node would anything have been decided otherwise"
 
 

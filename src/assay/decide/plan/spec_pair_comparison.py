@@ -20,6 +20,7 @@ from assay.decide.plan.setting_routes import (
     make_rollout_route,
 )
 from assay.model.decision import WIPE
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
@@ -37,40 +38,52 @@ IMAGE = "image"
 """The name of a SettingChange of the image that a node boots, which no NodeSpec declares."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class VersionChange:
-    """One component that changes its version; "" if the bundle did not have it."""
+    """A component that changes its version."""
 
     component: str
+    """The component."""
     old: str
+    """Its version before; "" if the bundle did not have it."""
     new: str
+    """Its version after."""
     reset: FirmwareReset
+    """What must be restarted for it."""
     order: int
+    """Its place in the order of installing."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class SettingChange:
-    """A changed field of the spec, such as `host.governor`: `applied` to the node, or only `judged`.
-
-    `way` and `rule`: how an applied setting reaches a node in service, and the rule of the policy (see SettingRoute).
-    """
+    """A setting of a spec that changes."""
 
     field: str
+    """The setting, such as host.governor."""
     old: str
+    """Its value before."""
     new: str
+    """Its value after."""
     how: Literal["applied", "judged"]
+    """Whether it is applied to the nodes, or only judged."""
     reset: FirmwareReset
+    """What must be restarted for it."""
     way: SettingWay = ""
+    """How an applied setting reaches a node in service; "" for one that is only judged."""
     rule: str = ""
+    """The rule of the policy that says so, as file and line; "" for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LimitDifference:
-    """A changed limit; "" if it did not exist before, or does not exist after."""
+    """A limit that changes."""
 
     limit: str
+    """The limit."""
     old: str
+    """Its value before; "" if it did not exist."""
     new: str
+    """Its value after; "" if it does not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def run_backtest(
         measurements=judging.read,
         faults=len(faults),
         unmapped=judging.unmapped,
-        differences=tuple(_merge_differences(differing)),
+        found=tuple(_merge_differences(differing)),
     )
 
 

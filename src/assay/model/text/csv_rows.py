@@ -8,20 +8,21 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from assay.model.facts import to_json
 from assay.model.text.safe_text import escape_line
 
 _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
-def format_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def format_csv(columns: Sequence[str], records: Iterable[Any]) -> Iterator[str]:
     """Yield the titles, and a line for each record.
 
-    A column is a path into the record, such as `pending.to`. What is missing is an empty cell. A list of plain values
-    is joined by "; ", any other is JSON. A text that a spreadsheet would run as a formula gets a `'` before it, as
-    OWASP recommends for CSV.
+    A column is a path into the JSON of the record, such as `pending.to`. What is missing is an empty cell. A list of
+    plain values is joined by "; ", any other is JSON. A text that a spreadsheet would run as a formula gets a `'`
+    before it, as OWASP recommends for CSV.
     """
     yield _format_line(columns)
-    for record in records:
+    for record in map(to_json, records):
         yield _format_line([_format_cell(_find(record, column)) for column in columns])
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.model.facts import format_compact
 from assay.tell.api.endpoints import MAX_PAGE, ChangesQuery, read_query
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import AccessGate
 from assay.tell.server.ledger_changes import EventStream, LedgerChanges
 from assay.tell.server.requests import make_refusal
 from assay.tell.server.visitor_rights import Visitor
-from assay.tell.views.listings import RecordedChange, list_changes
-
-CHANGE = TypeAdapter(RecordedChange)
+from assay.tell.views.listings import list_changes
 
 
 class ChangeStream:
@@ -51,4 +49,4 @@ class ChangeStream:
                     page = await run_in_threadpool(list_changes, self._state.records, after, MAX_PAGE, sees)
                     after = page.position
                     for change in page.changes:
-                        yield f"id: {change.seq}\nevent: change\ndata: {CHANGE.dump_json(change).decode()}\n\n"
+                        yield f"id: {change.seq}\nevent: change\ndata: {format_compact(change)}\n\n"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -26,6 +26,7 @@ from assay.act.orders.visitor_orders import (
     order_for_ticket,
 )
 from assay.model.errors import AssayError
+from assay.model.facts import format_compact
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
 from assay.tell.server.requests import make_refusal, read_body
@@ -33,7 +34,6 @@ from assay.tell.server.visitor_rights import Visitor
 
 MAX_ORDER_BYTES = 4096
 FORM = "application/x-www-form-urlencoded"
-RESULT = TypeAdapter(OrderResult)
 Order = TypeVar("Order", bound=BaseModel)
 
 
@@ -159,7 +159,7 @@ class OrderRoutes:
     def _reply(self, request: Request, result: OrderResult, page: str) -> Response:
         if _is_form(request):
             return RedirectResponse(page, 303, SECURITY_HEADERS)
-        return Response(RESULT.dump_json(result), media_type="application/json", headers=SECURITY_HEADERS)
+        return Response(format_compact(result), media_type="application/json", headers=SECURITY_HEADERS)
 
 
 def _is_form(request: Request) -> bool:

@@ -64,7 +64,7 @@ def render_distributions(
 def draw_distribution(told: PeerDistribution) -> DrawnDistribution:
     """Return the pictures. Both axes reach to the limit, so that they show how far it is."""
     points = [point.value for point in told.course]
-    bounds = [bound for bound in told.limit[:2] if bound is not None]
+    bounds = [bound for bound in (told.limit.at_least, told.limit.at_most) if bound is not None]
     across = _span([told.levels[0], told.levels[-1], *bounds])
     up = _span([*points, *bounds])
     runs = (0.0, max(len(points) - 1.0, 1.0))

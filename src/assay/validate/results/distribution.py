@@ -18,31 +18,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from assay.fabric.weekly.peers import MIN_PEERS, compute_z_scores
 from assay.ledger.history.parquet_files import MEASUREMENTS_TABLE, RUNS_TABLE
 from assay.ledger.history.queries import HistoryRow, OutcomeHistory
+from assay.model.facts import fact, inline
 from assay.model.fleet import Fleet
 from assay.model.reading import format_value
 from assay.model.text.lists import format_count, format_percent
 from assay.validate.results.outcome_lines import SUBJECT_WIDTH, escape_control, shorten_check
 
-if TYPE_CHECKING:
-    from assay.validate.results.distribution_answers import (
-        DistributionAnswer,
-        LimitAnswer,
-        OutlierAnswer,
-        SpecChangeAnswer,
-    )
 
-
-class NodeKind(NamedTuple):
-    """What like nodes share: the node spec, the firmware bundle and the driver that it declares."""
+@dataclass(frozen=True, slots=True, order=True)
+class NodeKind:
+    """What like nodes share."""
 
     sku: str
+    """The node spec."""
     firmware: str
+    """The firmware bundle."""
     driver: str
+    """The driver that the spec declares; "" if none."""
 
     def __str__(self) -> str:
         return f"{self.sku}, firmware {self.firmware}, driver {self.driver}"
@@ -64,12 +61,16 @@ MIN_DISTANCE = 0.02
 HISTOGRAM_BARS = 24
 
 
-class ValueLimit(NamedTuple):
-    """The limit of a measurement and where it stands; None for no bound."""
+@fact
+class ValueLimit:
+    """The limit of a measurement."""
 
     at_least: float | None
+    """The lower limit; null for none."""
     at_most: float | None
+    """The upper limit; null for none."""
     source: str
+    """The file and line of the limit; "" for none."""
 
     def __str__(self) -> str:
         bounds = [f"at least {format_value(self.at_least)}"] if self.at_least is not None else []
@@ -82,34 +83,52 @@ class ValueLimit(NamedTuple):
         return (self.at_most is not None) - (self.at_least is not None)
 
 
-class PartValue(NamedTuple):
-    """The newest value of a part, its time (ISO 8601), and its means `before` and `after` the change of spec."""
+@fact
+class PartValue:
+    """The newest value of a part."""
 
     subject: str
+    """The part."""
     node: str
+    """Its node."""
     at: str
+    """When it was measured last: ISO 8601."""
     value: float
+    """The newest value."""
     limit: ValueLimit
+    """The limit of the value."""
     before: float | None = None
+    """The mean before the last change of specs; null if the part was not measured then."""
     after: float | None = None
+    """The mean after the last change of specs; null if the part was not measured since."""
 
 
-class RunMedian(NamedTuple):
+@fact
+class RunMedian:
     """The median over like nodes in a run."""
 
     run: str
+    """The id of the run."""
     at: str
+    """When it was measured: ISO 8601."""
     value: float
+    """The median, in the unit of the measurement."""
 
 
-class SpecChange(NamedTuple):
-    """The specs before and after a change, and the medians over those `parts` that both measured."""
+@fact
+class SpecChange:
+    """What the last change of specs did to the measurement."""
 
     was: str
+    """The specs before the change."""
     now: str
+    """The specs after the change."""
     before: float
+    """The median before the change, of the parts that were measured before and after it."""
     after: float
+    """Their median after the change."""
     parts: int
+    """How many parts these are."""
 
     @property
     def share(self) -> float | None:
@@ -117,34 +136,45 @@ class SpecChange(NamedTuple):
         return (self.after - self.before) / abs(self.before) if self.before else None
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PeerOutlier:
-    """A part that is unlike its peers: how many deviations from their median, and why that is told."""
+    """A part that is unlike its peers. Values are in the unit of the measurement."""
 
-    part: PartValue
+    part: PartValue = inline()
     score: float
+    """How many deviations it is away from the median of its peers: the modified z-score of Iglewicz and Hoaglin."""
     reason: str
+    """The same in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PeerDistribution:
-    """A measurement over the parts of like nodes. `levels`: minimum, three quartiles and maximum.
-
-    `bars`: how many parts have a value in each of HISTOGRAM_BARS equal intervals from the minimum to the maximum.
-    """
+    """A measurement over the parts of like nodes."""
 
     check: str
+    """The id of the check that measures it."""
     name: str
+    """The name of the measurement."""
     unit: str
+    """The unit of all values; "" for a count or a ratio."""
     kind: NodeKind
+    """What the nodes share."""
     parts: int
+    """How many parts were measured."""
     nodes: int
-    levels: tuple[float, float, float, float, float]
+    """On how many nodes they are."""
+    levels: tuple[float, ...]
+    """Minimum, three quartiles and maximum of the newest values."""
     bars: tuple[int, ...]
+    """How many parts have a value in each of 24 equal intervals from the minimum to the maximum."""
     limit: ValueLimit
+    """The limit of the newest value."""
     outliers: tuple[PeerOutlier, ...]
+    """The parts that are unlike their peers, the farthest first."""
     course: tuple[RunMedian, ...] = ()
+    """The medians of the last runs, oldest first."""
     change: SpecChange | None = None
+    """What the last change of specs did; null if there was none."""
 
 
 def describe_values(
@@ -365,58 +395,6 @@ def draw_bars(counts: Sequence[float]) -> str:
     """Return numbers as a line of blocks; what is not 0 is never blank."""
     most = max(counts, default=0) or 1
     return "".join(BLOCKS[max(1, round(8 * count / most)) if count else 0] for count in counts)
-
-
-def make_distributions_json(distributions: Iterable[PeerDistribution]) -> list[DistributionAnswer]:
-    """Return the distributions as JSON values."""
-    return [_distribution_as_json(one) for one in distributions]
-
-
-def _distribution_as_json(one: PeerDistribution) -> DistributionAnswer:
-    change = one.change
-    return {
-        "check": one.check,
-        "name": one.name,
-        "unit": one.unit,
-        "kind": {"sku": one.kind.sku, "firmware": one.kind.firmware, "driver": one.kind.driver},
-        "parts": one.parts,
-        "nodes": one.nodes,
-        "levels": list(one.levels),
-        "bars": list(one.bars),
-        "limit": _limit_as_json(one.limit),
-        "outliers": [_outlier_as_json(outlier) for outlier in one.outliers],
-        "course": [{"run": point.run, "at": point.at, "value": point.value} for point in one.course],
-        "change": _change_as_json(change) if change else None,
-    }
-
-
-def _limit_as_json(limit: ValueLimit) -> LimitAnswer:
-    return {"at_least": limit.at_least, "at_most": limit.at_most, "source": limit.source}
-
-
-def _change_as_json(change: SpecChange) -> SpecChangeAnswer:
-    return {
-        "was": change.was,
-        "now": change.now,
-        "before": change.before,
-        "after": change.after,
-        "parts": change.parts,
-    }
-
-
-def _outlier_as_json(outlier: PeerOutlier) -> OutlierAnswer:
-    part = outlier.part
-    return {
-        "subject": part.subject,
-        "node": part.node,
-        "at": part.at,
-        "value": part.value,
-        "limit": _limit_as_json(part.limit),
-        "before": part.before,
-        "after": part.after,
-        "score": outlier.score,
-        "reason": outlier.reason,
-    }
 
 
 def _format_level(value: float) -> str:
