@@ -61,8 +61,8 @@ def turned(cables, one, other):
 
 def list_costs(comparison):
     """What each fault costs. A device with a new GUID in its place costs nothing."""
-    faults = comparison.as_json()["faults"]
-    return [(one["severity"], one["gbps"], one["nodes"]) for one in faults if one["severity"] != "informational"]
+    faults = comparison.list_faults()
+    return [(one.severity, one.gbps, one.nodes) for one in faults if one.severity != "informational"]
 
 
 @given(st.sampled_from(SCHEMES), st.permutations(range(RAILS)), st.sets(st.integers(0, RAILS - 1), min_size=1))
@@ -90,7 +90,7 @@ def test_a_new_unit_in_the_place_of_another_is_told_with_it(one, other, replaced
     assert (told.kind, told.device) == ("device-exchanged", f"{one} and {other}")
     assert all(guid in told.summary for guid in new.values())
     assert told.corrections[0].startswith("exchange the devices")
-    assert [fault["severity"] for fault in found.as_json()["faults"]] == ["degraded"]
+    assert [fault.severity for fault in found.list_faults()] == ["degraded"]
 
 
 def test_a_new_node_in_the_slot_of_one_that_is_gone_is_one_fault_with_its_empty_place():
@@ -142,9 +142,9 @@ def test_several_adapters_that_changed_nodes_are_one_fault(rails):
     found = compared(
         plan, renamed(as_built(plan), changed), {}, said | {one: said[two] for one, two in changed.items()}
     )
-    (fault,) = found.as_json()["faults"]
+    (fault,) = found.list_faults()
     assert {one.kind for one in found.discrepancies} == {"device-exchanged"}
-    assert (fault["severity"], len(fault["members"])) == ("degraded", len(rails))
+    assert (fault.severity, len(fault.members)) == ("degraded", len(rails))
 
 
 def test_adapters_that_kept_their_nodes_have_exchanged_cables():
@@ -229,7 +229,7 @@ def test_nodes_that_announce_each_other_s_names_are_told(scheme, order, many):
     assert (found.verdict, found.matching) == ("mismatch" if many > 1 else "match", found.expected)
     for one in found.discrepancies:
         assert one.nodes == tuple(sorted(order[:many]))
-        assert [fault["severity"] for fault in found.as_json()["faults"]] == ["degraded"]
+        assert [fault.severity for fault in found.list_faults()] == ["degraded"]
 
 
 def test_a_node_with_the_name_of_another_that_has_it_too_is_noted():

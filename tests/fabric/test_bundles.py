@@ -29,11 +29,11 @@ def faults(plan, lost=(), slow=()):
     slow = set(map(edge, slow))
     cables = [cable._replace(rate="2xNDR") if edge(cable) in slow else cable for cable in as_built(plan)]
     gone = set(map(edge, lost))
-    return compare_cabling(plan, in_reach(plan, [one for one in cables if edge(one) not in gone])).as_json()["faults"]
+    return compare_cabling(plan, in_reach(plan, [one for one in cables if edge(one) not in gone])).list_faults()
 
 
 def titles(found):
-    return sorted(one["title"] for one in found)
+    return sorted(one.title for one in found)
 
 
 @given(st.sets(st.integers(0, RAILS - 1), min_size=1))
@@ -42,7 +42,7 @@ def test_all_cables_of_a_node_slow_are_one_fault_and_fewer_are_one_each(rails):
     own = of_node(plan, "n007")
     found = faults(plan, slow=[own[rail] for rail in rails])
     assert len(found) == (1 if len(rails) == RAILS else len(rails))
-    assert {node for one in found for node in one["nodes"]} == {"n007"}
+    assert {node for one in found for node in one.nodes} == {"n007"}
     assert (titles(found) == ["Slow links: 4 cables of n007"]) == (len(rails) == RAILS)
 
 
@@ -63,8 +63,8 @@ def test_all_cables_between_two_switches_are_one_fault(pair, how):
     plan = tree(pair)
     (found,) = faults(plan, **{how: between(plan, "leaf-0-3", "spine-0-2")})
     words = {"lost": "No link", "slow": "Slow links"}
-    assert found["title"] == f"{words[how]}: all {pair} cables between leaf-0-3 and spine-0-2"
-    assert len(found["members"]) == pair
+    assert found.title == f"{words[how]}: all {pair} cables between leaf-0-3 and spine-0-2"
+    assert len(found.members) == pair
 
 
 def test_all_cables_but_one_between_two_switches_are_not_all():
@@ -82,7 +82,7 @@ def test_a_switch_that_loses_several_bundles_is_one_fault_of_the_switch():
 def exchanged(plan, *pairs):
     there = {one.b: other.b for pair in pairs for one, other in (pair, pair[::-1])}
     cables = [cable._replace(b=there.get(cable.b, cable.b)) for cable in as_built(plan)]
-    return compare_cabling(plan, in_reach(plan, cables)).as_json()["faults"]
+    return compare_cabling(plan, in_reach(plan, cables)).list_faults()
 
 
 @pytest.mark.parametrize(("one", "other"), [("leaf-0-0", "leaf-0-5"), ("leaf-0-2", "leaf-0-9")])
@@ -91,15 +91,15 @@ def test_a_bundle_in_the_place_of_another_is_one_fault(one, other, to, instead):
     plan = tree()
     ours, theirs = between(plan, one, f"spine-0-{to}"), between(plan, other, f"spine-0-{instead}")
     (found,) = exchanged(plan, *zip(ours, theirs, strict=True))
-    assert found["title"].startswith("Exchanged cables: 4 pairs between")
-    assert found["gbps"] == (0 if to == instead else 2 * 4 * 400)
+    assert found.title.startswith("Exchanged cables: 4 pairs between")
+    assert found.gbps == (0 if to == instead else 2 * 4 * 400)
 
 
 def test_a_bundle_of_two_cables_in_the_place_of_another_is_one_fault():
     plan = tree(pair=2)
     ours, theirs = between(plan, "leaf-0-0", "spine-0-0"), between(plan, "leaf-0-5", "spine-0-1")
     (found,) = exchanged(plan, *zip(ours, theirs, strict=True))
-    assert found["gbps"] == 2 * 2 * 400
+    assert found.gbps == 2 * 2 * 400
 
 
 def test_all_uplinks_of_two_leaves_exchanged_are_one_fault():
@@ -107,7 +107,7 @@ def test_all_uplinks_of_two_leaves_exchanged_are_one_fault():
     ours, theirs = ([one for spine in range(4) for one in between(plan, leaf, f"spine-0-{spine}")]
                     for leaf in ("leaf-0-1", "leaf-0-6"))  # fmt: skip
     (found,) = exchanged(plan, *zip(ours, theirs, strict=True))
-    assert (found["title"], found["severity"]) == (
+    assert (found.title, found.severity) == (
         "Exchanged cables: 16 pairs between leaf-0-1 and leaf-0-6", "informational",
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.model.facts import to_json
 from assay.model.specs.fabric.cable import PortId
 
 
@@ -224,7 +225,7 @@ def test_exchanged_descriptions_mean_nothing(small):
 
 def test_json_names_every_end_with_its_place(small):
     cables = as_built(small)[1:]
-    plain = compare_cabling(small, seen(small, cables)).as_json()
+    plain = to_json(compare_cabling(small, seen(small, cables)).make_answer())
     assert {k: plain[k] for k in ("verdict", "expected", "found", "matching")} == {
         "verdict": "mismatch", "expected": 56, "found": 55, "matching": 55,
     }  # fmt: skip

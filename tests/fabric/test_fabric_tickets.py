@@ -11,6 +11,7 @@ from assay.fabric.compare.tickets import LIKELY_CAUSES, TITLES, make_cabling_tic
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.readers.format_detection import read_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
+from assay.model.facts import from_json, to_json
 from assay.model.specs.fabric.cable import PortId
 from assay.model.ticket import Ticket, TicketPlace
 
@@ -194,11 +195,11 @@ def test_what_costs_most_nodes_comes_first(small):
         small,
         lambda cables: [cables[0]._replace(rate="4xHDR"), *(c for c in cables[1:] if leaf not in (c.a.guid, c.b.guid))],
     )
-    faults = comparison.as_json()["faults"]
-    assert [(fault["severity"], len(fault["nodes"]), fault["gbps"]) for fault in faults] == [
+    faults = comparison.list_faults()
+    assert [(fault.severity, len(fault.nodes), fault.gbps) for fault in faults] == [
         ("degraded", 6, 5600), ("degraded", 1, 200),
     ]  # fmt: skip
-    assert [comparison.discrepancies[fault["members"][0]].kind for fault in faults] == ["device-missing", "degraded"]
+    assert [comparison.discrepancies[fault.members[0]].kind for fault in faults] == ["device-missing", "degraded"]
 
 
 def test_a_leaf_of_many_nodes_is_worse_than_one_of_few():
@@ -232,7 +233,7 @@ def test_every_kind_has_a_title_and_a_cause():
 
 def test_tickets_survive_json(small):
     (ticket,) = make_cabling_tickets(look(small, swap_two))
-    assert Ticket.from_json(ticket.as_json()) == ticket
+    assert from_json(Ticket, to_json(ticket)) == ticket
 
 
 def tickets_with(plan, cables, extra=()):

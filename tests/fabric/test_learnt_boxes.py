@@ -96,5 +96,5 @@ def test_a_listed_design_names_planes_and_is_what_was_seen():
     assert compare_cabling(topology, seen).verdict == "match"
     assert {(device.name, device.box, device.plane) for device in topology if device.box} >= {("lf-p1", "lf", 1)}
     lost = [cable for cable in cables if cable.a.number != 5]
-    (fault,) = compare_cabling(topology, replace(seen, cables=lost)).as_json()["faults"]
-    assert (fault["title"], len(fault["members"])) == ("No link: lf port 5 and sp port 2", 2)
+    (fault,) = compare_cabling(topology, replace(seen, cables=lost)).list_faults()
+    assert (fault.title, len(fault.members)) == ("No link: lf port 5 and sp port 2", 2)

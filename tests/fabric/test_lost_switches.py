@@ -22,8 +22,8 @@ def faults_without(plan, lost, slow=()):
         one._replace(rate="1xNDR") if edge(one) in slower else one for one in as_built(plan) if edge(one) not in gone
     ]
     devices = {guid: DiscoveredDevice(guid, d.kind, d.ports, d.description) for guid, d in plan.devices.items()}
-    found = compare_cabling(plan, FabricDiscovery(cables, devices)).as_json()["faults"]
-    return [(one["title"], len(one["members"])) for one in found]
+    found = compare_cabling(plan, FabricDiscovery(cables, devices)).list_faults()
+    return [(one.title, len(one.members)) for one in found]
 
 
 @given(fat_trees(), st.data())
@@ -90,7 +90,7 @@ def test_the_nodes_of_a_unit_that_lack_a_rack_are_one_fault_if_they_are_many():
     def dead(*numbers):
         gone = {d.guid for d in plan if d.node in {f"n0{number:02}" for number in numbers}}
         seen = in_reach(rackless, [cable for cable in as_built(plan) if not {cable.a.guid, cable.b.guid} & gone])
-        return [fault["title"] for fault in compare_cabling(rackless, seen).as_json()["faults"]]
+        return [fault.title for fault in compare_cabling(rackless, seen).list_faults()]
 
     assert dead(0, 2, 3, 5) == ["4 nodes below leaf-0-0 not in the fabric"]
     assert len(dead(0, 2, 3)) == 3

@@ -57,7 +57,7 @@ def test_a_prompt_is_told_and_changes_no_verdict(tree):
     number = text.count("\n") + 1
     note = f"line {number} is none of ibnetdiscover's and was skipped: 'admin@ufm-1:~$ ls'"
     assert (comparison.verdict, len(comparison.notes)) == ("match", 6)
-    assert comparison.as_json()["notes"][0] == note
+    assert comparison.notes[0] == note
     lines = format_comparison(comparison).splitlines()[1:]
     assert (lines[0], len(lines)) == (f"  note: {note}", 5)
     assert "2 more notes" in lines[-1]

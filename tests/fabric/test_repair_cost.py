@@ -26,7 +26,7 @@ def faults_without(plan, lost):
     gone = {edge(cable) for cable in lost}
     devices = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}
     cables = [cable for cable in as_built(plan) if edge(cable) not in gone]
-    return compare_cabling(plan, FabricDiscovery(cables, devices)).as_json()["faults"]
+    return compare_cabling(plan, FabricDiscovery(cables, devices)).list_faults()
 
 
 @given(st.integers(1, UPLINKS), st.permutations(range(UPLINKS)))
@@ -37,16 +37,16 @@ def test_the_nodes_below_a_leaf_lose_bandwidth_with_half_of_its_uplinks(many, or
     found = faults_without(plan, [*(trunks[number] for number in order[:many]), node_cable])
     below = [f"n0{node:02}" for node in range(8, 16)] if 2 * many >= UPLINKS else []
     if below:
-        assert (found[0]["severity"], found[0]["gbps"], found[0]["nodes"]) == ("catastrophic", 400 * many, below)
-        assert (found[1]["severity"], found[1]["nodes"]) == ("degraded", ["n002"])
-    assert {node for one in found for node in one["nodes"]} == {"n002", *below}
+        assert (found[0].severity, found[0].gbps, found[0].nodes) == ("catastrophic", 400 * many, below)
+        assert (found[1].severity, found[1].nodes) == ("degraded", ["n002"])
+    assert {node for one in found for node in one.nodes} == {"n002", *below}
 
 
 def test_a_leaf_without_uplinks_comes_before_a_node_s_cable():
     plan = tree()
     node_cable = next(cable for cable in as_built(plan) if plan.devices[cable.a.guid].node == "n002")
     first, second = faults_without(plan, [*trunks_of(plan, "leaf-0-5"), node_cable])
-    assert (first["severity"], len(first["nodes"]), second["nodes"]) == ("catastrophic", 8, ["n002"])
+    assert (first.severity, len(first.nodes), second.nodes) == ("catastrophic", 8, ["n002"])
 
 
 @given(st.sets(st.integers(0, 127), min_size=1, max_size=40))
@@ -54,10 +54,10 @@ def test_the_severest_faults_come_first_and_among_them_the_most_costly(numbers):
     plan = tree()
     cables = as_built(plan)
     seen = in_reach(plan, [cable for number, cable in enumerate(cables) if number not in numbers])
-    found = compare_cabling(plan, seen).as_json()["faults"]
-    ranks = [(SEVERITIES.index(one["severity"]), -one["gbps"], -len(one["nodes"])) for one in found]
+    found = compare_cabling(plan, seen).list_faults()
+    ranks = [(SEVERITIES.index(one.severity), -one.gbps, -len(one.nodes)) for one in found]
     assert ranks == sorted(ranks)
-    assert sum(one["gbps"] for one in found) >= 400 * len(numbers)
+    assert sum(one.gbps for one in found) >= 400 * len(numbers)
 
 
 @given(st.sampled_from(["leaf-0-5", "spine-0-1"]), st.data())
@@ -79,10 +79,10 @@ def test_what_is_wrong_at_a_new_device_costs_what_it_costs_at_the_old_one(name, 
 def list_costs(plan, cables, extra=()):
     """What each fault but the new device costs."""
     found = compare_cabling(plan, in_reach(plan, cables, extra))
-    faults = found.as_json()["faults"]
-    kinds = [{found.discrepancies[at].kind for at in fault["members"]} for fault in faults]
+    faults = found.list_faults()
+    kinds = [{found.discrepancies[at].kind for at in fault.members} for fault in faults]
     return [
-        (fault["severity"], fault["gbps"], fault["nodes"])
+        (fault.severity, fault.gbps, fault.nodes)
         for fault, kind in zip(faults, kinds, strict=True)
         if kind != {"device-replaced"}
     ]

@@ -33,8 +33,8 @@ def test_a_node_that_another_stands_for_costs_its_bandwidth(order, many, with_ne
     plan = fat_tree()
     nodes = order[:many]
     found, new = chain(plan, nodes, with_new)
-    (fault,) = found.as_json()["faults"]
-    assert (fault["severity"], fault["gbps"], fault["nodes"]) == ("degraded", RAILS * 400, [nodes[-1]])
+    (fault,) = found.list_faults()
+    assert (fault.severity, fault.gbps, fault.nodes) == ("degraded", RAILS * 400, [nodes[-1]])
     (one,) = found.discrepancies
     assert f"{nodes[0]} is cabled in the place of {nodes[1]}" in one.summary
     assert ("gpu98" in one.summary) == with_new
@@ -67,8 +67,8 @@ def test_one_piece_of_work_on_nodes_is_one_fault_that_names_them_and_all_of_thei
     cables = [cable for cable in as_built(plan) if not {port.guid for port in cable[:2]} & {*gone}]
     new = [DiscoveredDevice(guid, "hca", 1, "MT4129") for guid in moves.values() if guid.startswith("0xe")]
     found = compare_cabling(plan, in_reach(plan, renamed(cables, moves), new))
-    (fault,) = found.as_json()["faults"]
-    members = [found.discrepancies[at] for at in fault["members"]]
+    (fault,) = found.list_faults()
+    members = [found.discrepancies[at] for at in fault.members]
     assert {node for one in members for node in one.nodes} == {*nodes}
     plugs = {end.guid for one in members for pair in one.cables if pair.expected for end in pair.expected.ends}
     assert {guid for guid, now in moves.items() if now != guid} | {*gone} <= plugs
@@ -80,8 +80,8 @@ def test_nodes_that_moved_on_to_free_ports_are_one_fault():
     for node, port in (("n001", 40), ("n000", 2)):
         own = adapters(plan, node)
         cables = [one._replace(b=PortId(one.b.guid, port)) if one.a.guid in own else one for one in cables]
-    (fault,) = compare_cabling(plan, in_reach(plan, cables)).as_json()["faults"]
-    assert fault["title"] == "Nodes in other ports: n000 and n001, 6 plugs"
+    (fault,) = compare_cabling(plan, in_reach(plan, cables)).list_faults()
+    assert fault.title == "Nodes in other ports: n000 and n001, 6 plugs"
 
 
 def test_a_new_node_in_the_place_of_one_that_is_gone_is_told_by_its_name():
@@ -108,8 +108,8 @@ def added(plan, *names):
     new = [DiscoveredDevice(f"0xf{number:015x}", "hca", 1, name) for number, name in enumerate(names)]
     leaf = next(device.guid for device in plan if device.name == "leaf-0-0")
     cables += [DiscoveredCable(PortId(one.guid, 1), PortId(leaf, 40 + n), "4xNDR") for n, one in enumerate(new)]
-    faults = compare_cabling(plan, in_reach(plan, cables, new)).as_json()["faults"]
-    return sorted((fault["title"] if len(fault["members"]) > 1 else "", len(fault["members"])) for fault in faults)
+    faults = compare_cabling(plan, in_reach(plan, cables, new)).list_faults()
+    return sorted((fault.title if len(fault.members) > 1 else "", len(fault.members)) for fault in faults)
 
 
 @pytest.mark.parametrize("form", ["{} mlx5_{}", "{} HCA-{}", "{}:ibp{}s0", "{}-ib{}", "rack4.{}.ib{}"])

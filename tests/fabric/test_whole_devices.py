@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fat_trees import as_built, fat_tree, in_reach, renamed
 
-from assay.fabric.compare.compare import compare_cabling
+from assay.fabric.compare.compare import compare_cabling, describe_discrepancy
 from assay.fabric.discovery import DiscoveredDevice, PortFacts
 from assay.model.specs.fabric.cable import PortId
 
@@ -71,7 +71,7 @@ def test_devices_that_announce_their_own_names_were_likelier_moved_themselves(tr
         "exchange the GUIDs of n000 and n004 in the inventory or the design",
     )
     assert one.likelier_reason == "they announce themselves by the names that their GUIDs have in the design"
-    assert one.as_json()["likelier"] == one.corrections[0]
+    assert describe_discrepancy(one).likelier == one.corrections[0]
 
 
 def test_devices_that_announce_the_names_of_their_places_were_likelier_written_down_wrong(tree):
@@ -145,7 +145,7 @@ def test_what_is_behind_a_dead_switch_is_its_consequence_and_nothing_of_its_own(
     assert (one.kind, one.device, len(one.cables)) == ("device-missing", "spine-1-0", 6 + 4)
     assert len(one.cut_off) == 9
     assert "what lies behind it is out of reach: leaf-1-0, leaf-1-1, leaf-1-2, 3 nodes (9 cables)" in one.summary
-    assert len(one.as_json()["cut_off"]) == 9
+    assert len(describe_discrepancy(one).cut_off) == 9
     assert set(one.nodes) == {"n100", "n101", "n102"}
 
 

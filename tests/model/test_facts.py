@@ -34,6 +34,8 @@ class Pot:
     shelf: object = internal(default=None)
     others: Mapping[str, Leaf] = shown(default_factory=dict)
     """Other leaves by name."""
+    guest: str | None = shown(omit=True, default=None)
+    """Who drinks it; missing if nobody does."""
 
 
 @fact
@@ -83,5 +85,7 @@ def test_a_fact_is_extended_by_more():
 
 def test_its_schema_has_the_keys_of_its_json_and_the_texts_of_its_fields():
     shape = build_list_schema(Pot, is_closed=True)["$defs"]["Pot"]
-    assert shape["properties"].keys() == to_json(POT).keys()
+    assert shape["properties"].keys() == {*to_json(POT), "guest"}
+    assert shape["required"] == [*to_json(POT)]
+    assert shape["properties"]["guest"] == {"type": "string", "description": "Who drinks it; missing if nobody does."}
     assert shape["properties"]["from"]["description"] == "Where it grew."

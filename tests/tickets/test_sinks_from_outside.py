@@ -9,6 +9,7 @@ import pytest
 from plugin_distribution import PluginDistribution
 
 from assay.ledger.store import Ledger
+from assay.model.facts import to_json
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
 
@@ -69,7 +70,7 @@ def open_ticket(root: Path, ident: str, title: str) -> None:
     (root / ".assay").mkdir(exist_ok=True)
     ledger = Ledger.open(root / ".assay" / "ledger.sqlite")
     ticket, at = Ticket(ident, f"key/{ident}", title, "n1"), "2026-11-21T12:00:00+00:00"
-    ledger.append(LedgerEntry(f"o-{ident}", at, "ticket.opened", "n1", {"ticket": ident, **ticket.as_json()}))
+    ledger.append(LedgerEntry(f"o-{ident}", at, "ticket.opened", "n1", {"ticket": ident, **to_json(ticket)}))
     ledger.close()
 
 

@@ -16,6 +16,7 @@ from assay.adapters.tickets.markdown import format_ticket_markdown
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
+from assay.model.facts import from_json, to_json
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
 from assay.observe.evidence_store import EvidenceStore
@@ -135,6 +136,6 @@ def test_the_old_nodes_fault_ticket_is_closed_by_the_new_node(desk):
 
 def test_a_ticket_without_files_is_to_its_sinks_what_it_was_before_there_were_any():
     ticket = Ticket("i", "k", "t")
-    assert "files" not in ticket.as_json()
-    assert Ticket.from_json(ticket.as_json()) == ticket
-    assert Ticket.from_json(replace(ticket, files="a  b").as_json()).files == "a  b"
+    assert "files" not in to_json(ticket)
+    assert from_json(Ticket, to_json(ticket)) == ticket
+    assert from_json(Ticket, to_json(replace(ticket, files="a  b"))).files == "a  b"

@@ -5,18 +5,19 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, OperatorOrder, strip_to_one_line
+from assay.cli.answers.order_answers import OrderInAnswer, OrdersAnswer
 from assay.cli.context import format_answer
 from assay.cli.options import nodes_argument
 from assay.model.errors import AssayError
+from assay.model.facts import from_json
 from assay.model.timestamps import parse_duration
 
 if TYPE_CHECKING:
-    from assay.cli.answers.order_answers import OrderInAnswer, OrdersAnswer
     from assay.cli.workspace import Workspace
     from assay.decide.state.node_state import NodeState
 
@@ -102,7 +103,7 @@ def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError
 
 def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
     if form == "json":
-        answer: OrdersAnswer = {"words": [_order_as_json(order, new) for order in orders]}
+        answer = OrdersAnswer(words=[_order_as_json(order, new) for order in orders])
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     for order in orders:
@@ -114,4 +115,4 @@ def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: s
 def _order_as_json(order: OperatorOrder, new: Collection[str]) -> OrderInAnswer:
     entry = order.entry
     recorded = {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body} if entry else {}
-    return cast("OrderInAnswer", {"node": order.node, "new": order.node in new, "told": order.message, **recorded})
+    return from_json(OrderInAnswer, {"node": order.node, "new": order.node in new, "told": order.message, **recorded})

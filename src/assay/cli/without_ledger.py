@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from assay.cli.answers.status_answers import UnknownNode, UnknownNodeAnswer, UnknownNodesAnswer
+from assay.cli.answers.ticket_answers import UnknownTicketsAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
+from assay.model.facts import extend
 from assay.model.text.csv_rows import format_csv
 from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
-    from assay.cli.answers.status_answers import UnknownNode, UnknownNodeAnswer, UnknownNodesAnswer
-    from assay.cli.answers.ticket_answers import UnknownTicketsAnswer
     from assay.cli.workspace import Workspace
     from assay.tell.customer.explanation import UnknownForCustomerAnswer
 
@@ -37,8 +38,11 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
         _require_declared(node, known, error)
     shown = [known[node]] if node else list(known.values())
     if form == "json":
-        one: UnknownNodeAnswer | UnknownNodesAnswer
-        one = {**shown[0], "problem": str(error)} if node else {"nodes": shown, "problem": str(error)}
+        one = (
+            extend(UnknownNodeAnswer, shown[0], problem=str(error))
+            if node
+            else UnknownNodesAnswer(nodes=shown, problem=str(error))
+        )
         typer.echo(format_answer(one, indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
@@ -75,7 +79,7 @@ def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: 
     files = sorted((workspace.data_dir / "tickets").glob("*.md"))
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
     if form == "json":
-        answer: UnknownTicketsAnswer = {"tickets": None, "files": titles, "problem": str(error)}
+        answer: UnknownTicketsAnswer = UnknownTicketsAnswer(tickets=None, files=titles, problem=str(error))
         typer.echo(format_answer(answer, ensure_ascii=False))
     elif form == "text":
         lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
@@ -93,13 +97,13 @@ def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, Unkno
         raise AssayError(f"{error}\nand the fleet cannot be read either: {other}") from error
     store = EvidenceStore(workspace.evidence_dir)
     return {
-        node.name: {
-            "node": node.name,
-            "pool": node.pool,
-            "state": None,
-            "node_spec": node.spec,
-            "observed": _format_time(store.stored_at(node.name)),
-        }
+        node.name: UnknownNode(
+            node=node.name,
+            pool=node.pool,
+            state=None,
+            node_spec=node.spec,
+            observed=_format_time(store.stored_at(node.name)),
+        )
         for node in sorted(nodes, key=lambda one: (one.pool, one.name))
     }
 
@@ -117,5 +121,5 @@ def _format_time(at_s: float) -> str | None:
 def _format_nodes(shown: Sequence[UnknownNode], now: datetime) -> Iterator[str]:
     yield "The states of the nodes are unknown. From the inventory and the evidence store:"
     for one in shown:
-        seen = f"observed {format_ago(one['observed'], now)}" if one["observed"] else "never observed from here"
-        yield f"{one['node']}  pool {one['pool']}, {one['node_spec']}: state {UNKNOWN}, {seen}"
+        seen = f"observed {format_ago(one.observed, now)}" if one.observed else "never observed from here"
+        yield f"{one.node}  pool {one.pool}, {one.node_spec}: state {UNKNOWN}, {seen}"

@@ -289,8 +289,10 @@ class _ShapeSchema(GenerateJsonSchema):
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """Whether a field is in every answer: one of a dataclass always is, also if it has a default."""
-        return field["type"] == "dataclass-field" or super().field_is_required(field, total)
+        """Whether a field is in every answer: one of a dataclass is, also if it has a default, unless its mark says."""
+        if field["type"] == "dataclass-field":
+            return not field.get("metadata", {}).get("omit")
+        return super().field_is_required(field, total)
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema without the default: an answer leaves nothing out because of it."""
@@ -316,7 +318,10 @@ class _ShapeSchema(GenerateJsonSchema):
                 held = one["schema"]
                 yield from self._list_shown(self._parts[held["schema_ref"]] if "schema_ref" in held else held)
             elif not mark.is_internal:
-                yield {**one, "serialization_alias": mark.key}
+                held = one["schema"]["schema"] if mark.omit else one["schema"]  # without its default
+                held = held["schema"] if mark.omit and held["type"] == "nullable" else held
+                about = {**one["metadata"], "omit": mark.omit}
+                yield {**one, "serialization_alias": mark.key, "metadata": about, "schema": held}
 
 
 def _describe_fields(shape: type, schema: dict[str, Any]) -> dict[str, Any]:

@@ -27,12 +27,13 @@ MARK = "fact"
 class FieldMark(NamedTuple):
     """How JSON has a field: under which `key` ("": its own name), and what is read where an old body lacks the key.
 
-    `omit_stored`: the ledger has no key where the value is the default. `is_internal`: no JSON has the field.
-    `is_inline`: the fields of the fact that it holds stand in its place.
+    `omit`: JSON has no key where the value is the default. `omit_stored`: only the ledger has none. `is_internal`: no
+    JSON has the field. `is_inline`: the fields of the fact that it holds stand in its place.
     """
 
     key: str = ""
     missing: Any = MISSING
+    omit: bool = False
     omit_stored: bool = False
     is_internal: bool = False
     is_inline: bool = False
@@ -42,6 +43,7 @@ def shown(
     key: str = "",
     *,
     missing: Any = MISSING,
+    omit: bool = False,
     omit_stored: bool = False,
     default: Any = MISSING,
     default_factory: Any = MISSING,
@@ -50,7 +52,7 @@ def shown(
 
     What the ledger stores is hashed, so its form never changes.
     """
-    mark = FieldMark(key, missing, omit_stored)
+    mark = FieldMark(key, missing, omit, omit_stored)
     return field(default=default, default_factory=default_factory, metadata={MARK: mark})
 
 
@@ -83,7 +85,7 @@ def find_mark(each: Any) -> FieldMark:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as plain JSON data, with every field that JSON shows. Raises TypeError for what JSON has not."""
+    """Return a value as plain JSON data. Raises TypeError for what JSON has not."""
     return _encode(value, is_stored=False)
 
 
@@ -113,7 +115,7 @@ def _encode(value: Any, *, is_stored: bool) -> Any:
     plain: dict[str, Any] = {}
     for name, mark, default in _list_shown(kind):
         item = getattr(value, name)
-        if is_stored and mark.omit_stored and item == default:
+        if (mark.omit or (is_stored and mark.omit_stored)) and item == default:
             continue
         if mark.is_inline:
             plain.update(_encode(item, is_stored=is_stored))
@@ -189,7 +191,7 @@ def _list_readers(kind: type) -> FieldReaders:
     for name, mark, default in _list_shown(kind):
         put, parse = getattr(kind, name).__set__, _find_parser(hints[name])
         missing = default if mark.missing is MISSING else mark.missing
-        if parse or mark.omit_stored or mark.missing is not MISSING:
+        if parse or mark.omit or mark.omit_stored or mark.missing is not MISSING:
             others.append((put, mark.key, parse, missing))
         else:
             simple.append((put, mark.key))

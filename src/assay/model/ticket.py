@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from assay.model.facts import fact, shown
 from assay.model.ledger_entry import Context
 
 PhotoType = Literal["jpg", "png", "webp", "heic"]
@@ -38,18 +39,14 @@ class TicketPlace:
     """The label, as printed on the cable or the hardware."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Ticket:
-    """Work for a technician. There is one ticket per `key`; the check or scan in `verify` closes it when it passes.
-
-    - `expected`, `seen`: what should be there, and what was read. `cause`: the likely cause.
-    - `steps`: what to do, one step a line. `beside`: what else the work interrupts.
-    - `files`: files to take along or to deliver, one a line: path below the fleet's root, two spaces, description.
-    """
+    """Work for a technician. There is one ticket per `key`; the check or scan in `verify` closes it when it passes."""
 
     id: str
     """The id of the ticket."""
     key: str
+    """What the ticket is about, as a key: there is one ticket of each key."""
     title: str
     """The work in one line."""
     node: str = ""
@@ -57,25 +54,21 @@ class Ticket:
     places: tuple[TicketPlace, ...] = ()
     """Where the technician must go."""
     expected: str = ""
+    """What should be there."""
     seen: str = ""
+    """What was read."""
     verify: str = ""
+    """The check or scan that closes the ticket when it passes."""
     severity: str = ""
     """How serious it is; "" if nothing says it."""
     cause: str = ""
+    """The likely cause; "" if none is known."""
     steps: str = ""
+    """What to do, one step a line."""
     beside: str = ""
-    files: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data; `from_json` reads it back. An empty `files` is left out."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "files" or self.files}
-        plain["places"] = [{k: getattr(p, k) for k in p.__slots__} for p in self.places]
-        return plain
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> Ticket:
-        """Return the ticket that `as_json` gave."""
-        return cls(**{**plain, "places": tuple(TicketPlace(**p) for p in plain["places"])})
+    """What else the work interrupts; "" for nothing."""
+    files: str = shown(omit=True, default="")
+    """Files to take along or to deliver, one a line: path below the fleet's root, two spaces, description."""
 
 
 @dataclass(frozen=True, slots=True)

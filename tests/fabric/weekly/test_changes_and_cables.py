@@ -14,7 +14,7 @@ from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.peers import group_cables
-from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
 from assay.fabric.weekly.week_changes import (
     StoredWeek,
@@ -25,6 +25,7 @@ from assay.fabric.weekly.week_changes import (
 )
 from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
+from assay.model.facts import to_json
 from assay.model.specs.fabric.cable import CableEnd
 
 END = datetime(2026, 11, 21, tzinfo=UTC)
@@ -73,7 +74,7 @@ def test_changes_come_before_anything_else(two_weeks):
     assert lines[3].startswith("  gone: n0004 mlx5_3 port R3")
     page = render_weekly_page(two_weeks[1], changes)
     assert page.index("What changed") < page.index("Where to go first")
-    assert len(format_weekly_json(two_weeks[1], changes)["changes"]["gone"]) == 1
+    assert len(to_json(make_week_answer(two_weeks[1], changes))["changes"]["gone"]) == 1
 
 
 def test_a_manager_that_moved_is_told_and_kept(two_weeks):

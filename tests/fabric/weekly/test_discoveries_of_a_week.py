@@ -9,8 +9,9 @@ import pytest
 from assay.fabric.weekly import aggregation
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
-from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
+from assay.model.facts import to_json
 from assay.model.reading import failed, value
 from assay.validate.must_fail_recordings import read_check_recording
 
@@ -39,7 +40,7 @@ def evaluate(week, discovery) -> WeeklyEvaluation:
 @pytest.mark.parametrize("broken", [CUT, TIMEOUT, EMPTY, FAILED], ids=["cut", "timeout", "empty", "failed"])
 def test_a_week_without_one_whole_discovery_is_not_well(week, broken):
     one = evaluate(week, lambda number: broken)
-    plain = format_weekly_json(one)
+    plain = to_json(make_week_answer(one))
     assert (plain["verdict"], plain["unjudged"]) == ("unknown", ["discovery of the cables"])
     assert "not judged: discovery of the cables (" in format_weekly_text(one).partition("\n")[0]
     assert plain["unseen"][0].startswith("discovery of the cables: 9 of 9 were incomplete: ")
@@ -49,7 +50,7 @@ def test_some_that_were_not_whole_are_counted_and_the_week_is_well(week):
     broken = {2: CUT, 5: TIMEOUT, 8: FAILED}
     one = evaluate(week, lambda number: broken.get(number) or said(TEXT, number=number))
     assert one.is_whole
-    unseen = format_weekly_json(one)["unseen"]
+    unseen = to_json(make_week_answer(one))["unseen"]
     assert "discovery of the cables: 3 of 9 were incomplete: ibnetdiscover: no answer within 60 s" in unseen
 
 

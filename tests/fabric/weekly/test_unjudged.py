@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from assay.fabric.health.stored_scan import make_earlier_channel, read_scan
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
-from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
+from assay.model.facts import to_json
 
 SCANS = 12
 MODULES = "module temperature, received light, laser current, bit error ratio"
@@ -39,7 +38,7 @@ def test_a_counter_at_its_maximum_is_told_and_the_week_is_not_well(week, counter
     assert "nothing stands out in what was judged; not judged: link downs and errors of 1 port" in first_line(one)
     says = "n0011 mlx5_6 port R6 (r03 U24): " + counter
     assert f"{says} stood at its maximum in 11 of 11 scans: it cannot count, clear it" in format_weekly_text(one)
-    plain = json.loads(json.dumps(format_weekly_json(one)))
+    plain = to_json(make_week_answer(one))
     assert (plain["verdict"], plain["unjudged"]) == ("unknown", ["link downs and errors of 1 port"])
     (stuck,) = plain["stuck"]
     assert (stuck["counter"], stuck["scans"], stuck["port"]["node"]) == (counter, SCANS - 1, "n0011")
@@ -89,7 +88,7 @@ def test_without_telemetry_flaps_are_found_and_modules_are_not_judged(week):
 def test_without_telemetry_nothing_to_tell_of_the_counters_is_not_well(week):
     one = evaluate(week, dead=lambda name, number: name == "telemetry")
     assert one.week.doubt is None
-    assert format_weekly_json(one)["verdict"] == "unknown"
+    assert to_json(make_week_answer(one))["verdict"] == "unknown"
     assert "nothing is known" not in first_line(one)
 
 

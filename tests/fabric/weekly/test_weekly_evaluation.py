@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from copy import copy
@@ -14,9 +13,10 @@ from browser import measure_overflow, needs_browser
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import SHADES, HeatMapCell, draw_error_heat_maps, render_weekly_page
-from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
+from assay.model.facts import to_json
 from assay.observe.evidence_store import EvidenceStore
 
 SCANS = 12
@@ -48,13 +48,13 @@ def test_a_quiet_week_says_so_in_one_line(quiet_week):
         .splitlines()[0]
         .startswith("fabric compute: nothing stands out (416 links, 12 scans, 2026-11-14")
     )
-    assert (format_weekly_json(one)["verdict"], format_weekly_json(one)["ports"]) == ("well", 832)
+    assert (to_json(make_week_answer(one))["verdict"], to_json(make_week_answer(one))["ports"]) == ("well", 832)
 
 
 def test_what_was_foreign_in_the_newest_discovery_is_told(quiet_week):
     remarks = tuple(f"note: <line {number}>" for number in range(12))
     one = replace(looked_at(quiet_week, quiet_week.scans[-1]), remarks=remarks)
-    assert format_weekly_json(one)["discovery"] == list(remarks)
+    assert to_json(make_week_answer(one))["discovery"] == list(remarks)
     text, page = format_weekly_text(one), render_weekly_page(one)
     assert "  note: <line 9>\n  and 2 more" in text
     assert "The newest discovery of the cables" in page
@@ -148,7 +148,7 @@ def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(quiet_we
 def test_what_a_scan_could_not_tell_is_said(quiet_week):
     one = looked_at(quiet_week, quiet_week.scans[2], days=7)
     assert "nothing is known yet: 3 scans over 12 h: a week needs" in format_weekly_text(one).splitlines()[0]
-    assert format_weekly_json(one)["verdict"] == "unknown", "what could not be seen is not well"
+    assert to_json(make_week_answer(one))["verdict"] == "unknown", "what could not be seen is not well"
     assert one.unknown_reasons == (
         "3 scans over 12 h: a week needs 8 scans over 48 h",
         "this is the first scan with counters: growth is known from the next scan on (1 of 3 scans)",
@@ -156,7 +156,7 @@ def test_what_a_scan_could_not_tell_is_said(quiet_week):
 
 
 def test_the_json_names_places_and_reasons(aged):
-    worst = json.loads(json.dumps(format_weekly_json(aged)))["worst"]
+    worst = to_json(make_week_answer(aged))["worst"]
     flap = next(one for one in worst if one["findings"][0]["kind"] == "flap")
     place = {"device": "n0011 mlx5_6", "label": "R6", "rack": "r03", "u": 24, "node": "n0011"}
     assert place.items() <= flap["port"].items()

@@ -28,6 +28,7 @@ from assay.model.entries.assets import PhotoFile, PhotosTakenEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
+from assay.model.facts import to_json
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
@@ -68,7 +69,7 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
         "parts": [{slot: getattr(part, slot) for slot in PartSerial.__slots__} for part in parts],
         "photos": [{"name": photo, "shows": shows} for photo, shows in context.fleet.required_photos.items()],
         "suspects": list(_list_suspects(state, node.subject, parts, [node.serial, *serials.values()])),
-        "lemon": score.as_json() if score else None,
+        "lemon": {"points": score.points, "is_lemon": score.is_lemon, **to_json(score)} if score else None,
     }
 
 

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.adapters.tickets.sink import SinkContext
+from assay.model.facts import to_json
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.technician_work import SinkSettings, SinkUrl
@@ -67,7 +68,7 @@ class SignedWebhookSink:
         body = {
             "event": record.history[-1].what,
             "state": "closed" if record.closed_at else "open",
-            "ticket": record.ticket.as_json(),
+            "ticket": to_json(record.ticket),
             "history": [{"at": event.at, "what": event.what, "why": event.why} for event in record.history],
             "reopened": record.reopen_count,
             "version": version,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-from typing_extensions import TypedDict
+from assay.model.facts import fact, shown
 
-from assay.cli.verbs.doctor import Need
-from assay.declare.starter.upgrade_plan import Status as UpgradeStatus
+if TYPE_CHECKING:
+    from assay.declare.starter.upgrade_plan import Status as UpgradeStatus
 
 
-class EffectiveSpecValue(TypedDict):
+@fact
+class EffectiveSpecValue:
     """One value that is declared for a node."""
 
     of: str
@@ -24,7 +24,8 @@ class EffectiveSpecValue(TypedDict):
     """The file and line that say it, as `file:line`; "default" if no file does."""
 
 
-class ShowAnswer(TypedDict):
+@fact
+class ShowAnswer:
     """What a node must be: its variables, node spec, firmware bundle and profile."""
 
     node: str
@@ -33,30 +34,22 @@ class ShowAnswer(TypedDict):
     """The innermost values below PATH, in the order of the documents."""
 
 
-CloudInitAnswer = TypedDict(
-    "CloudInitAnswer",
-    {
-        "meta-data": Annotated[str, Field(description="The document meta-data, in YAML.")],
-        "user-data": Annotated[str, Field(description="The document user-data: the node's system as declared.")],
-        "vendor-data": Annotated[str, Field(description="The document vendor-data: what assay asks of every node.")],
-        "network-config": NotRequired[
-            Annotated[str, Field(description="The document network-config; only with a declared network.")]
-        ],
-    },
-)
-CloudInitAnswer.__doc__ = "The documents that cloud-init gets when the node boots."
+@fact
+class CloudInitAnswer:
+    """The documents that cloud-init gets when the node boots."""
+
+    meta_data: str = shown("meta-data")
+    """The document meta-data, in YAML."""
+    user_data: str = shown("user-data")
+    """The document user-data: the node's system as declared."""
+    vendor_data: str = shown("vendor-data")
+    """The document vendor-data: what assay asks of every node."""
+    network_config: str | None = shown("network-config", omit=True, default=None)
+    """The document network-config; only with a declared network."""
 
 
-class DoctorAnswer(TypedDict):
-    """What this fleet needs of this machine, and what of it is missing."""
-
-    needs: list[Need]
-    """What is needed; with anything missing, the exit code is 1."""
-    unused_extras: list[str]
-    """The extras of assay that are not installed, and that this fleet does not need."""
-
-
-class ImageFile(TypedDict):
+@fact
+class ImageFile:
     """A file of an image that nodes boot."""
 
     image: str
@@ -75,7 +68,8 @@ class ImageFile(TypedDict):
     """Where it is fetched from."""
 
 
-class UpgradedFile(TypedDict):
+@fact
+class UpgradedFile:
     """What becomes of one file of a fleet repository."""
 
     path: str
@@ -88,21 +82,26 @@ class UpgradedFile(TypedDict):
     """Where the file stood before; "" if it did not move."""
 
 
-UpgradeAnswer = TypedDict(
-    "UpgradeAnswer",
-    {
-        "from": Annotated[str, Field(description="The version of assay that the files are of.")],
-        "to": Annotated[str, Field(description="The version of assay that they are brought to.")],
-        "applied": Annotated[bool, Field(description="Whether the files were written; false without --apply.")],
-        "finished": Annotated[bool, Field(description="Whether this finished an upgrade that was broken off.")],
-        "uncommitted": Annotated[list[str], Field(description="Files that are not committed and would be touched.")],
-        "files": Annotated[list[UpgradedFile], Field(description="Every file, also those that stay as they are.")],
-    },
-)
-UpgradeAnswer.__doc__ = "What an upgrade does to the files of a fleet repository."
+@fact
+class UpgradeAnswer:
+    """What an upgrade does to the files of a fleet repository."""
+
+    from_: str = shown("from")
+    """The version of assay that the files are of."""
+    to: str
+    """The version of assay that they are brought to."""
+    applied: bool
+    """Whether the files were written; false without --apply."""
+    finished: bool
+    """Whether this finished an upgrade that was broken off."""
+    uncommitted: list[str]
+    """Files that are not committed and would be touched."""
+    files: list[UpgradedFile]
+    """Every file, also those that stay as they are."""
 
 
-class FinishedUpgradeAnswer(TypedDict):
+@fact
+class FinishedUpgradeAnswer:
     """An upgrade that was broken off and is finished now."""
 
     applied: bool

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
+from typing import Any
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact, shown
 
 
-class CollectedNode(TypedDict):
+@fact
+class CollectedNode:
     """What was collected of a node, without the evidence itself."""
 
     node: str
@@ -28,6 +29,7 @@ class CollectedNode(TypedDict):
     """The readings that failed: the path of each, which begins with the channel, with the reason."""
 
 
+@fact
 class RecordingAnswer(CollectedNode):
     """What files of a node hold, without the evidence itself."""
 
@@ -35,7 +37,8 @@ class RecordingAnswer(CollectedNode):
     """The hosts with other names that the files name."""
 
 
-class ObserveAnswer(TypedDict):
+@fact
+class ObserveAnswer:
     """What was collected of each node; the evidence itself is stored."""
 
     nodes: list[CollectedNode]
@@ -44,7 +47,8 @@ class ObserveAnswer(TypedDict):
     """How many seconds it took."""
 
 
-class LocalEvidenceAnswer(TypedDict):
+@fact
+class LocalEvidenceAnswer:
     """The evidence of this machine, with all readings."""
 
     schema: str
@@ -55,11 +59,12 @@ class LocalEvidenceAnswer(TypedDict):
     """When it was collected: ISO 8601 with the offset of UTC."""
     channels: dict[str, Any]
     """The readings as a tree, by channel."""
-    after_entry: NotRequired[int]
+    after_entry: int | None = shown(omit=True, default=None)
     """The number of the last ledger entry before it was collected; missing where nothing says it."""
 
 
-class LabNode(TypedDict):
+@fact
+class LabNode:
     """A node of the lab."""
 
     node: str
@@ -74,7 +79,8 @@ class LabNode(TypedDict):
     """The faults that are planted on it."""
 
 
-class LabStatusAnswer(TypedDict):
+@fact
+class LabStatusAnswer:
     """Whether the lab is up, which of its parts are real tools, and how its nodes are."""
 
     up: bool

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING
 
-from assay.decide.faults.log_file_faults import FaultOwner
-from assay.model.faults.fault_record import FaultSeverity, Remedy
+from assay.model.facts import fact
 
-FaultInLog = TypedDict(
-    "FaultInLog",
-    {
-        "fault": str,
-        "class": FaultOwner,
-        "severity": FaultSeverity,
-        "subject": str,
-        "host": str,
-        "count": int,
-        "first": str | None,
-        "last": str | None,
-        "action": Remedy,
-        "because": str,
-        "investigate": str,
-        "lines": int,
-        "detail": str,
-    },
-)
-FaultInLog.__doc__ = """A fault of one part.
-
-- `fault`: the fault class. `class`: what is to blame. `severity`: how serious it is. `subject`: the part, or node.
-- `host`: the host that the log names, "" if it names none. `count`: how often the fault happened. `first`: the earliest
-  time, as the log writes it; null if it has no times. `last`: the latest time; null if the log has no times.
-- `action`: what the fault asks for, such as reboot or ticket; none if nothing. `because`: why, with the source.
-- `investigate`: what to look at, "" if the catalogue does not say. `lines`: how many lines tell of it.
-- `detail`: the last of these lines.
-"""
+if TYPE_CHECKING:
+    from assay.decide.faults.log_file_faults import FaultInLog
 
 
-class FaultsAnswer(TypedDict):
+@fact
+class FaultsAnswer:
     """The faults in a log, by the fault catalogue."""
 
     faults: list[FaultInLog]

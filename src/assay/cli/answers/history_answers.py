@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact
 
-from assay.ledger.history.flaky import FlakyCheck
-from assay.ledger.history.queries import VerdictTurn
+if TYPE_CHECKING:
+    from assay.ledger.history.flaky import FlakyCheck
+    from assay.ledger.history.queries import VerdictTurn
 
 
-class HistoryEntry(TypedDict):
+@fact
+class HistoryEntry:
     """An entry of the ledger about a node."""
 
     seq: int
@@ -25,7 +27,8 @@ class HistoryEntry(TypedDict):
     """The fields of an entry of this kind."""
 
 
-class ArchivedEntries(TypedDict):
+@fact
+class ArchivedEntries:
     """Entries of the node that were moved into an archive."""
 
     file: str
@@ -36,7 +39,8 @@ class ArchivedEntries(TypedDict):
     """The time of the last of them: ISO 8601 UTC."""
 
 
-class NodeHistoryAnswer(TypedDict):
+@fact
+class NodeHistoryAnswer:
     """Everything recorded about a node, oldest first."""
 
     node: str
@@ -51,7 +55,8 @@ class NodeHistoryAnswer(TypedDict):
     """Older entries, which archives hold."""
 
 
-class PartEvent(TypedDict):
+@fact
+class PartEvent:
     """What happened to a part while it was in one place."""
 
     at: str
@@ -62,7 +67,8 @@ class PartEvent(TypedDict):
     """What it says, for people."""
 
 
-class PlaceOfPart(TypedDict):
+@fact
+class PlaceOfPart:
     """A place where a part, or a node, was."""
 
     node: str
@@ -79,7 +85,8 @@ class PlaceOfPart(TypedDict):
     """What happened there meanwhile."""
 
 
-class PartHistoryAnswer(TypedDict):
+@fact
+class PartHistoryAnswer:
     """Every place where a part was, and what happened there."""
 
     serial: str
@@ -88,7 +95,8 @@ class PartHistoryAnswer(TypedDict):
     """The places, oldest first."""
 
 
-class NodeOutcomesAnswer(TypedDict):
+@fact
+class NodeOutcomesAnswer:
     """When each check of a node failed and recovered, and which checks are flaky."""
 
     node: str
@@ -109,7 +117,8 @@ class NodeOutcomesAnswer(TypedDict):
     """The flaky checks, those that turned most often first."""
 
 
-class UsualMeasurement(TypedDict):
+@fact
+class UsualMeasurement:
     """The newest value of a measurement, and what is usual for it."""
 
     check: str
@@ -136,7 +145,8 @@ class UsualMeasurement(TypedDict):
     """How far the newest value is from the median, in multiples of the noise; null if that is not known."""
 
 
-class NodeMeasurementsAnswer(TypedDict):
+@fact
+class NodeMeasurementsAnswer:
     """The newest measurements of a node, each with its usual value."""
 
     node: str
@@ -147,7 +157,8 @@ class NodeMeasurementsAnswer(TypedDict):
     """The measurements."""
 
 
-class PoolDay(TypedDict):
+@fact
+class PoolDay:
     """The outcomes of a pool on a day, without checks at stage observe."""
 
     day: str
@@ -170,7 +181,8 @@ class PoolDay(TypedDict):
     """Passes as a share of passes, failures and errors, from 0 to 1; null if there are none."""
 
 
-class PoolRatesAnswer(TypedDict):
+@fact
+class PoolRatesAnswer:
     """The success rate of each pool by day, and the checks that are flakiest."""
 
     days: int

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
-
-from typing_extensions import TypedDict
+from assay.model.facts import fact, shown
 
 
-class LedgerChainEnd(TypedDict):
+@fact
+class LedgerChainEnd:
     """The end of one of the ledger's hash chains."""
 
     count: int
@@ -16,7 +15,8 @@ class LedgerChainEnd(TypedDict):
     """The hash of the last row; "" for an empty chain."""
 
 
-class AfterSeal(TypedDict):
+@fact
+class AfterSeal:
     """What came after a seal."""
 
     entry: int
@@ -25,7 +25,8 @@ class AfterSeal(TypedDict):
     """How many runs."""
 
 
-class ProvenSeal(TypedDict):
+@fact
+class ProvenSeal:
     """A seal that an anchor keeps, and that the ledger fits."""
 
     seal: str
@@ -34,13 +35,14 @@ class ProvenSeal(TypedDict):
     """When it was made: ISO 8601 UTC."""
     who: str
     """Who made it."""
-    stamp: NotRequired[str]
-    """The answer of a time-stamp authority, in base64; missing without one."""
     anchor: str
     """The anchor that keeps it."""
+    stamp: str | None = shown(omit=True, default=None)
+    """The answer of a time-stamp authority, in base64; missing without one."""
 
 
-class AnchorProof(TypedDict):
+@fact
+class AnchorProof:
     """What one anchor says of the ledger."""
 
     anchor: str
@@ -55,7 +57,8 @@ class AnchorProof(TypedDict):
     """Where the ledger is not the sealed one, and why the anchor cannot be read."""
 
 
-class ArchiveCheck(TypedDict):
+@fact
+class ArchiveCheck:
     """An archive of old entries."""
 
     file: str
@@ -68,7 +71,8 @@ class ArchiveCheck(TypedDict):
     """What is wrong with it."""
 
 
-class LedgerVerifyAnswer(TypedDict):
+@fact
+class LedgerVerifyAnswer:
     """Whether the ledger is unchanged, and what proves it."""
 
     whole: bool
@@ -87,7 +91,8 @@ class LedgerVerifyAnswer(TypedDict):
     """The anchors."""
 
 
-class SealedIn(TypedDict):
+@fact
+class SealedIn:
     """An anchor, and whether it keeps the seal now."""
 
     anchor: str
@@ -98,7 +103,8 @@ class SealedIn(TypedDict):
     """Why not; "" if it does."""
 
 
-class LedgerSealAnswer(TypedDict):
+@fact
+class LedgerSealAnswer:
     """The seal of the ledger, and the anchors that keep it."""
 
     seal: str
@@ -109,7 +115,8 @@ class LedgerSealAnswer(TypedDict):
     """The anchors."""
 
 
-class LedgerCopyAnswer(TypedDict):
+@fact
+class LedgerCopyAnswer:
     """A copy of the ledger that was written now."""
 
     file: str
@@ -124,7 +131,8 @@ class LedgerCopyAnswer(TypedDict):
     """The version of the schema of its tables."""
 
 
-class LedgerArchiveAnswer(TypedDict):
+@fact
+class LedgerArchiveAnswer:
     """The old entries that were moved into an archive, or that would be."""
 
     moved: bool
@@ -143,7 +151,8 @@ class LedgerArchiveAnswer(TypedDict):
     """The time of the last of them: ISO 8601 UTC; "" if there is none."""
 
 
-class BrokenLedgerAnswer(TypedDict):
+@fact
+class BrokenLedgerAnswer:
     """Why nothing was done: the ledger is broken."""
 
     problems: list[str]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
+from typing import Any
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact, shown
 
 
-class EntryInAnswer(TypedDict):
+@fact
+class EntryInAnswer:
     """An entry of the ledger."""
 
     at: str
@@ -20,7 +21,8 @@ class EntryInAnswer(TypedDict):
     """The fields of an entry of this kind."""
 
 
-class PassInAnswer(TypedDict):
+@fact
+class PassInAnswer:
     """One pass of the controller over the fleet."""
 
     at: str
@@ -31,7 +33,8 @@ class PassInAnswer(TypedDict):
     """The ids of the runs of checks that it made."""
 
 
-class DueSlot(TypedDict):
+@fact
+class DueSlot:
     """A scheduled job that is due and that a round does not run."""
 
     schedule: str
@@ -42,7 +45,8 @@ class DueSlot(TypedDict):
     """When it was due: ISO 8601 with the offset of UTC."""
 
 
-class ReconcileAnswer(TypedDict):
+@fact
+class ReconcileAnswer:
     """What one round of the controller did."""
 
     passes: list[PassInAnswer]
@@ -51,7 +55,8 @@ class ReconcileAnswer(TypedDict):
     """The scheduled jobs that are due: `assay schedules run` runs them."""
 
 
-class LastSlot(TypedDict):
+@fact
+class LastSlot:
     """The last slot of a schedule."""
 
     slot: str
@@ -62,7 +67,8 @@ class LastSlot(TypedDict):
     """Why it ended so, or which attempt it is."""
 
 
-class ScheduleInAnswer(TypedDict):
+@fact
+class ScheduleInAnswer:
     """One schedule for one pool or fabric."""
 
     schedule: str
@@ -81,16 +87,18 @@ class ScheduleInAnswer(TypedDict):
     """When it runs next: ISO 8601 with the offset of UTC; null if nothing says it."""
 
 
-class SchedulesAnswer(TypedDict):
+@fact
+class SchedulesAnswer:
     """Every schedule: its last slot, how that ended, and the next one."""
 
     schedules: list[ScheduleInAnswer]
     """The schedules."""
-    problem: NotRequired[str]
+    problem: str | None = shown(omit=True, default=None)
     """Why the ledger cannot be read; missing if it can. The exit code is 2 then."""
 
 
-class RanSlot(TypedDict):
+@fact
+class RanSlot:
     """A scheduled job that was run now."""
 
     of: str
@@ -107,14 +115,16 @@ class RanSlot(TypedDict):
     """Why it ended so."""
 
 
-class ScheduledRunsAnswer(TypedDict):
+@fact
+class ScheduledRunsAnswer:
     """The scheduled jobs that were due and were run now."""
 
     ran: list[RanSlot]
     """The jobs; with one that failed, the exit code is 2."""
 
 
-class LoadPartCoverage(TypedDict):
+@fact
+class LoadPartCoverage:
     """How one part of a load has covered one GPU."""
 
     covered_at: str | None
@@ -127,15 +137,16 @@ class LoadPartCoverage(TypedDict):
     """How many visits a customer's job cut short."""
     lacking: int
     """In how many visits the node lacked something for it."""
-    units: NotRequired[int]
+    units: int | None = shown(omit=True, default=None)
     """How many units it computed in all; only for a part that counts in units."""
-    tests: NotRequired[dict[str, int]]
+    tests: dict[str, int] | None = shown(omit=True, default=None)
     """The units by test; only for a part that counts in units."""
-    last_unit: NotRequired[str]
+    last_unit: str | None = shown(omit=True, default=None)
     """The unit at which it stands; only for a part that counts in units."""
 
 
-class CoveredGpu(TypedDict):
+@fact
+class CoveredGpu:
     """A GPU, known by its serial number."""
 
     serial: str
@@ -146,7 +157,8 @@ class CoveredGpu(TypedDict):
     """How each part of the load has covered it."""
 
 
-class WaitPercentiles(TypedDict):
+@fact
+class WaitPercentiles:
     """How long at most customers waited, in milliseconds."""
 
     p50: int | None
@@ -159,7 +171,8 @@ class WaitPercentiles(TypedDict):
     """No visit exceeded it; null if none is known."""
 
 
-class ScheduledVisits(TypedDict):
+@fact
+class ScheduledVisits:
     """What the visits of one schedule to idle nodes of one pool cost customers."""
 
     schedule: str
@@ -174,7 +187,8 @@ class ScheduledVisits(TypedDict):
     """How long at most such a job waited until the load was gone."""
 
 
-class CoverageAnswer(TypedDict):
+@fact
+class CoverageAnswer:
     """Which parts of a load each GPU has seen in its idle time, and what that cost customers."""
 
     gpus: list[CoveredGpu]
@@ -183,7 +197,8 @@ class CoverageAnswer(TypedDict):
     """The visits, by schedule and pool."""
 
 
-class SuspectPart(TypedDict):
+@fact
+class SuspectPart:
     """A part that open hardware faults name."""
 
     kind: str
@@ -196,7 +211,8 @@ class SuspectPart(TypedDict):
     """The fault classes."""
 
 
-class RequiredPhoto(TypedDict):
+@fact
+class RequiredPhoto:
     """A photo that the dossier needs."""
 
     name: str
@@ -207,7 +223,8 @@ class RequiredPhoto(TypedDict):
     """The files that are this photo; none if it is missing."""
 
 
-class TakenPhoto(TypedDict):
+@fact
+class TakenPhoto:
     """A photo in the dossier."""
 
     file: str
@@ -222,7 +239,8 @@ class TakenPhoto(TypedDict):
     """When: ISO 8601 with the offset of UTC; "" if nobody has."""
 
 
-class DossierAnswer(TypedDict):
+@fact
+class DossierAnswer:
     """The dossier of a node that goes back to its vendor."""
 
     node: str

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact, shown
 
-from assay.tell.views.open_breakers import BreakerStatus
+if TYPE_CHECKING:
+    from assay.tell.views.open_breakers import BreakerStatus
 
 
-class OrderInAnswer(TypedDict):
+@fact
+class OrderInAnswer:
     """What became of an order for one node. What follows `told` is missing if nothing had to be recorded."""
 
     node: str
@@ -18,43 +20,46 @@ class OrderInAnswer(TypedDict):
     """Whether the order was recorded now; false if somebody gave the same order just before, or nothing had to be."""
     told: str
     """What comes next."""
-    id: NotRequired[str]
+    id: str | None = shown(omit=True, default=None)
     """The id of the order's entry in the ledger."""
-    kind: NotRequired[str]
+    kind: str | None = shown(omit=True, default=None)
     """The kind of that entry: hold, release, move, zap.asked, certified, approved or declined."""
-    at: NotRequired[str]
+    at: str | None = shown(omit=True, default=None)
     """When the order was given: ISO 8601 with the offset of UTC."""
-    who: NotRequired[str]
+    who: str | None = shown(omit=True, default=None)
     """Who gave the order."""
-    reason: NotRequired[str]
+    reason: str | None = shown(omit=True, default=None)
     """Why, in that person's words."""
-    to: NotRequired[str]
+    to: str | None = shown(omit=True, default=None)
     """The state that the node shall go to; only for move, zap and wipe."""
-    decision: NotRequired[str]
+    decision: str | None = shown(omit=True, default=None)
     """The id of what the word is about; only for approve and decline."""
-    within_hours: NotRequired[float]
+    within_hours: float | None = shown(omit=True, default=None)
     """For how many hours it is meant; missing for as long as the policy says."""
-    now: NotRequired[bool]
+    now: bool | None = shown(omit=True, default=None)
     """True if the node shall go even while it has jobs; else missing."""
-    until: NotRequired[str]
+    until: str | None = shown(omit=True, default=None)
     """When a hold ends by itself: ISO 8601; missing if only `assay release` ends it."""
 
 
-class OrdersAnswer(TypedDict):
+@fact
+class OrdersAnswer:
     """What became of an order, for each node that it names."""
 
     words: list[OrderInAnswer]
     """The order for each node."""
 
 
-class BreakersAnswer(TypedDict):
+@fact
+class BreakersAnswer:
     """The circuit breakers that hold nodes back."""
 
     breakers: list[BreakerStatus]
     """The breakers, by pool."""
 
 
-class ClearedBreakerAnswer(TypedDict):
+@fact
+class ClearedBreakerAnswer:
     """A circuit breaker that was cleared, and what it held back until then."""
 
     pool: str

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from typing_extensions import TypedDict
-
-from assay.decide.rollouts.node_progress import ProgressKind
+from assay.model.facts import fact
 from assay.tell.views.listings import RolloutSummary
 
+if TYPE_CHECKING:
+    from assay.decide.rollouts.node_progress import ProgressKind
 
+
+@fact
 class RolloutProgress(RolloutSummary):
     """A rollout, what it waits for, and how long it will still take."""
 
@@ -19,7 +21,8 @@ class RolloutProgress(RolloutSummary):
     """About how many hours it will still take; null once it has ended, or if nothing tells it."""
 
 
-class RolloutNode(TypedDict):
+@fact
+class RolloutNode:
     """A node that takes part in a rollout."""
 
     node: str
@@ -36,7 +39,8 @@ class RolloutNode(TypedDict):
     """When it was sent there: ISO 8601 with the offset of UTC; "" before that."""
 
 
-class ComingWave(TypedDict):
+@fact
+class ComingWave:
     """A wave: nodes that leave service together."""
 
     number: int
@@ -47,7 +51,8 @@ class ComingWave(TypedDict):
     """Its nodes."""
 
 
-class RolloutShowAnswer(TypedDict):
+@fact
+class RolloutShowAnswer:
     """How far one rollout is: each node, and the waves to come."""
 
     rollout: RolloutProgress
@@ -58,7 +63,8 @@ class RolloutShowAnswer(TypedDict):
     """The waves to come, in order."""
 
 
-class UncomparedCommit(TypedDict):
+@fact
+class UncomparedCommit:
     """A commit that was adopted without a rollout, because it could not be compared with the one before."""
 
     commit: str
@@ -71,7 +77,8 @@ class UncomparedCommit(TypedDict):
     """Why the two cannot be compared."""
 
 
-class RolloutsAnswer(TypedDict):
+@fact
+class RolloutsAnswer:
     """The rollouts of merged changes, and the commits that got none."""
 
     rollouts: list[RolloutSummary]
@@ -80,7 +87,8 @@ class RolloutsAnswer(TypedDict):
     """The commits that were adopted without a rollout because they could not be compared, the newest first."""
 
 
-class RolloutOrderAnswer(TypedDict):
+@fact
+class RolloutOrderAnswer:
     """What was recorded of an order about a rollout."""
 
     rollout: str

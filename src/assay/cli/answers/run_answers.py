@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING
 
-from assay.tell.report.registry import ComparisonAnswer
-from assay.validate.check_catalogue import CheckDescription
+from assay.model.facts import fact
+
+if TYPE_CHECKING:
+    from assay.tell.report.registry import ComparisonAnswer
+    from assay.validate.check_catalogue import CheckDescription
 
 
-class RejudgeHead(TypedDict):
+@fact
+class RejudgeHead:
     """What of a rejudging comes before the comparison."""
 
     run: str
@@ -29,6 +33,7 @@ class RejudgeHead(TypedDict):
     """The programs that judged in another version."""
 
 
+@fact
 class RejudgeAnswer(RejudgeHead):
     """A run that was judged again, and how that differs."""
 
@@ -36,7 +41,8 @@ class RejudgeAnswer(RejudgeHead):
     """What differs, as `assay results --compare` tells it."""
 
 
-class ReportPagesAnswer(TypedDict):
+@fact
+class ReportPagesAnswer:
     """Where the pages of the report are."""
 
     overview: str
@@ -45,7 +51,8 @@ class ReportPagesAnswer(TypedDict):
     """The folder of the Allure report."""
 
 
-class RetainedRun(TypedDict):
+@fact
+class RetainedRun:
     """A run that is kept although it is old."""
 
     run: str
@@ -54,7 +61,8 @@ class RetainedRun(TypedDict):
     """Why it is kept."""
 
 
-class PrunedEvidence(TypedDict):
+@fact
+class PrunedEvidence:
     """Evidence that was deleted, or would be."""
 
     documents: int
@@ -65,7 +73,8 @@ class PrunedEvidence(TypedDict):
     """Why all evidence is kept; "" if not all is."""
 
 
-class PruneAnswer(TypedDict):
+@fact
+class PruneAnswer:
     """What is older than the policy wants and was deleted, or would be."""
 
     deleted: bool
@@ -86,14 +95,16 @@ class PruneAnswer(TypedDict):
     """The runs that are kept although they are old."""
 
 
-class SuitesListAnswer(TypedDict):
+@fact
+class SuitesListAnswer:
     """Every check of the fleet."""
 
     checks: list[CheckDescription]
     """The checks, by file and name."""
 
 
-class UnprovedCheckAnswer(TypedDict):
+@fact
+class UnprovedCheckAnswer:
     """A check on a case that does not prove it."""
 
     check: str
@@ -104,7 +115,8 @@ class UnprovedCheckAnswer(TypedDict):
     """What does not hold."""
 
 
-class SuitesVerifyAnswer(TypedDict):
+@fact
+class SuitesVerifyAnswer:
     """Whether each check passes on the good recording and fails on its cases for the stated reason."""
 
     checks: list[str]

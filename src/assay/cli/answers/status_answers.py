@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING
 
-from assay.cli.answers.rollout_answers import UncomparedCommit
-from assay.tell.views.listings import NodeSummary, RolloutSummary
-from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.open_breakers import BreakerStatus
-from assay.tell.views.trust_view import FleetTrust
+from assay.model.facts import fact
+
+if TYPE_CHECKING:
+    from assay.cli.answers.rollout_answers import UncomparedCommit
+    from assay.tell.views.listings import NodeSummary, RolloutSummary
+    from assay.tell.views.node_status import NodeStatus
+    from assay.tell.views.open_breakers import BreakerStatus
+    from assay.tell.views.trust_view import FleetTrust
 
 
-class RolloutStatusPart(TypedDict):
+@fact
+class RolloutStatusPart:
     """What of the rollouts belongs to the state of the fleet."""
 
     rollout: RolloutSummary | None
@@ -20,6 +24,7 @@ class RolloutStatusPart(TypedDict):
     """The commit that was adopted last, if it could not be compared with the one before; else null."""
 
 
+@fact
 class StatusAnswer(RolloutStatusPart):
     """The state of each node that was asked for, the active rollout and the open circuit breakers."""
 
@@ -31,14 +36,16 @@ class StatusAnswer(RolloutStatusPart):
     """How far automation may go; null without an inventory and one policy."""
 
 
-class ServerNodesAnswer(TypedDict):
+@fact
+class ServerNodesAnswer:
     """The nodes that the server lets the visitor see."""
 
     nodes: list[NodeSummary]
     """The nodes that were asked for."""
 
 
-class UnknownNode(TypedDict):
+@fact
+class UnknownNode:
     """What is known of a node without the ledger."""
 
     node: str
@@ -53,7 +60,8 @@ class UnknownNode(TypedDict):
     """When evidence of it was last stored here: ISO 8601 with the offset of UTC; null if never."""
 
 
-class UnknownNodesAnswer(TypedDict):
+@fact
+class UnknownNodesAnswer:
     """The nodes of the inventory, with unknown states."""
 
     nodes: list[UnknownNode]
@@ -62,6 +70,7 @@ class UnknownNodesAnswer(TypedDict):
     """Why the ledger cannot be read."""
 
 
+@fact
 class UnknownNodeAnswer(UnknownNode):
     """What is known of the node without the ledger."""
 

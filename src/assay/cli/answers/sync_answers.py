@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING
 
-from assay.tell.views.node_sync import NodeSyncStatus
+from assay.model.facts import fact
+
+if TYPE_CHECKING:
+    from assay.tell.views.node_sync import NodeSyncStatus
 
 
-class PoolSyncCounts(TypedDict):
+@fact
+class PoolSyncCounts:
     """How the nodes of a pool compare, in numbers."""
 
     pool: str
@@ -28,7 +32,8 @@ class PoolSyncCounts(TypedDict):
     """The commit that they were compared with, with `-dirty` and a digest if files differ from it; "" without one."""
 
 
-class SyncAnswer(TypedDict):
+@fact
+class SyncAnswer:
     """How far the nodes are what git says, by pool and by node."""
 
     pools: list[PoolSyncCounts]

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact, inline
 
-from assay.model.ticket import TicketEvent, TicketPlace, WorkReport
+if TYPE_CHECKING:
+    from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
+    from assay.model.ticket import Ticket, TicketEvent, WorkReport
 
 
-class TicketInAnswer(TypedDict):
+@fact
+class TicketInAnswer:
     """A ticket: work for a technician. Times are ISO 8601 with the offset of UTC."""
 
-    id: str
-    """The id of the ticket."""
-    key: str
-    """What the ticket is about, as a key: there is one ticket of each key."""
-    title: str
-    """The work in one line."""
-    node: str
-    """The node that it is about; "" for work on something else, such as a switch."""
-    places: list[TicketPlace]
-    """Where the technician must go: both ends of a cable, for example."""
-    expected: str
-    """What should be there."""
-    seen: str
-    """What was read."""
-    verify: str
-    """The check or scan that closes the ticket when it passes."""
-    severity: str
-    """How serious it is; "" if nothing says it."""
-    cause: str
-    """The likely cause; "" if none is known."""
-    steps: str
-    """What to do, one step a line."""
-    beside: str
-    """What else the work interrupts; "" for nothing."""
-    files: NotRequired[str]
-    """Files to take along or to deliver, one a line: path below the fleet's root, two spaces, description."""
+    ticket: Ticket = inline()
     opened_at: str
     """When the ticket was first opened."""
     updated_at: str
@@ -48,7 +26,7 @@ class TicketInAnswer(TypedDict):
     """What closed it; "" while it is open."""
     reopened: int
     """How often it was opened again."""
-    history: list[TicketEvent]
+    history: tuple[TicketEvent, ...]
     """What happened to it, oldest first."""
     done: WorkReport | None
     """The last word of a technician that the work is done; null without one since it was opened again."""
@@ -56,14 +34,16 @@ class TicketInAnswer(TypedDict):
     """How many photos of the work there are."""
 
 
-class TicketsAnswer(TypedDict):
+@fact
+class TicketsAnswer:
     """The tickets, oldest first; with `--all`, closed ones too."""
 
     tickets: list[TicketInAnswer]
     """The tickets."""
 
 
-class UnknownTicketsAnswer(TypedDict):
+@fact
+class UnknownTicketsAnswer:
     """The tickets as they were last written to files, open or closed."""
 
     tickets: None
@@ -74,7 +54,8 @@ class UnknownTicketsAnswer(TypedDict):
     """Why the ledger cannot be read."""
 
 
-class WorkDoneAnswer(TypedDict):
+@fact
+class WorkDoneAnswer:
     """What became of a technician's word that the work is done."""
 
     recorded: bool
@@ -83,35 +64,8 @@ class WorkDoneAnswer(TypedDict):
     """What comes next."""
 
 
-class TicketDeliveryInAnswer(TypedDict):
-    """A version of a ticket that a sink has now."""
-
-    ticket: str
-    """The id of the ticket."""
-    title: str
-    """The work in one line."""
-    sink: str
-    """The name of the TicketRoute."""
-    to: str
-    """The place in the sink, such as a repository."""
-    version: str
-    """The digest of the version of the ticket."""
-    external: str
-    """What the sink calls the ticket, such as the number of an issue."""
-
-
-class SentDigest(TypedDict):
-    """One message about several tickets that a sink took."""
-
-    digest: str
-    """The id of the message."""
-    route: str
-    """The name of the TicketRoute."""
-    count: int
-    """Of how many tickets it tells."""
-
-
-class UndeliveredAnswer(TypedDict):
+@fact
+class UndeliveredAnswer:
     """A ticket that a sink still lacks."""
 
     sink: str
@@ -122,12 +76,13 @@ class UndeliveredAnswer(TypedDict):
     """What the sink, or the way to it, said."""
 
 
-class DeliveryAnswer(TypedDict):
+@fact
+class DeliveryAnswer:
     """What was delivered to the ticket systems, and what was not."""
 
-    delivered: list[TicketDeliveryInAnswer]
+    delivered: list[TicketDeliveredEntry]
     """The tickets that sinks have now."""
-    digests: list[SentDigest]
+    digests: list[DigestSentEntry]
     """The messages about several tickets that were sent."""
     undelivered: list[UndeliveredAnswer]
     """What failed; the exit code is then 2."""

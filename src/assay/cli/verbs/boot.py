@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.answers.declaration_answers import ImageFile
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.act.boot.image_store import ImageStore
-    from assay.cli.answers.declaration_answers import ImageFile
     from assay.cli.output import ProgressByLabel
     from assay.model.fleet import Fleet
 
@@ -78,7 +78,7 @@ def images(
         _fetch_missing(workspace.fleet, store)
     rows = list(_list_files(workspace.fleet, store))
     typer.echo(json.dumps(rows, indent=1) if form == "json" else _format_rows(rows))
-    raise typer.Exit(0 if all(row["bytes"] is not None for row in rows) else 1)
+    raise typer.Exit(0 if all(row.bytes is not None for row in rows) else 1)
 
 
 def _fetch_missing(fleet: Fleet, store: ImageStore) -> None:
@@ -107,15 +107,15 @@ def _list_files(fleet: Fleet, store: ImageStore) -> Iterator[ImageFile]:
                 typer.echo(f"assay images: {error}", err=True)
                 path = None
             size = path.stat().st_size if path else None
-            yield {
-                "image": image.name,
-                "version": image.version,
-                "nodes": users.count(image.name),
-                "file": name,
-                "bytes": size,
-                "sha256": artifact.sha256,
-                "url": artifact.url,
-            }
+            yield ImageFile(
+                image=image.name,
+                version=image.version,
+                nodes=users.count(image.name),
+                file=name,
+                bytes=size,
+                sha256=artifact.sha256,
+                url=artifact.url,
+            )
 
 
 def _format_rows(rows: list[ImageFile]) -> str:
@@ -123,12 +123,12 @@ def _format_rows(rows: list[ImageFile]) -> str:
         return "no Image is declared: specs/images/"
     lines, shown = list[str](), ""
     for row in rows:
-        if row["image"] != shown:
-            shown = row["image"]
-            lines.append(f"{shown}  version {row['version']}, {row['nodes']} nodes")
-        size = "missing" if row["bytes"] is None else f"{row['bytes'] / 2**20:,.1f} MiB"
-        where = f"  {row['url']}" if row["bytes"] is None else ""
-        lines.append(f"  {row['file']:8} {size:>12}  {row['sha256'][:12]}{where}")
-    if any(row["bytes"] is None for row in rows):
+        if row.image != shown:
+            shown = row.image
+            lines.append(f"{shown}  version {row.version}, {row.nodes} nodes")
+        size = "missing" if row.bytes is None else f"{row.bytes / 2**20:,.1f} MiB"
+        where = f"  {row.url}" if row.bytes is None else ""
+        lines.append(f"  {row.file:8} {size:>12}  {row.sha256[:12]}{where}")
+    if any(row.bytes is None for row in rows):
         lines.append("fetch what is missing: assay images --fetch")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity
+from assay.cli.answers.order_answers import BreakersAnswer, ClearedBreakerAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, complete_pools
@@ -21,7 +22,6 @@ from assay.model.timestamps import format_time, hours, parse_time
 from assay.tell.views.open_breakers import breaker_as_json, format_breaker
 
 if TYPE_CHECKING:
-    from assay.cli.answers.order_answers import BreakersAnswer, ClearedBreakerAnswer
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.state.node_state import NodeState
 
@@ -42,7 +42,7 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     workspace = Workspace(fleet.resolve())
     breakers = list_open_breakers(workspace.read_node_states())
     if form == "json":
-        answer: BreakersAnswer = {"breakers": [breaker_as_json(one) for one in breakers]}
+        answer = BreakersAnswer(breakers=[breaker_as_json(one) for one in breakers])
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     now = workspace.clock.now()
@@ -73,17 +73,17 @@ def clear(
     entries = _make_entries(workspace, states, pool, operator)
     appended = workspace.ledger.append(*entries)
     if form == "json":
-        answer: ClearedBreakerAnswer = {
-            "pool": held.pool,
-            "since": held.since,
-            "nodes": list(held.nodes),
-            "cordoned": list(held.cordoned),
-            "clear": held.clear_command,
-            "reason": operator.reason,
-            "who": operator.who,
-            "at": operator.at,
-            "new": any(appended),
-        }
+        answer: ClearedBreakerAnswer = ClearedBreakerAnswer(
+            pool=held.pool,
+            since=held.since,
+            nodes=list(held.nodes),
+            cordoned=list(held.cordoned),
+            clear=held.clear_command,
+            reason=operator.reason,
+            who=operator.who,
+            at=operator.at,
+            new=any(appended),
+        )
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     count = format_count(len(held.nodes), "node")

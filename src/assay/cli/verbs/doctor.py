@@ -24,13 +24,13 @@ from assay.cli.workspace import Workspace
 from assay.declare.repository.git import read_revision
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import EXTRA_OF_MODULE, AssayError, list_missing_modules
+from assay.model.facts import fact
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.text.lists import format_count, format_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.cli.answers.declaration_answers import DoctorAnswer
     from assay.model.fleet import Fleet
 
 
@@ -55,7 +55,7 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
 
 def _format_json(needs: Sequence[Need], unused: Sequence[str]) -> str:
-    answer: DoctorAnswer = {"needs": [*needs], "unused_extras": [*unused]}
+    answer: DoctorAnswer = DoctorAnswer(needs=[*needs], unused_extras=[*unused])
     return format_answer(answer, indent=2)
 
 
@@ -91,6 +91,16 @@ class Need:
     trouble: str = ""
     fix: str = ""
     """What to do; "" if there is nothing to do."""
+
+
+@fact
+class DoctorAnswer:
+    """What this fleet needs of this machine, and what of it is missing."""
+
+    needs: list[Need]
+    """What is needed; with anything missing, the exit code is 1."""
+    unused_extras: list[str]
+    """The extras of assay that are not installed, and that this fleet does not need."""
 
 
 def list_needs(workspace: Workspace) -> Iterator[Need]:

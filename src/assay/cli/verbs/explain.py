@@ -16,6 +16,7 @@ from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFi
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state, pick_node_state
 from assay.ledger.errors import LedgerError
+from assay.model.facts import to_json
 from assay.model.timestamps import format_minute, format_second
 from assay.tell.customer.customer_situation import read_customer_situation
 from assay.tell.views.burn_in_status import format_burn_in
@@ -186,7 +187,7 @@ def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
 
 def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     state = find_node_state(workspace, node)
-    told = explain_node(workspace, state, last)
+    told = to_json(explain_node(workspace, state, last))
     if form == "json":
         typer.echo(format_answer(told, indent=1, ensure_ascii=False))
         return

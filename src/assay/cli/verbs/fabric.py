@@ -160,7 +160,7 @@ def evaluate(
     """
     from assay.act.schedules.weekly_fabric import record_fabric_week
     from assay.fabric.design.topology_cache import select_design
-    from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+    from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
     from assay.observe.evidence_store import EvidenceStore
 
     workspace = Workspace(fleet)
@@ -172,7 +172,7 @@ def evaluate(
 
         print(render_weekly_page(evaluation, changes, in_lab=workspace.home.is_lab))  # noqa: T201
     elif format == "json":
-        print(format_answer(format_weekly_json(evaluation, changes), indent=1))  # noqa: T201
+        print(format_answer(make_week_answer(evaluation, changes), indent=1))  # noqa: T201
     else:
         print(format_weekly_text(evaluation, changes))  # noqa: T201
     raise typer.Exit(0 if evaluation.is_whole and not evaluation.ranked else 1)
@@ -199,7 +199,7 @@ def impact(
     from assay.fabric.design.impact import assess_failure
 
     assessment = assess_failure(load_compiled_design(fleet, design), element)
-    print("\n".join(assessment.lines) if format == "text" else format_answer(assessment.as_json(), indent=1))  # noqa: T201
+    print("\n".join(assessment.lines) if format == "text" else format_answer(assessment.make_answer(), indent=1))  # noqa: T201
 
 
 @fabric_app.command()
@@ -272,6 +272,6 @@ def load_compiled_design(fleet: Path, design: str) -> CompiledTopology:
 
 def _print_comparison(comparison: FabricComparison, format: str) -> None:  # noqa: A002
 
-    text = format_comparison(comparison) if format == "text" else format_answer(comparison.as_json(), indent=1)
+    text = format_comparison(comparison) if format == "text" else format_answer(comparison.make_answer(), indent=1)
     print(text)  # noqa: T201
     raise typer.Exit(EXIT_CODES[comparison.verdict])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.fault_answers import FaultsAnswer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_catalog
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 
 if TYPE_CHECKING:
     from assay.decide.faults.log_file_faults import LogFaultCollector
@@ -41,51 +43,51 @@ def faults(
     """
     document = classify_log(file, load_surrounding_catalog(fleet))
     where = "standard input" if file == "-" else file
-    if not document["lines"] and document["broken"]:
-        raise AssayError(f"cannot be read: {document['broken']}", where=where, fix=FETCH_AGAIN)
-    if not document["lines"]:
+    if not document.lines and document.broken:
+        raise AssayError(f"cannot be read: {document.broken}", where=where, fix=FETCH_AGAIN)
+    if not document.lines:
         raise AssayError("is empty: there is nothing to judge", where=where, fix="look whether what wrote it failed")
     if format == "json":
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(to_json(document), indent=1, ensure_ascii=False))
     else:
         typer.echo("\n".join(format_faults_text(document)))
-    if any(fault["action"] != "none" for fault in document["faults"]):
+    if any(fault.action != "none" for fault in document.faults):
         raise typer.Exit(1)
-    if document["uncounted"]:
+    if document.uncounted:
         raise AssayError(
-            f"holds a line that I cannot count: {document['uncounted']!r}",
+            f"holds a line that I cannot count: {document.uncounted!r}",
             where=where,
             fix="read that line: it is cut off, another program than the kernel wrote it, or it is of another log: "
             "then give that log as a file of its own",
         )
-    if document["broken"]:
-        raise AssayError(f"was read in part only: {document['broken']}", where=where, fix=FETCH_AGAIN)
+    if document.broken:
+        raise AssayError(f"was read in part only: {document.broken}", where=where, fix=FETCH_AGAIN)
 
 
-def format_faults_text(document: dict[str, Any]) -> list[str]:
+def format_faults_text(document: FaultsAnswer) -> list[str]:
     """Return the lines for the answer of `classify_log`."""
-    lines, many = [], len({fault["host"] for fault in document["faults"]}) > 1
-    for fault in document["faults"]:
-        times = "once" if fault["count"] == 1 else f"{fault['count']} times"
-        start = f", {fault['first']}" if fault["first"] else ""
-        end = f" to {fault['last']}" if fault["last"] != fault["first"] else ""
-        repeats = f" ({fault['lines']:,} lines)" if fault["lines"] != fault["count"] else ""
-        action = "no action" if fault["action"] == "none" else f"action {fault['action']}"
-        place = f"{fault['host'] or 'a host without a name'}, {fault['subject']}" if many else fault["subject"]
-        lines.append(f"{fault['fault']} on {place}: {action} ({fault['class']}, {fault['severity']})")
+    lines, many = [], len({fault.host for fault in document.faults}) > 1
+    for fault in document.faults:
+        times = "once" if fault.count == 1 else f"{fault.count} times"
+        start = f", {fault.first}" if fault.first else ""
+        end = f" to {fault.last}" if fault.last != fault.first else ""
+        repeats = f" ({fault.lines:,} lines)" if fault.lines != fault.count else ""
+        action = "no action" if fault.action == "none" else f"action {fault.action}"
+        place = f"{fault.host or 'a host without a name'}, {fault.subject}" if many else fault.subject
+        lines.append(f"{fault.fault} on {place}: {action} ({fault.class_}, {fault.severity})")
         lines.append(f"  {times}{start}{end}{repeats}")
-        lines.append(f"  {fault['because']}")
-        if fault["investigate"]:
-            lines.append(f"  look at: {fault['investigate']}")
-    acting = sum(fault["action"] != "none" for fault in document["faults"])
-    unread = f", {document['unread']:,} of them unreadable" if document["unread"] else ""
-    none = "a line that cannot be counted" if document["uncounted"] else "no fault"
-    total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else none
-    lines.append(f"lines: {document['lines']:,}{unread}; {total}{' so far' if document['broken'] else ''}")
-    return [*lines, f"read in part only: {document['broken']}"] if document["broken"] else lines
+        lines.append(f"  {fault.because}")
+        if fault.investigate:
+            lines.append(f"  look at: {fault.investigate}")
+    acting = sum(fault.action != "none" for fault in document.faults)
+    unread = f", {document.unread:,} of them unreadable" if document.unread else ""
+    none = "a line that cannot be counted" if document.uncounted else "no fault"
+    total = f"faults: {len(document.faults)}, with an action: {acting}" if document.faults else none
+    lines.append(f"lines: {document.lines:,}{unread}; {total}{' so far' if document.broken else ''}")
+    return [*lines, f"read in part only: {document.broken}"] if document.broken else lines
 
 
-def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
+def classify_log(file: str, catalog: FaultCatalog) -> FaultsAnswer:
     """Return `faults`, the number of `lines`, how many were `unread`, and the first that could not be counted.
 
     `file` "-" is standard input. `broken` says why the file could not be read to its end, "" if it could.
@@ -105,13 +107,13 @@ def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
                 raise AssayError(f"{error.what}; {source.broken}", where=error.where, fix=FETCH_AGAIN) from None
             raise
     tally = log.tally
-    return {
-        "faults": collector.faults(),
-        "lines": tally.lines,
-        "unread": tally.unreadable,
-        "uncounted": tally.uncounted[:SHOWN_LENGTH],
-        "broken": source.broken,
-    }
+    return FaultsAnswer(
+        faults=collector.faults(),
+        lines=tally.lines,
+        unread=tally.unreadable,
+        uncounted=tally.uncounted[:SHOWN_LENGTH],
+        broken=source.broken,
+    )
 
 
 def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:

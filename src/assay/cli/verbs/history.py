@@ -6,10 +6,18 @@ The answer of `assay history --serial`: every place where a part, or a node, was
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.answers.history_answers import (
+    ArchivedEntries,
+    HistoryEntry,
+    NodeHistoryAnswer,
+    PartEvent,
+    PartHistoryAnswer,
+    PlaceOfPart,
+)
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state
@@ -33,7 +41,6 @@ from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute, format_second, parse_time
 
 if TYPE_CHECKING:
-    from assay.cli.answers.history_answers import HistoryEntry, NodeHistoryAnswer, PartHistoryAnswer, PlaceOfPart
     from assay.decide.state.node_state import NodeState
     from assay.ledger.copies.archive import ArchivedHistory
 
@@ -176,16 +183,15 @@ def _history_as_json(
     state: NodeState, entries: list[tuple[LedgerEntry, str]], archived: list[ArchivedHistory]
 ) -> NodeHistoryAnswer:
     lines: list[HistoryEntry] = [
-        {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "text": text, "body": entry.body}
-        for entry, text in entries
+        HistoryEntry(seq=entry.seq, at=entry.at, kind=entry.kind, text=text, body=entry.body) for entry, text in entries
     ]
-    return {
-        "node": state.node,
-        "pool": state.pool,
-        "state": state.state,
-        "entries": lines,
-        "archived": [{"file": one.file, "entries": one.entries, "until": one.until} for one in archived],
-    }
+    return NodeHistoryAnswer(
+        node=state.node,
+        pool=state.pool,
+        state=state.state,
+        entries=lines,
+        archived=[ArchivedEntries(file=one.file, entries=one.entries, until=one.until) for one in archived],
+    )
 
 
 PART_ENTRY_KINDS = (FaultEntry.kind, FaultClearedEntry.kind, PartReturnedEntry.kind)
@@ -204,21 +210,19 @@ def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
     if not stays:
         fix = "write it as the part reports it; `assay history NODE` lists the parts of a node"
         raise AssayError(f"no part with the serial number {serial} was ever seen", fix=fix)
-    for stay in stays:
-        stay["happened"] = _list_events(workspace, stay, serial)
+    places = [PlaceOfPart(**stay, happened=_list_events(workspace, stay, serial)) for stay in stays]
     if form == "json":
-        answer: PartHistoryAnswer = {"serial": serial, "stays": [cast("PlaceOfPart", stay) for stay in stays]}
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(PartHistoryAnswer(serial=serial, stays=places), indent=1, ensure_ascii=False))
         return
-    for stay in stays:
-        until = f"until {format_minute(stay['until'])}" if stay["until"] else "until today"
-        place = f"{stay['node']} {stay['place']}".strip()
-        typer.echo(f"{stay['kind']} in {place}, seen since {format_minute(stay['since'])}, {until}")
-        for event in stay["happened"]:
-            typer.echo(f"  {format_second(event['at'])}  {event['text']}")
+    for one in places:
+        until = f"until {format_minute(one.until)}" if one.until else "until today"
+        place = f"{one.node} {one.place}".strip()
+        typer.echo(f"{one.kind} in {place}, seen since {format_minute(one.since)}, {until}")
+        for event in one.happened:
+            typer.echo(f"  {format_second(event.at)}  {event.text}")
 
 
-def _list_events(workspace: Workspace, stay: dict[str, Any], serial: str) -> list[dict[str, Any]]:
+def _list_events(workspace: Workspace, stay: dict[str, Any], serial: str) -> list[PartEvent]:
     """Return the ledger's events about a place while the part was there; for a whole node also its transitions."""
     kinds = PART_ENTRY_KINDS if stay["place"] else NODE_ENTRY_KINDS
     formatter, events, faults = EntryFormatter(), [], set[str]()
@@ -231,7 +235,7 @@ def _list_events(workspace: Workspace, stay: dict[str, Any], serial: str) -> lis
         inside = parse_time(stay["since"]) <= parse_time(entry.at) and (not stay["until"] or entry.at <= stay["until"])
         if inside and (_concerns_part(entry, kinds, faults, serial) or _is_rma_of_part(entry, serial)):
             text = "sent back, with a dossier" if entry.kind == EffectIntentEntry.kind else text
-            events.append({"at": entry.at, "kind": entry.kind, "text": text})
+            events.append(PartEvent(at=entry.at, kind=entry.kind, text=text))
     return events
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import typer
 
+from assay.cli.answers.history_answers import (
+    NodeMeasurementsAnswer,
+    NodeOutcomesAnswer,
+    PoolDay,
+    PoolRatesAnswer,
+    UsualMeasurement,
+)
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
@@ -25,6 +31,7 @@ from assay.ledger.history.queries import (
     query_turns,
 )
 from assay.model.errors import AssayError
+from assay.model.facts import extend
 from assay.model.outcome import CheckVerdict, read_whole
 from assay.model.reading import format_value
 from assay.model.text.lists import format_count, format_percent
@@ -32,13 +39,6 @@ from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.validate.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
 
 if TYPE_CHECKING:
-    from assay.cli.answers.history_answers import (
-        NodeMeasurementsAnswer,
-        NodeOutcomesAnswer,
-        PoolDay,
-        PoolRatesAnswer,
-        UsualMeasurement,
-    )
     from assay.cli.workspace import Workspace
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
@@ -54,16 +54,16 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
         turns = query_turns(history, query, days=days)
         flaky = query_flaky_checks(history, query, days=days)
     if form == "json":
-        outcomes: NodeOutcomesAnswer = {
-            "node": node,
-            "days": days,
-            "runs": extent.runs,
-            "outcomes": extent.outcomes,
-            "first": extent.first,
-            "last": extent.last,
-            "turns": turns,
-            "flapping": flaky,
-        }
+        outcomes: NodeOutcomesAnswer = NodeOutcomesAnswer(
+            node=node,
+            days=days,
+            runs=extent.runs,
+            outcomes=extent.outcomes,
+            first=extent.first,
+            last=extent.last,
+            turns=turns,
+            flapping=flaky,
+        )
         _print_json(outcomes)
         return
     if not extent.runs:
@@ -81,11 +81,9 @@ def show_node_measurements(workspace: Workspace, node: str, days: int, check: st
     with _open_history(workspace) as history:
         found = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
     if form == "json":
-        measurements: NodeMeasurementsAnswer = {
-            "node": node,
-            "days": days,
-            "measurements": [_measurement_as_json(one) for one in found],
-        }
+        measurements: NodeMeasurementsAnswer = NodeMeasurementsAnswer(
+            node=node, days=days, measurements=[_measurement_as_json(one) for one in found]
+        )
         _print_json(measurements)
         return
     if not found:
@@ -100,7 +98,9 @@ def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> N
     with _open_history(workspace) as history:
         rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
     if form == "json":
-        answer: PoolRatesAnswer = {"days": days, "pools": [_rate_as_json(rate) for rate in rates], "flapping": flaky}
+        answer: PoolRatesAnswer = PoolRatesAnswer(
+            days=days, pools=[_rate_as_json(rate) for rate in rates], flapping=flaky
+        )
         _print_json(answer)
         return
     if not rates:
@@ -116,16 +116,16 @@ def _open_history(workspace: Workspace) -> OutcomeHistory:
     return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell)
 
 
-def _print_json(document: Mapping[str, object]) -> None:
+def _print_json(document: object) -> None:
     typer.echo(format_answer(document, indent=1, ensure_ascii=False))
 
 
 def _measurement_as_json(one: MeasurementNoise) -> UsualMeasurement:
-    return cast("UsualMeasurement", {**asdict(one), "times": one.times})
+    return extend(UsualMeasurement, one)
 
 
 def _rate_as_json(rate: PoolDayRate) -> PoolDay:
-    return cast("PoolDay", {**asdict(rate), "day": str(rate.day), "success": rate.success})
+    return extend(PoolDay, rate, day=str(rate.day))
 
 
 def _print_block(lines: Iterator[str]) -> None:

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from assay.cli.answers.evidence_answers import LabNode, LabStatusAnswer
 from assay.cli.context import describe_context, format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.output import escape
@@ -34,7 +35,7 @@ from assay.model.errors import AssayError, require_extra
 from assay.model.fleet import Fleet
 
 if TYPE_CHECKING:
-    from assay.cli.answers.evidence_answers import LabNode, LabStatusAnswer
+    pass
 
 
 A_YEAR_HOURS = 365 * 24
@@ -111,14 +112,14 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     pid, parts = find_lab_pid(world.home), [str(part) for part in list_parts(None, world)]
     nodes = [_node_as_json(world, name) for name in world.nodes()]
     if form == "json":
-        answer: LabStatusAnswer = {"up": bool(pid), "pid": pid, "parts": ". ".join(parts), "nodes": nodes}
+        answer: LabStatusAnswer = LabStatusAnswer(up=bool(pid), pid=pid, parts=". ".join(parts), nodes=nodes)
         _print_line(format_answer(answer))
     else:
         _print_line(f"the lab is {'up' if pid else 'down'}")
         for part in parts:
             _print_line(f"  {part}")
         for node in nodes:
-            _print_line(f"  {node['node']}  power {node['power']}, boot {node['boots']}, {node['flashes']} flashes")
+            _print_line(f"  {node.node}  power {node.power}, boot {node.boots}, {node.flashes} flashes")
     raise typer.Exit(0 if pid else 1)
 
 
@@ -199,13 +200,13 @@ def _find_world(fleet: Path) -> LabWorld:
 
 def _node_as_json(world: LabWorld, name: str) -> LabNode:
     state = world.load(name)
-    return {
-        "node": name,
-        "power": state["power"]["state"],
-        "boots": state["boot"]["count"],
-        "flashes": len(state["flashes"]),
-        "fails": state["fails"],
-    }
+    return LabNode(
+        node=name,
+        power=state["power"]["state"],
+        boots=state["boot"]["count"],
+        flashes=len(state["flashes"]),
+        fails=state["fails"],
+    )
 
 
 def _parse_argument(text: str) -> tuple[str, int | float | str]:

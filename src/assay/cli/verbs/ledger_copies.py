@@ -9,10 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.ledger_answers import (
+    AfterSeal,
+    AnchorProof,
+    ArchiveCheck,
+    BrokenLedgerAnswer,
+    LedgerArchiveAnswer,
+    LedgerChainEnd,
+    LedgerCopyAnswer,
+    LedgerSealAnswer,
+    LedgerVerifyAnswer,
+    ProvenSeal,
+    SealedIn,
+)
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.orders import Who, find_operator_name
@@ -23,21 +36,11 @@ from assay.ledger.copies.seal import HASH_OF_NOTHING, LedgerSeal
 from assay.ledger.copies.sealing import AnchorReport, SealedAnchor, count_unproven, format_contradictions, format_extent
 from assay.ledger.errors import BROKEN_LEDGER_FIX
 from assay.model.errors import AssayError
+from assay.model.facts import from_json
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute, parse_time
 
 if TYPE_CHECKING:
-    from assay.cli.answers.ledger_answers import (
-        AnchorProof,
-        ArchiveCheck,
-        BrokenLedgerAnswer,
-        LedgerArchiveAnswer,
-        LedgerCopyAnswer,
-        LedgerSealAnswer,
-        LedgerVerifyAnswer,
-        ProvenSeal,
-        SealedIn,
-    )
     from assay.ledger.copies.archive import ArchivePlan
     from assay.ledger.copies.backup import CopiedLedger
     from assay.ledger.errors import BrokenLedgerError
@@ -173,15 +176,15 @@ def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime
 
 def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *, moved_now: bool) -> None:
     if form == "json":
-        plain: LedgerArchiveAnswer = {
-            "moved": moved_now and bool(moved.entries),
-            "file": str(file),
-            "before": until.isoformat(),
-            "entries": moved.entries,
-            "kinds": moved.kinds,
-            "bytes": moved.size,
-            "until": moved.until,
-        }
+        plain: LedgerArchiveAnswer = LedgerArchiveAnswer(
+            moved=moved_now and bool(moved.entries),
+            file=str(file),
+            before=until.isoformat(),
+            entries=moved.entries,
+            kinds=moved.kinds,
+            bytes=moved.size,
+            until=moved.until,
+        )
         typer.echo(format_answer(plain, ensure_ascii=False))
         return
     if not moved.entries:
@@ -211,13 +214,9 @@ def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
     seal = make_seal(copied.ends)
     entries, runs = copied.ends["entry"][0], copied.ends["run"][0]
     if form == "json":
-        plain: LedgerCopyAnswer = {
-            "file": file,
-            "entries": entries,
-            "runs": runs,
-            "seal": str(seal),
-            "schema": copied.version,
-        }
+        plain: LedgerCopyAnswer = LedgerCopyAnswer(
+            file=file, entries=entries, runs=runs, seal=str(seal), schema=copied.version
+        )
         typer.echo(format_answer(plain, ensure_ascii=False))
         return
     typer.echo(f"{what}: {count_lines(seal)}; every hash is verified")
@@ -227,7 +226,7 @@ def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
 def _end_broken(error: BrokenLedgerError, what: str, form: str) -> typer.Exit:
 
     if form == "json":
-        answer: BrokenLedgerAnswer = {"problems": [*error.problems]}
+        answer = BrokenLedgerAnswer(problems=[*error.problems])
         typer.echo(format_answer(answer, ensure_ascii=False))
     else:
         typer.echo(format_broken(what, error.problems))
@@ -265,15 +264,15 @@ class LedgerVerification:
         """Return it as JSON data."""
         entry, run = self.ends.entry, self.ends.run
         assert run
-        return {
-            "whole": not self.problems,
-            "problems": self.problems,
-            "entry": {"count": entry.seq, "hash": _hash_of(entry.hash)},
-            "run": {"count": run.seq, "hash": _hash_of(run.hash)},
-            "seal": str(self.ends),
-            "archives": [_archive_as_json(one) for one in self.archives],
-            "anchors": [_report_as_json(report, self.ends) for report in self.anchors],
-        }
+        return LedgerVerifyAnswer(
+            whole=not self.problems,
+            problems=self.problems,
+            entry=LedgerChainEnd(count=entry.seq, hash=_hash_of(entry.hash)),
+            run=LedgerChainEnd(count=run.seq, hash=_hash_of(run.hash)),
+            seal=str(self.ends),
+            archives=[_archive_as_json(one) for one in self.archives],
+            anchors=[_report_as_json(report, self.ends) for report in self.anchors],
+        )
 
     def to_text(self) -> str:
         """Return it as text: what is wrong and what to do, or the size of the ledger, its anchors and its seal."""
@@ -341,25 +340,25 @@ def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends
 def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> LedgerSealAnswer:
     """Return it as JSON data."""
     anchors: list[SealedIn] = [
-        {"anchor": one.anchor, "sealed": not one.refusal, "refusal": one.refusal} for one in sealed
+        SealedIn(anchor=one.anchor, sealed=not one.refusal, refusal=one.refusal) for one in sealed
     ]
-    return {"seal": str(ends), "problems": list(problems), "anchors": anchors}
+    return LedgerSealAnswer(seal=str(ends), problems=list(problems), anchors=anchors)
 
 
 def _archive_as_json(one: CheckedArchive) -> ArchiveCheck:
-    return {"file": one.file, "entries": one.entries, "is_here": one.is_here, "problems": list(one.problems)}
+    return ArchiveCheck(file=one.file, entries=one.entries, is_here=one.is_here, problems=list(one.problems))
 
 
 def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
     proven = report.proven
     entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq if ends.run else 0)
-    return {
-        "anchor": report.anchor,
-        "seals": report.seals,
-        "proven": cast("ProvenSeal", {**proven.to_body(), "anchor": report.anchor}) if proven else None,
-        "after": {"entry": entries, "run": runs},
-        "problems": [*report.contradictions, *([report.unreadable] if report.unreadable else [])],
-    }
+    return AnchorProof(
+        anchor=report.anchor,
+        seals=report.seals,
+        proven=from_json(ProvenSeal, {**proven.to_body(), "anchor": report.anchor}) if proven else None,
+        after=AfterSeal(entry=entries, run=runs),
+        problems=[*report.contradictions, *([report.unreadable] if report.unreadable else [])],
+    )
 
 
 def _is_proof(report: AnchorReport) -> bool:

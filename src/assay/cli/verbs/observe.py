@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.answers.evidence_answers import CollectedNode, ObserveAnswer, RecordingAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, complete_nodes, nodes_argument
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.facts import extend
 from assay.model.specs.load_parts import LOAD_PARTS
 
 if TYPE_CHECKING:
-    from assay.cli.answers.evidence_answers import CollectedNode, ObserveAnswer, RecordingAnswer
     from assay.model.evidence import EvidenceDocument
     from assay.model.fleet import Fleet
     from assay.model.reading import EvidenceReading
@@ -163,16 +164,16 @@ def _collection_as_json(fleet: Fleet, evidence: EvidenceDocument, digest: str) -
     from assay.observe.evidence_contents import iterate_leaves
 
     wholes = {name: parse_reading(tree) for name, tree in evidence.channels.items()}
-    return {
-        "node": evidence.node,
-        "pool": fleet.nodes[evidence.node].pool,
-        "at": evidence.at.isoformat(),
-        "evidence": digest,
-        "channels": {name: "value" if whole is None else whole.kind for name, whole in wholes.items()},
-        "unanswered": find_unanswered(evidence),
-        "readings": dict(Counter(reading.kind for _, reading in iterate_leaves(evidence.channels))),
-        "failed": find_failed_readings(evidence.channels),
-    }
+    return CollectedNode(
+        node=evidence.node,
+        pool=fleet.nodes[evidence.node].pool,
+        at=evidence.at.isoformat(),
+        evidence=digest,
+        channels={name: "value" if whole is None else whole.kind for name, whole in wholes.items()},
+        unanswered=find_unanswered(evidence),
+        readings=dict(Counter(reading.kind for _, reading in iterate_leaves(evidence.channels))),
+        failed=find_failed_readings(evidence.channels),
+    )
 
 
 observe_app = typer.Typer(add_completion=False)
@@ -252,7 +253,7 @@ def observe(
         evidence, foreign = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
         digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
         report = describe_collection(workspace.fleet, evidence, digest)
-        recorded: RecordingAnswer = {**report.json_data, "foreign_hosts": foreign}
+        recorded = extend(RecordingAnswer, report.json_data, foreign_hosts=foreign)
         _print_answer(form, recorded, lambda: print_recording(evidence, foreign))
         raise typer.Exit(exit_code_of([report]))
     if here:
@@ -266,7 +267,7 @@ def observe(
     selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
     reports = _observe_nodes(workspace, selected, parts, deadline, out)
     took_s = round(time.monotonic() - start, 1)
-    document: ObserveAnswer = {"nodes": [report.json_data for report in reports], "took_s": took_s}
+    document: ObserveAnswer = ObserveAnswer(nodes=[report.json_data for report in reports], took_s=took_s)
     _print_answer(form, document, lambda: print_collection_summary(reports, took_s))
     raise typer.Exit(exit_code_of(reports))
 
@@ -370,7 +371,7 @@ def _write(evidence: EvidenceDocument, folder: Path) -> str:
     return evidence.digest()
 
 
-def _print_answer(form: str, document: Mapping[str, object], print_text: Callable[[], None]) -> None:
+def _print_answer(form: str, document: object, print_text: Callable[[], None]) -> None:
     if form == "json":
         print(format_answer(document))  # noqa: T201 — the answer
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.run_answers import PruneAnswer, PrunedEvidence, RetainedRun
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.orders import Who, find_operator_name
@@ -17,7 +18,6 @@ from assay.model.text.lists import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.cli.answers.run_answers import PruneAnswer
     from assay.model.specs.serving import RetentionRules
     from assay.validate.results.retention import EvidencePlan, PrunePlan
 
@@ -109,16 +109,16 @@ def _prune_ledger(workspace: Workspace, rules: RetentionRules, who: str) -> int:
 
 
 def _format_json(plan: PrunePlan, outcomes: int, evidence: EvidencePlan, documents: int, *, deleted: bool) -> str:
-    plain: PruneAnswer = {
-        "deleted": deleted,
-        "runs": [run.parent.name for run in plan.runs],
-        "artefacts": len(plan.artefacts),
-        "outcomes": outcomes,
-        "bytes": plan.size,
-        "evidence": {"documents": documents, "bytes": evidence.size, "kept_all": evidence.kept_all},
-        "rejudgeable": plan.rejudgeable,
-        "kept": [{"run": kept.run, "why": kept.why} for kept in plan.kept],
-    }
+    plain: PruneAnswer = PruneAnswer(
+        deleted=deleted,
+        runs=[run.parent.name for run in plan.runs],
+        artefacts=len(plan.artefacts),
+        outcomes=outcomes,
+        bytes=plan.size,
+        evidence=PrunedEvidence(documents=documents, bytes=evidence.size, kept_all=evidence.kept_all),
+        rejudgeable=plan.rejudgeable,
+        kept=[RetainedRun(run=kept.run, why=kept.why) for kept in plan.kept],
+    )
     return format_answer(plain, ensure_ascii=False)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.operation_answers import DueSlot, EntryInAnswer, PassInAnswer, ReconcileAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from assay.act.loop.reconcile_pass import PassReport
     from assay.act.loop.snapshot import FleetSnapshotCache
     from assay.act.schedules.due_slots import SlotTask
-    from assay.cli.answers.operation_answers import EntryInAnswer, PassInAnswer, ReconcileAnswer
     from assay.model.fleet import Fleet
     from assay.model.ledger_entry import LedgerEntry
 
@@ -179,10 +179,10 @@ def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> 
     if due:
         LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
     if form == "json":
-        answer: ReconcileAnswer = {
-            "passes": [_pass_as_json(report) for report in reports],
-            "due": [{"schedule": one.line.name, "of": one.line.target, "slot": one.slot.isoformat()} for one in due],
-        }
+        answer: ReconcileAnswer = ReconcileAnswer(
+            passes=[_pass_as_json(report) for report in reports],
+            due=[DueSlot(schedule=one.line.name, of=one.line.target, slot=one.slot.isoformat()) for one in due],
+        )
         print(format_answer(answer))  # noqa: T201 — the answer
         return
     from assay.decide.state.entry_messages import format_entries
@@ -206,8 +206,8 @@ def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
 
 
 def _pass_as_json(report: PassReport) -> PassInAnswer:
-    return {"at": report.at, "changes": [_entry_as_json(entry) for entry in report.entries], "runs": report.runs}
+    return PassInAnswer(at=report.at, changes=[_entry_as_json(entry) for entry in report.entries], runs=report.runs)
 
 
 def _entry_as_json(entry: LedgerEntry) -> EntryInAnswer:
-    return {"at": entry.at, "kind": entry.kind, "node": entry.node, "body": entry.body}
+    return EntryInAnswer(at=entry.at, kind=entry.kind, node=entry.node, body=entry.body)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.run_answers import RejudgeHead
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName
 from assay.cli.output import show_progress
@@ -16,7 +17,6 @@ from assay.cli.workspace import Workspace
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
-    from assay.cli.answers.run_answers import RejudgeHead
     from assay.validate.results.comparison_summary import RunDifferences
     from assay.validate.runs.rejudge import RejudgedRun
 
@@ -96,16 +96,16 @@ def format_rejudge_json(rejudged: RejudgedRun, differences: RunDifferences) -> I
     from assay.tell.report.registry import format_json_comparison
 
     equality = rejudged.equality
-    head: RejudgeHead = {
-        "run": differences.old.id,
-        "spec": rejudged.rev,
-        "itself": rejudged.is_original_spec,
-        "identical": equality.identical,
-        "differing": equality.differing,
-        "verdicts": equality.verdicts,
-        "alone": equality.alone,
-        "programs": list(rejudged.programs),
-    }
+    head: RejudgeHead = RejudgeHead(
+        run=differences.old.id,
+        spec=rejudged.rev,
+        itself=rejudged.is_original_spec,
+        identical=equality.identical,
+        differing=equality.differing,
+        verdicts=equality.verdicts,
+        alone=equality.alone,
+        programs=list(rejudged.programs),
+    )
     yield f"{format_answer(head, ensure_ascii=False)[:-1]}, "
     yield '"comparison":'
     yield from format_json_comparison(differences)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.run_answers import ReportPagesAnswer
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from assay.cli.answers.run_answers import ReportPagesAnswer
     from assay.tell.report.overview_page import SyncNumbers
     from assay.tell.report.status_changes import RolloutWaits
 
@@ -48,7 +48,7 @@ def report(
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":
-        answer: ReportPagesAnswer = {"overview": str(pages.overview), "allure": str(pages.allure)}
+        answer: ReportPagesAnswer = ReportPagesAnswer(overview=str(pages.overview), allure=str(pages.allure))
         print(format_answer(answer))  # noqa: T201 — the answer
     else:
         typer.echo(f"overview: {pages.overview}")

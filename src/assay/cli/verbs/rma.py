@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.operation_answers import DossierAnswer, RequiredPhoto, SuspectPart, TakenPhoto
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.orders import find_operator_name
 from assay.cli.workspace import Workspace, find_node_state
 from assay.model.errors import AssayError
+from assay.model.facts import from_json
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from assay.act.actions.action import EffectIntent
-    from assay.cli.answers.operation_answers import DossierAnswer, TakenPhoto
 
 rma_app = typer.Typer(add_completion=False)
 
@@ -74,38 +75,38 @@ def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> Doss
     facts = read_dossier(workspace.reports_dir, node, effect)
     archive = locate_dossier(workspace.reports_dir, node, effect)
     content, entries = archive.read_bytes(), workspace.ledger.entries(node, [PHOTOS_KIND])
-    return {
-        "node": node,
-        "archive": str(archive.relative_to(workspace.root)),
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "suspects": facts["suspects"],
-        "folder": str(folder.relative_to(workspace.root)),
-        "photos": [
-            {"name": one["name"], "shows": one["shows"], "files": list(photos.find_files(one["name"]))}
+    return DossierAnswer(
+        node=node,
+        archive=str(archive.relative_to(workspace.root)),
+        bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        suspects=[from_json(SuspectPart, one) for one in facts["suspects"]],
+        folder=str(folder.relative_to(workspace.root)),
+        photos=[
+            RequiredPhoto(name=one["name"], shows=one["shows"], files=list(photos.find_files(one["name"])))
             for one in facts["photos"]
         ],
-        "taken": [cast("TakenPhoto", one) for one in list_photos(photos.accepted, entries, effect)],
-        "refused": photos.rejected,
-    }
+        taken=[from_json(TakenPhoto, one) for one in list_photos(photos.accepted, entries, effect)],
+        refused=photos.rejected,
+    )
 
 
 def _format_dossier(dossier: DossierAnswer) -> str:
-    lines = [f"{dossier['archive']}  {dossier['bytes'] / 1024:.0f} KiB, sha256 {dossier['sha256'][:12]}…"]
-    for suspect in dossier["suspects"]:
-        place = suspect["place"] or "the node"
-        lines.append(f"  goes back for {', '.join(suspect['faults'])}: {place}, serial number {suspect['serial']}")
-    photos = {photo["file"]: _format_photo(photo) for photo in dossier["taken"]}
-    for request in dossier["photos"]:
-        found = [photos.pop(file) for file in request["files"]] or [f"missing: {request['shows']}"]
-        lines += [f"  photo {request['name']:<9} {text}" for text in found]
+    lines = [f"{dossier.archive}  {dossier.bytes / 1024:.0f} KiB, sha256 {dossier.sha256[:12]}…"]
+    for suspect in dossier.suspects:
+        place = suspect.place or "the node"
+        lines.append(f"  goes back for {', '.join(suspect.faults)}: {place}, serial number {suspect.serial}")
+    photos = {photo.file: _format_photo(photo) for photo in dossier.taken}
+    for request in dossier.photos:
+        found = [photos.pop(file) for file in request.files] or [f"missing: {request.shows}"]
+        lines += [f"  photo {request.name:<9} {text}" for text in found]
     lines += [f"  photo {'':<9} {text}" for text in photos.values()]
-    lines += [f"  not taken: {name}: {why}" for name, why in dossier["refused"].items()]
-    if any(not request["files"] for request in dossier["photos"]):
-        lines.append(f"  put the missing photos into {dossier['folder']}/ (label.jpg …), and run this command again")
+    lines += [f"  not taken: {name}: {why}" for name, why in dossier.refused.items()]
+    if any(not request.files for request in dossier.photos):
+        lines.append(f"  put the missing photos into {dossier.folder}/ (label.jpg …), and run this command again")
     return "\n".join(lines)
 
 
 def _format_photo(photo: TakenPhoto) -> str:
-    author = f", {photo['who']} {format_minute(photo['at'])}" if photo["who"] else ""
-    return f"{photo['file']}{author}, {photo['bytes'] / 1024:.0f} KiB, sha256 {photo['sha256'][:12]}…"
+    author = f", {photo.who} {format_minute(photo.at)}" if photo.who else ""
+    return f"{photo.file}{author}, {photo.bytes / 1024:.0f} KiB, sha256 {photo.sha256[:12]}…"

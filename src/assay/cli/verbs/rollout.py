@@ -14,6 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
+from assay.cli.answers.rollout_answers import (
+    ComingWave,
+    RolloutNode,
+    RolloutOrderAnswer,
+    RolloutProgress,
+    RolloutsAnswer,
+    RolloutShowAnswer,
+    UncomparedCommit,
+)
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.orders import Reason, Who, identify_operator
@@ -26,6 +35,7 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.location import read_all_entries
 from assay.model.entries.node import DecisionWithdrawnEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry
+from assay.model.facts import extend
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.text.safe_text import escape_line
@@ -34,15 +44,6 @@ from assay.tell.views.listings import summarize_rollout
 
 if TYPE_CHECKING:
     from assay.act.rollouts.rollout_advance import RolloutReport
-    from assay.cli.answers.rollout_answers import (
-        ComingWave,
-        RolloutNode,
-        RolloutOrderAnswer,
-        RolloutProgress,
-        RolloutsAnswer,
-        RolloutShowAnswer,
-        UncomparedCommit,
-    )
 
 
 BAR_WIDTH = 30
@@ -55,32 +56,28 @@ def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
     rollout, step = report.rollout, report.step
     progress = {one.node: one for one in step.progress} if step else {}
     nodes: list[RolloutNode] = [
-        {
-            "node": name,
-            "progress": progress[name].kind if name in progress else "proven" if member.proof else "",
-            "why": progress[name].why if name in progress else member.proof,
-            "to": member.to,
-            "change": member.reason,
-            "ordered_at": member.ordered_at,
-        }
+        RolloutNode(
+            node=name,
+            progress=progress[name].kind if name in progress else "proven" if member.proof else "",
+            why=progress[name].why if name in progress else member.proof,
+            to=member.to,
+            change=member.reason,
+            ordered_at=member.ordered_at,
+        )
         for name, member in rollout.members.items()
     ]
     waves: list[ComingWave] = [
-        {"number": one.number + 1, "canary": one.canary, "nodes": list(one.nodes)} for one in report.waves
+        ComingWave(number=one.number + 1, canary=one.canary, nodes=list(one.nodes)) for one in report.waves
     ]
     waits_for = step.waits_for if step else ""
-    shown: RolloutProgress = {
-        **summarize_rollout(rollout),
-        "waits_for": waits_for,
-        "hours_left": report.hours_left,
-    }
-    return {"rollout": shown, "nodes": nodes, "waves": waves}
+    shown = extend(RolloutProgress, summarize_rollout(rollout), waits_for=waits_for, hours_left=report.hours_left)
+    return RolloutShowAnswer(rollout=shown, nodes=nodes, waves=waves)
 
 
 def uncompared_as_json(adopted: LedgerEntry) -> UncomparedCommit:
     """Return a commit that was adopted without a rollout, because it could not be compared with the one before."""
     body = CommitAdoptedEntry.read(adopted)
-    return {"commit": body.commit, "base": body.base, "at": adopted.at, "reason": body.uncompared}
+    return UncomparedCommit(commit=body.commit, base=body.base, at=adopted.at, reason=body.uncompared)
 
 
 def format_uncompared(adopted: LedgerEntry, now: datetime) -> str:
@@ -266,10 +263,10 @@ def _print_list(fleet: Path, form: str) -> None:
     history = ROLLOUTS.fold(read_all_entries(workspace.ledger_location))
     rollouts, uncompared = [*history.rollouts.values()][::-1], history.uncompared[::-1]
     if form == "json":
-        listed: RolloutsAnswer = {
-            "rollouts": [summarize_rollout(one) for one in rollouts],
-            "uncompared": [uncompared_as_json(one) for one in uncompared],
-        }
+        listed: RolloutsAnswer = RolloutsAnswer(
+            rollouts=[summarize_rollout(one) for one in rollouts],
+            uncompared=[uncompared_as_json(one) for one in uncompared],
+        )
         typer.echo(format_answer(listed, ensure_ascii=False))
         return
     now = workspace.clock.now()
@@ -291,12 +288,9 @@ def _record(workspace: Workspace, found: Rollout, form: str, text: str, *entries
     new = workspace.ledger.append(*entries)
     if form == "json":
         body = entries[0].body
-        answer: RolloutOrderAnswer = {
-            "rollout": found.id,
-            "new": new[0],
-            "who": body["who"],
-            "reason": body["reason"],
-        }
+        answer: RolloutOrderAnswer = RolloutOrderAnswer(
+            rollout=found.id, new=new[0], who=body["who"], reason=body["reason"]
+        )
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     typer.echo(f"rollout {shorten_id(found.id)} {text}")

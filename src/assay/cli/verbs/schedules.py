@@ -13,6 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.operation_answers import (
+    CoverageAnswer,
+    CoveredGpu,
+    LastSlot,
+    LoadPartCoverage,
+    RanSlot,
+    ScheduledRunsAnswer,
+    ScheduledVisits,
+    ScheduleInAnswer,
+    SchedulesAnswer,
+    WaitPercentiles,
+)
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
@@ -29,15 +41,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
-    from assay.cli.answers.operation_answers import (
-        CoverageAnswer,
-        LastSlot,
-        LoadPartCoverage,
-        RanSlot,
-        ScheduledRunsAnswer,
-        ScheduleInAnswer,
-        SchedulesAnswer,
-    )
     from assay.model.entries.schedules import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
@@ -89,9 +92,7 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 
 def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
     if form == "json":
-        answer: SchedulesAnswer = {"schedules": [_row_as_json(row) for row in rows]}
-        if problem:
-            answer["problem"] = problem
+        answer = SchedulesAnswer(schedules=[_row_as_json(row) for row in rows], problem=problem or None)
         typer.echo(format_answer(answer, indent=1))
     elif rows:
         _print_rows(rows)
@@ -131,7 +132,7 @@ def run(
     done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]
     results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
     if form == "json":
-        answer: ScheduledRunsAnswer = {"ran": [_run_as_json(result) for result in results]}
+        answer = ScheduledRunsAnswer(ran=[_run_as_json(result) for result in results])
         print(format_answer(answer))  # noqa: T201 — the answer
     else:
         lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
@@ -173,14 +174,14 @@ def coverage(
 
 
 def _run_as_json(result: ScheduleRanEntry) -> RanSlot:
-    return {
-        "of": result.part,
-        "schedule": result.schedule,
-        "does": result.job,
-        "slot": result.slot,
-        "ended": result.ended,
-        "reason": result.reason,
-    }
+    return RanSlot(
+        of=result.part,
+        schedule=result.schedule,
+        does=result.job,
+        slot=result.slot,
+        ended=result.ended,
+        reason=result.reason,
+    )
 
 
 def _forget_past(row: ScheduleRow) -> ScheduleRow:
@@ -237,16 +238,10 @@ def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
 
 
 def _row_as_json(row: ScheduleRow) -> ScheduleInAnswer:
-    last: LastSlot | None = {"slot": row.slot, "ended": row.ended, "reason": row.reason} if row.slot else None
-    return {
-        "schedule": row.schedule,
-        "does": row.job,
-        "of": row.part,
-        "when": row.when,
-        "last": last,
-        "due": row.due,
-        "next": row.next or None,
-    }
+    last: LastSlot | None = LastSlot(slot=row.slot, ended=row.ended, reason=row.reason) if row.slot else None
+    return ScheduleInAnswer(
+        schedule=row.schedule, does=row.job, of=row.part, when=row.when, last=last, due=row.due, next=row.next or None
+    )
 
 
 def _print_rows(rows: list[ScheduleRow]) -> None:
@@ -284,27 +279,27 @@ PERCENTILES = (50, 95, 99, 100)
 
 def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> CoverageAnswer:
     """Return the coverage of each GPU and the costs as plain JSON data."""
-    return {
-        "gpus": [
-            {"serial": gpu.serial, "node": gpu.node, "parts": _parts_as_json(gpu, now)}
+    return CoverageAnswer(
+        gpus=[
+            CoveredGpu(serial=gpu.serial, node=gpu.node, parts=_parts_as_json(gpu, now))
             for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial))
         ],
-        "visits": [
-            {
-                "schedule": cost.schedule,
-                "pool": cost.pool,
-                "visits": cost.visits,
-                "made_room": cost.made_room,
-                "gone_ms": {
-                    "p50": cost.find_percentile(50),
-                    "p95": cost.find_percentile(95),
-                    "p99": cost.find_percentile(99),
-                    "p100": cost.find_percentile(100),
-                },
-            }
+        visits=[
+            ScheduledVisits(
+                schedule=cost.schedule,
+                pool=cost.pool,
+                visits=cost.visits,
+                made_room=cost.made_room,
+                gone_ms=WaitPercentiles(
+                    p50=cost.find_percentile(50),
+                    p95=cost.find_percentile(95),
+                    p99=cost.find_percentile(99),
+                    p100=cost.find_percentile(100),
+                ),
+            )
             for cost in costs
         ],
-    }
+    )
 
 
 def _parts_as_json(gpu: GpuCoverage, now: datetime) -> dict[str, LoadPartCoverage]:
@@ -312,17 +307,16 @@ def _parts_as_json(gpu: GpuCoverage, now: datetime) -> dict[str, LoadPartCoverag
 
 
 def _part_as_json(part: PartCoverage, now: datetime) -> LoadPartCoverage:
-    answer: LoadPartCoverage = {
-        "covered_at": part.covered_at or None,
-        "hours_since": measure_hours_since(part, now),
-        "visits": part.visits,
-        "cut": part.cut,
-        "lacking": part.lacking,
-    }
-    if part.units:
-        tests = dict(sorted(part.tests.items()))
-        return {**answer, "units": part.units, "tests": tests, "last_unit": part.last_unit}
-    return answer
+    return LoadPartCoverage(
+        covered_at=part.covered_at or None,
+        hours_since=measure_hours_since(part, now),
+        visits=part.visits,
+        cut=part.cut,
+        lacking=part.lacking,
+        units=part.units or None,
+        tests=dict(sorted(part.tests.items())) if part.units else None,
+        last_unit=part.last_unit if part.units else None,
+    )
 
 
 def measure_hours_since(part: PartCoverage, now: datetime) -> float | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from assay.cli.answers.declaration_answers import EffectiveSpecValue, ShowAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
@@ -30,7 +31,7 @@ from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
-    from assay.cli.answers.declaration_answers import EffectiveSpecValue, ShowAnswer
+    pass
 
 
 HIDDEN_VALUE = "(not shown)"
@@ -185,9 +186,9 @@ def format_spec_json(node: str, values: list[EffectiveValue]) -> str:
     """Return the innermost values as one JSON document."""
     leaves = [value for value in values if not value.has_children]
     plain: list[EffectiveSpecValue] = [
-        {"of": leaf.document, "path": leaf.dotted, "value": leaf.data, "where": leaf.where} for leaf in leaves
+        EffectiveSpecValue(of=leaf.document, path=leaf.dotted, value=leaf.data, where=leaf.where) for leaf in leaves
     ]
-    answer: ShowAnswer = {"node": node, "values": plain}
+    answer: ShowAnswer = ShowAnswer(node=node, values=plain)
     return format_answer(answer, indent=1, ensure_ascii=False, default=str)
 
 

@@ -23,6 +23,7 @@ from rich import box
 from rich.table import Table
 
 from assay.act.orders.orders import format_hold_end
+from assay.cli.answers.status_answers import RolloutStatusPart, StatusAnswer
 from assay.cli.context import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.name_check import require_known
@@ -33,6 +34,7 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.errors import LedgerError
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
+from assay.model.facts import extend
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
@@ -43,7 +45,6 @@ from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fl
 
 if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
-    from assay.cli.answers.status_answers import RolloutStatusPart, StatusAnswer
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.rollouts.rollout_history import RolloutHistory
 
@@ -270,12 +271,13 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
-        answer: StatusAnswer = {
-            "nodes": nodes,
-            "breakers": breakers,
-            **_rollouts_as_json(rollouts),
-            "trust": _read_trust(workspace, recorded),
-        }
+        answer = extend(
+            StatusAnswer,
+            _show_rollouts(rollouts),
+            nodes=nodes,
+            breakers=breakers,
+            trust=_read_trust(workspace, recorded),
+        )
         typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
@@ -304,18 +306,18 @@ def _describe_other_ledger(workspace: Workspace) -> str:
     return f", according to the ledger that ASSAY_LEDGER names{name}"
 
 
-def _rollouts_as_json(rollouts: RolloutHistory) -> RolloutStatusPart:
+def _show_rollouts(rollouts: RolloutHistory) -> RolloutStatusPart:
     """Return the active rollout, and the adopted commit if it could not be compared; null where there is none."""
     active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
     if not active and not uncompared:  # most fleets, most of the time: nothing more is imported
-        return {"rollout": None, "uncompared": None}
+        return RolloutStatusPart(rollout=None, uncompared=None)
     from assay.cli.verbs.rollout import uncompared_as_json
     from assay.tell.views.listings import summarize_rollout
 
-    return {
-        "rollout": summarize_rollout(active) if active else None,
-        "uncompared": uncompared_as_json(uncompared) if uncompared else None,
-    }
+    return RolloutStatusPart(
+        rollout=summarize_rollout(active) if active else None,
+        uncompared=uncompared_as_json(uncompared) if uncompared else None,
+    )
 
 
 def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:

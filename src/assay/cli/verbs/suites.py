@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer, UnprovedCheckAnswer
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
 from assay.cli.output import show_progress
@@ -14,7 +15,6 @@ from assay.cli.workspace import Workspace
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
-    from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer
     from assay.validate.must_fail_verification import SuiteProof
 
 suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -54,7 +54,7 @@ def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
     declared = Workspace(fleet.resolve()).fleet
     checks = describe_checks(declared)
     if form == "json":
-        answer: SuitesListAnswer = {"checks": checks}
+        answer = SuitesListAnswer(checks=checks)
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
     elif form == "markdown":
         typer.echo(format_catalogue_markdown(checks, describe_modules(declared)), nl=False)
@@ -82,11 +82,11 @@ def verify(check: Patterns = None, jobs: Jobs = 1, fleet: FleetDir = Path(), for
 
 
 def _format_json(proof: SuiteProof) -> str:
-    plain: SuitesVerifyAnswer = {
-        "checks": list(proof.checks),
-        "cases": proof.cases,
-        "unproved": [{"check": one.check, "case": one.case, "why": one.why} for one in proof.unproved],
-    }
+    plain: SuitesVerifyAnswer = SuitesVerifyAnswer(
+        checks=list(proof.checks),
+        cases=proof.cases,
+        unproved=[UnprovedCheckAnswer(check=one.check, case=one.case, why=one.why) for one in proof.unproved],
+    )
     return format_answer(plain, indent=1, ensure_ascii=False)
 
 

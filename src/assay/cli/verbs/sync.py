@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from assay.cli.answers.sync_answers import PoolSyncCounts, SyncAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
 from assay.decide.drift.sync_report import SYNC_STATES, DriftItem, NodeSync, PoolSync, SyncReport
+from assay.model.facts import to_json
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_ago, format_minute
 from assay.tell.views.node_sync import STATE_WORDS, format_difference, node_sync_as_json
 
 if TYPE_CHECKING:
-    from assay.cli.answers.sync_answers import SyncAnswer
+    pass
 
 
 sync_app = typer.Typer(add_completion=False)
@@ -69,30 +71,30 @@ _PART = re.compile(r"([a-z]+(?:_[a-z]+)?\d+) (.+)")
 
 def sync_as_json(report: SyncReport) -> SyncAnswer:
     """Return a report as plain JSON data. An unknown time is null."""
-    return {
-        "pools": [
-            {
-                "pool": pool.pool,
-                "nodes": pool.nodes,
-                "in_sync": pool.counts["in_sync"],
-                "rolling": pool.counts["rolling"],
-                "drifted": pool.counts["drifted"],
-                "held": pool.counts["held"],
-                "unknown": pool.counts["unknown"],
-                "revision": report.revision,
-            }
+    return SyncAnswer(
+        pools=[
+            PoolSyncCounts(
+                pool=pool.pool,
+                nodes=pool.nodes,
+                in_sync=pool.counts["in_sync"],
+                rolling=pool.counts["rolling"],
+                drifted=pool.counts["drifted"],
+                held=pool.counts["held"],
+                unknown=pool.counts["unknown"],
+                revision=report.revision,
+            )
             for pool in report.pools
         ],
-        "nodes": [node_sync_as_json(node) for node in report.nodes],
-    }
+        nodes=[node_sync_as_json(node) for node in report.nodes],
+    )
 
 
 def format_sync_csv(report: SyncReport) -> Iterator[str]:
     """Yield a line for each difference, and for each node that has none."""
-    nodes = [node_sync_as_json(node) for node in report.nodes]
     rows: list[Mapping[str, object]] = []
-    for node in nodes:
-        rows += [{**node, **item} for item in node["items"]] or [node]
+    for node in report.nodes:
+        plain = to_json(node_sync_as_json(node))
+        rows += [{**plain, **item} for item in plain["items"]] or [plain]
     yield from format_csv(("node", "state", *DriftItem._fields), rows)
 
 

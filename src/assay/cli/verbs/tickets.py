@@ -5,32 +5,32 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.ticket_answers import (
+    DeliveryAnswer,
+    TicketInAnswer,
+    TicketsAnswer,
+    UndeliveredAnswer,
+    WorkDoneAnswer,
+)
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, TableFormat
 from assay.cli.orders import Who
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
+from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
 from assay.model.errors import AssayError
+from assay.model.facts import extend
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import format_count
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
-    from assay.cli.answers.ticket_answers import (
-        DeliveryAnswer,
-        SentDigest,
-        TicketDeliveryInAnswer,
-        TicketInAnswer,
-        TicketsAnswer,
-        WorkDoneAnswer,
-    )
     from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
     from assay.tell.messages.routes import UndeliveredTicket
 
@@ -85,13 +85,11 @@ def tickets(
     for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
-        answer: TicketsAnswer = {"tickets": [_ticket_as_json(record) for record in records]}
+        answer = TicketsAnswer(tickets=[_ticket_as_json(record) for record in records])
         print(format_answer(answer))  # noqa: T201 — the answer
         return
     if form == "csv":
-        rows = [
-            {**_ticket_as_json(record), "places": [asdict(one) for one in record.ticket.places]} for record in records
-        ]
+        rows = map(_ticket_as_json, records)
         print("\n".join(format_csv(CSV_COLUMNS, rows)))  # noqa: T201 — the answer
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
@@ -119,7 +117,7 @@ def done(
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
     order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
     recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
-    answer: WorkDoneAnswer = {"recorded": recorded, "message": order.message}
+    answer: WorkDoneAnswer = WorkDoneAnswer(recorded=recorded, message=order.message)
     print(format_answer(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
 
 
@@ -139,8 +137,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
         failed = deliver_tickets(controller, immediately=True)
         delivered = workspace.ledger.entries(kinds=[TICKET_DELIVERED], after=before)
         digests = workspace.ledger.entries(kinds=[DigestSentEntry.kind], after=before)
-    told = [cast("TicketDeliveryInAnswer", entry.body) for entry in delivered]
-    _print_delivery(told, [cast("SentDigest", entry.body) for entry in digests], failed, form)
+    told = [TicketDeliveredEntry.read(entry) for entry in delivered]
+    _print_delivery(told, [DigestSentEntry.read(entry) for entry in digests], failed, form)
     raise typer.Exit(2 if failed else 0)
 
 
@@ -162,18 +160,18 @@ def _hold_delivery(workspace: Workspace) -> Iterator[None]:
 
 
 def _print_delivery(
-    delivered: list[TicketDeliveryInAnswer], digests: list[SentDigest], failed: list[UndeliveredTicket], form: str
+    delivered: list[TicketDeliveredEntry], digests: list[DigestSentEntry], failed: list[UndeliveredTicket], form: str
 ) -> None:
     if form == "json":
-        answer: DeliveryAnswer = {
-            "delivered": delivered,
-            "digests": digests,
-            "undelivered": [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed],
-        }
+        answer: DeliveryAnswer = DeliveryAnswer(
+            delivered=delivered,
+            digests=digests,
+            undelivered=[UndeliveredAnswer(sink=lack.route, ticket=lack.ticket, why=lack.reason) for lack in failed],
+        )
         print(format_answer(answer))  # noqa: T201 — the answer
         return
-    lines = [f"{body['ticket']} → {body['sink']} {body['external']}".rstrip() for body in delivered]
-    lines += [f"a digest of {format_count(body['count'], 'ticket')} → {body['route']}" for body in digests]
+    lines = [f"{body.ticket} → {body.sink} {body.external}".rstrip() for body in delivered]
+    lines += [f"a digest of {format_count(body.count, 'ticket')} → {body.route}" for body in digests]
     print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
     for lack in failed:
         target = f"{lack.route} {lack.ticket}".strip()
@@ -181,30 +179,7 @@ def _print_delivery(
 
 
 def _ticket_as_json(record: TicketRecord) -> TicketInAnswer:
-    ticket = record.ticket
-    answer: TicketInAnswer = {
-        "id": ticket.id,
-        "key": ticket.key,
-        "title": ticket.title,
-        "node": ticket.node,
-        "places": list(ticket.places),
-        "expected": ticket.expected,
-        "seen": ticket.seen,
-        "verify": ticket.verify,
-        "severity": ticket.severity,
-        "cause": ticket.cause,
-        "steps": ticket.steps,
-        "beside": ticket.beside,
-        "opened_at": record.opened_at,
-        "updated_at": record.updated_at,
-        "closed_at": record.closed_at,
-        "by": record.by,
-        "reopened": record.reopen_count,
-        "history": list(record.history),
-        "done": record.done,
-        "photos": len(record.photos),
-    }
-    return {**answer, "files": ticket.files} if ticket.files else answer
+    return extend(TicketInAnswer, record, reopened=record.reopen_count, photos=len(record.photos))
 
 
 def _format_ticket(record: TicketRecord) -> str:

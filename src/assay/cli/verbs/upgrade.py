@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradeAnswer, UpgradedFile
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
@@ -21,7 +22,6 @@ from assay.model.errors import AssayError
 from assay.model.text.lists import format_count, format_list
 
 if TYPE_CHECKING:
-    from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradeAnswer, UpgradedFile
     from assay.declare.starter.starter_record import SiteFiles
 
 
@@ -167,9 +167,9 @@ def _print(
 def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
     if form == "json":
         files: list[UpgradedFile] = [
-            {"path": path, "status": "conflict", "reason": "", "moved_from": ""} for path in conflicts
+            UpgradedFile(path=path, status="conflict", reason="", moved_from="") for path in conflicts
         ]
-        answer: FinishedUpgradeAnswer = {"applied": True, "finished": True, "files": files}
+        answer: FinishedUpgradeAnswer = FinishedUpgradeAnswer(applied=True, finished=True, files=files)
         typer.echo(format_answer(answer, indent=2))
     else:
         lines = [f"conflict  {path}" for path in conflicts]
@@ -195,17 +195,17 @@ def format_upgrade(plan: UpgradePlan) -> list[str]:
 def format_upgrade_json(plan: UpgradePlan, is_applied: bool, uncommitted: Sequence[str]) -> UpgradeAnswer:
     """Return the same for machines, with every file."""
     files: list[UpgradedFile] = [
-        {"path": change.path, "status": change.status, "reason": change.reason, "moved_from": change.old_path}
+        UpgradedFile(path=change.path, status=change.status, reason=change.reason, moved_from=change.old_path)
         for change in plan.changes
     ]
-    return {
-        "from": plan.before.version,
-        "to": plan.version,
-        "applied": is_applied,
-        "finished": False,
-        "uncommitted": [*uncommitted],
-        "files": files,
-    }
+    return UpgradeAnswer(
+        from_=plan.before.version,
+        to=plan.version,
+        applied=is_applied,
+        finished=False,
+        uncommitted=[*uncommitted],
+        files=files,
+    )
 
 
 def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[str]:

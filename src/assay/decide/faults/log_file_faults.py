@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
+from assay.model.facts import fact, shown
 from assay.model.faults.counting import (
     EVENT_SECONDS,
     CounterState,
@@ -24,7 +25,7 @@ from assay.model.faults.counting import (
     PrimaryFault,
     may_follow,
 )
-from assay.model.faults.fault_record import SEVERITIES, FaultBlame
+from assay.model.faults.fault_record import SEVERITIES, FaultBlame, FaultSeverity, Remedy
 from assay.model.log_message import LogMessage
 from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, FaultClass
 from assay.model.specs.nvlink_codes import NvlinkCode
@@ -192,6 +193,38 @@ class LogFault:
         self.settling += settling
 
 
+@fact
+class FaultInLog:
+    """A fault of one part."""
+
+    fault: str
+    """The fault class."""
+    class_: FaultOwner = shown("class")
+    """What is to blame."""
+    severity: FaultSeverity
+    """How serious it is."""
+    subject: str
+    """The part, or node."""
+    host: str
+    """The host that the log names, "" if it names none."""
+    count: int
+    """How often the fault happened."""
+    first: str | None
+    """The earliest time, as the log writes it; null if it has no times."""
+    last: str | None
+    """The latest time; null if the log has no times."""
+    action: Remedy
+    """What the fault asks for, such as reboot or ticket; none if nothing."""
+    because: str
+    """Why, with the source."""
+    investigate: str
+    """What to look at, "" if the catalogue does not say."""
+    lines: int
+    """How many lines tell of it."""
+    detail: str
+    """The last of these lines."""
+
+
 class LogFaultCollector:
     """Collects messages, and returns their faults. Every host has a clock and faults of its own."""
 
@@ -294,20 +327,21 @@ class LogFaultCollector:
             self._secondary[host].append(fault)
         return fault
 
-    def faults(self) -> list[dict[str, Any]]:
-        """Return every fault as plain data, the worst first."""
-        faults = []
-        for fault in self._faults.values():
-            if runs_back := self._orders[fault.host].runs_back:
-                fault.overridden_by = ""
-            told = log_fault_as_json(fault, self._catalog)
-            if runs_back and fault.name in self._recovery_actions:
-                told["action"] = "ticket" if told["action"] != "none" else "none"
-                told["because"] += f"; {RUNS_BACK}"
-            if self._hosts[fault.host][0].runs_back:
-                told["first"], told["last"] = told["last"], told["first"]
-            faults.append(told)
-        return sorted(faults, key=_urgency_key)
+    def faults(self) -> list[FaultInLog]:
+        """Return every fault, the worst first."""
+        return sorted((self._describe(fault) for fault in self._faults.values()), key=_urgency_key)
+
+    def _describe(self, fault: LogFault) -> FaultInLog:
+        runs_back = self._orders[fault.host].runs_back
+        if runs_back:
+            fault.overridden_by = ""
+        described = describe_log_fault(fault, self._catalog)
+        if runs_back and fault.name in self._recovery_actions:
+            action: Remedy = "ticket" if described.action != "none" else "none"
+            described = replace(described, action=action, because=f"{described.because}; {RUNS_BACK}")
+        if self._hosts[fault.host][0].runs_back:
+            described = replace(described, first=described.last, last=described.first)
+        return described
 
 
 def _is_later(fault: LogFault, action: LogFault) -> bool:
@@ -319,8 +353,8 @@ def _is_later(fault: LogFault, action: LogFault) -> bool:
     return is_one_clock and one.at > other.at
 
 
-def _urgency_key(fault: dict[str, Any]) -> tuple[bool, int, str, str]:
-    return fault["action"] == "none", SEVERITIES.index(fault["severity"]), fault["fault"], fault["subject"]
+def _urgency_key(fault: FaultInLog) -> tuple[bool, int, str, str]:
+    return fault.action == "none", SEVERITIES.index(fault.severity), fault.fault, fault.subject
 
 
 def find_fault_owner(blame: FaultBlame) -> FaultOwner:
@@ -328,25 +362,25 @@ def find_fault_owner(blame: FaultBlame) -> FaultOwner:
     return "hardware" if blame == "environment" else blame
 
 
-def log_fault_as_json(fault: LogFault, catalog: FaultCatalog) -> dict[str, Any]:
-    """Return a fault as plain data: class, owner, severity, count, what it asks for, and why."""
+def describe_log_fault(fault: LogFault, catalog: FaultCatalog) -> FaultInLog:
+    """Return what is told of a fault: class, owner, severity, count, what it asks for, and why."""
     rule, treatment = catalog.find_class(fault.name), catalog.find_treatment(fault.name)
     reached = fault.counter.is_threshold_reached and not fault.overridden_by
-    return {
-        "fault": fault.name,
-        "class": find_fault_owner(treatment.blame),
-        "severity": treatment.severity if reached else "informational",
-        "subject": fault.subject,
-        "host": fault.host,
-        "count": fault.counter.count,
-        "first": fault.first,
-        "last": fault.last,
-        "action": treatment.remedy if reached else "none",
-        "because": "; ".join(_list_reasons(fault, rule)),
-        "investigate": rule.investigate if rule else "",
-        "lines": fault.lines,
-        "detail": fault.detail,
-    }
+    return FaultInLog(
+        fault=fault.name,
+        class_=find_fault_owner(treatment.blame),
+        severity=treatment.severity if reached else "informational",
+        subject=fault.subject,
+        host=fault.host,
+        count=fault.counter.count,
+        first=fault.first,
+        last=fault.last,
+        action=treatment.remedy if reached else "none",
+        because="; ".join(_list_reasons(fault, rule)),
+        investigate=rule.investigate if rule else "",
+        lines=fault.lines,
+        detail=fault.detail,
+    )
 
 
 def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:

@@ -8,27 +8,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import fact
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.repeated_faults import LemonLimits
 
 WITHDRAWN_WAIT = "withdrawn wait"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LemonReason:
-    """One event that counts: what, when (ISO 8601 UTC), how many points, and what was behind it."""
+    """One event that counts."""
 
     what: str
+    """What counts."""
     at: str
+    """When: ISO 8601 UTC."""
     weight: float
+    """How many points it counts."""
     because: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+    """What was behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,6 @@ class LemonScore:
     def is_lemon(self) -> bool:
         """Whether the node has reached the threshold."""
         return self.points >= self.threshold
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        reasons = [reason.as_json() for reason in self.reasons]
-        return {"points": self.points, "threshold": self.threshold, "is_lemon": self.is_lemon, "reasons": reasons}
 
     def __str__(self) -> str:
         counts: dict[str, list[float]] = defaultdict(list)

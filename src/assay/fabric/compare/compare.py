@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from assay.fabric.compare.device_names import find_wrong_names
 from assay.fabric.compare.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
 from assay.fabric.compare.port_diff import PortDiff, diff_ports
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.discovery import FabricDiscovery
+from assay.fabric.fabric_answers import CablePairAnswer, CablingFault, DiscrepancyAnswer, FabricComparisonAnswer
 from assay.model.specs.fabric.cable import Cable, PortId
 
 FabricVerdict = Literal["match", "mismatch", "partial"]
@@ -64,7 +65,7 @@ class FabricComparison:
         unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
         return f"fabric {self.design}: {self.verdict} ({counts}{kinds}{unknown})"
 
-    def _list_faults(self) -> list[dict[str, Any]]:
+    def list_faults(self) -> list[CablingFault]:
         """Return what has one cause together, the most costly first. `members` are indexes of `discrepancies`."""
         from assay.fabric.compare.common_causes import group_by_common_cause
         from assay.fabric.compare.repair import measure_cost
@@ -73,31 +74,54 @@ class FabricComparison:
         repairs = group_by_common_cause(self.discrepancies)
         costs = [measure_cost(repair.members) for repair in repairs]
         return [
-            {
-                "title": repair.title or repair.first.summary,
-                "severity": cost.severity,
-                "gbps": cost.gbps,
-                "nodes": list(cost.nodes),
-                "members": [index[id(member)] for member in repair.members],
-            }
+            CablingFault(
+                title=repair.title or repair.first.summary,
+                severity=cost.severity,
+                gbps=int(cost.gbps),
+                nodes=list(cost.nodes),
+                members=[index[id(member)] for member in repair.members],
+            )
             for repair, cost in zip(repairs, costs, strict=True)
         ]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {
-            "design": self.design,
-            "verdict": self.verdict,
-            "summary": self.summary,
-            "expected": self.expected,
-            "found": self.found,
-            "matching": self.matching,
-            "discrepancies": [discrepancy.as_json() for discrepancy in self.discrepancies],
-            "faults": self._list_faults(),
-            "problems": list(self.problems),
-            "notes": list(self.notes),
-            "unknown": [cable.as_json() for cable in self.unknown],
-        }
+    def make_answer(self) -> FabricComparisonAnswer:
+        """Return all that a comparison says."""
+        return FabricComparisonAnswer(
+            design=self.design,
+            verdict=self.verdict,
+            summary=self.summary,
+            expected=self.expected,
+            found=self.found,
+            matching=self.matching,
+            discrepancies=[describe_discrepancy(one) for one in self.discrepancies],
+            faults=self.list_faults(),
+            problems=self.problems,
+            notes=self.notes,
+            unknown=[cable.ends for cable in self.unknown],
+        )
+
+
+def describe_discrepancy(one: CablingDiscrepancy) -> DiscrepancyAnswer:
+    """Return what is told of a discrepancy."""
+    return DiscrepancyAnswer(
+        kind=one.kind,
+        summary=one.summary,
+        nodes=one.nodes,
+        cables=[
+            CablePairAnswer(*(cable.ends if cable else None for cable in (pair.expected, pair.observed)))
+            for pair in one.cables
+        ],
+        device=one.device,
+        corrections=one.corrections,
+        likelier=one.corrections[0] if one.likelier_reason else "",
+        because=one.likelier_reason,
+        box=one.box,
+        module=one.module if one.box else "",
+        plane=one.plane if one.box else 0,
+        costs=one.capacity_loss,
+        beside=one.links_sharing_transceiver,
+        cut_off=tuple(cable.ends for cable in one.cut_off),
+    )
 
 
 def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> FabricComparison:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from assay.model.specs.fabric.cable import Cable, CableEnd
 
@@ -24,13 +24,6 @@ class CablePair:
 
     expected: Cable | None
     observed: Cable | None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return both as plain JSON data: a pair of ends, or null."""
-        return {
-            "expected": self.expected and self.expected.as_json(),
-            "observed": self.observed and self.observed.as_json(),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +107,3 @@ class CablingDiscrepancy:
     def _all_ends(self) -> Iterator[CableEnd]:
         for cable in (*(pair.expected for pair in self.cables), *(pair.observed for pair in self.cables)):
             yield from cable.ends if cable else ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data. Empty fields are left out, except `kind`, `summary`, `nodes` and `cables`."""
-        plain: dict[str, Any] = {"kind": self.kind, "summary": self.summary}
-        if self.device:
-            plain["device"] = self.device
-        if self.corrections:
-            plain["corrections"] = list(self.corrections)
-        if self.likelier_reason:
-            plain |= {"likelier": self.corrections[0], "because": self.likelier_reason}
-        if self.box:
-            plain |= {"box": self.box} | ({"module": self.module} if self.module else {})
-            plain |= {"plane": self.plane} if self.plane else {}
-        if self.capacity_loss:
-            plain["costs"] = self.capacity_loss
-        if self.links_sharing_transceiver:
-            plain["beside"] = list(self.links_sharing_transceiver)
-        plain |= {"nodes": list(self.nodes), "cables": [pair.as_json() for pair in self.cables]}
-        return plain | ({"cut_off": [cable.as_json() for cable in self.cut_off]} if self.cut_off else {})

@@ -19,6 +19,7 @@ import networkx as nx
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.element_names import find_element
 from assay.fabric.design.tiers import describe_capacity_loss, find_device_tiers
+from assay.fabric.fabric_answers import BeforeAndAfter, ImpactAnswer
 from assay.fabric.link_words import parse_rate
 from assay.model.errors import AssayError
 from assay.model.specs.fabric.cable import Cable, PortId, rate_to_gbps
@@ -136,11 +137,10 @@ class FailureImpact:
     leaf_pair: tuple[str, ...] = ()
     figures: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        figures = {name: {"before": before, "after": after} for name, (before, after) in self.figures.items()}
-        plain = {"lost": self.lost, "lines": list(self.lines), "cut_off": list(self.cut_off)}
-        return plain | ({"leaf_pair": list(self.leaf_pair)} if self.leaf_pair else {}) | figures
+    def make_answer(self) -> ImpactAnswer:
+        """Return the loss as figures."""
+        figures = {name: BeforeAndAfter(*pair) for name, pair in self.figures.items()}
+        return ImpactAnswer(self.lost, self.lines, self.cut_off, leaf_pair=self.leaf_pair, **figures)
 
 
 def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from assay.fabric.fabric_answers import (
+    BatchAnswer,
+    CableGroupAnswer,
+    FabricWeekAnswer,
+    PortFindingAnswer,
+    RankedPortAnswer,
+    StuckPortAnswer,
+)
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.fabric.weekly.findings import describe_stuck_port, list_stuck_ports
 from assay.fabric.weekly.week_changes import WeekChanges
@@ -84,57 +91,62 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
         yield f"  and {len(evaluation.remarks) - SHOWN_CHANGES} more; see --format json"
 
 
-def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> dict[str, Any]:
-    """Return plain JSON data."""
+def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> FabricWeekAnswer:
+    """Return all that an evaluation says."""
     week = evaluation.week
-    return {
-        "fabric": evaluation.fabric,
-        "verdict": "look" if evaluation.ranked else "well" if evaluation.is_whole else "unknown",
-        "start": week.start.isoformat(),
-        "end": week.end.isoformat(),
-        "scans": week.scans,
-        "ports": len(evaluation.ports),
-        "errors": evaluation.errors,
-        "manager_moves": [list(move) for move in week.manager_moves],
-        "changes": (changes or WeekChanges()).as_json(),
-        "worst": [_format_ranked_json(ranked) for ranked in evaluation.ranked],
-        "batches": [
-            {
-                "vendor": batch.vendor, "part": batch.part, "batch": batch.batch, "ports": batch.ports,
-                "standing_out": batch.flagged, "with_errors": batch.with_errors, "chance": batch.chance,
-            }
+    return FabricWeekAnswer(
+        fabric=evaluation.fabric,
+        verdict="look" if evaluation.ranked else "well" if evaluation.is_whole else "unknown",
+        start=week.start.isoformat(),
+        end=week.end.isoformat(),
+        scans=week.scans,
+        ports=len(evaluation.ports),
+        errors=evaluation.errors,
+        manager_moves=[list(move) for move in week.manager_moves],
+        changes=changes.make_answer() if changes else None,
+        worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
+        batches=[
+            BatchAnswer(
+                vendor=batch.vendor,
+                part=batch.part,
+                batch=batch.batch,
+                ports=batch.ports,
+                standing_out=batch.flagged,
+                with_errors=batch.with_errors,
+                chance=batch.chance,
+            )
             for batch in evaluation.batches
         ],
-        "cables": [
-            {
-                "by": group.by, "name": group.name, "ports": group.ports, "with_errors": group.with_errors,
-                "medians": dict(group.medians), "worse": list(group.worse),
-            }
+        cables=[
+            CableGroupAnswer(
+                by=group.by,
+                name=group.name,
+                ports=group.ports,
+                with_errors=group.with_errors,
+                medians=dict(group.medians),
+                worse=list(group.worse),
+            )
             for group in evaluation.groups
         ],
-        "unjudged": [part.what for part in evaluation.unjudged],
-        "stuck": [
-            {
-                "port": port.end.as_json(), "counter": port.summary.stuck_counter, "scans": port.summary.stuck_scans,
-                "says": describe_stuck_port(port, week),
-            }
+        unjudged=[part.what for part in evaluation.unjudged],
+        stuck=[
+            StuckPortAnswer(
+                port=port.end,
+                counter=port.summary.stuck_counter,
+                scans=port.summary.stuck_scans,
+                says=describe_stuck_port(port, week),
+            )
             for port in list_stuck_ports(evaluation.ports)
         ],
-        "unseen": list(evaluation.unknown_reasons),
-        "discovery": list(evaluation.remarks),
-    }  # fmt: skip
+        unseen=list(evaluation.unknown_reasons),
+        discovery=list(evaluation.remarks),
+    )
 
 
-def _format_ranked_json(ranked: RankedPort) -> dict[str, Any]:
+def _describe_ranked(ranked: RankedPort) -> RankedPortAnswer:
     port = ranked.port
     findings = [
-        {"kind": one.kind, "what": one.what, "value": one.value, "unit": one.unit, "says": one.text}
+        PortFindingAnswer(kind=one.kind, what=one.what, value=one.value, unit=one.unit, says=one.text)
         for one in ranked.findings
     ]
-    return {
-        "port": port.end.as_json(),
-        "far": port.far.as_json(),
-        "rail": port.rail,
-        "serial": port.summary.serial,
-        "findings": findings,
-    }
+    return RankedPortAnswer(port=port.end, far=port.far, rail=port.rail, serial=port.summary.serial, findings=findings)

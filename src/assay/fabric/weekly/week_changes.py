@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from assay.fabric.fabric_answers import ChangedPort, WeekChangesAnswer
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
 from assay.model.specs.fabric.cable import PortId
@@ -38,14 +39,17 @@ class WeekChanges:
             f" before; {now:,} errors, {before:,} before"
         )
 
-    def as_json(self) -> dict[str, Any] | None:
-        """Return plain JSON data."""
+    def make_answer(self) -> WeekChangesAnswer | None:
+        """Return the changes, None if there is nothing to compare with."""
         if self.since is None:
             return None
-        return {
-            "since": self.since.isoformat(), "new": list(map(_format_port, self.new)),
-            "gone": list(map(_format_port, self.gone)), "staying": self.staying, "errors_before": self.errors[0],
-        }  # fmt: skip
+        return WeekChangesAnswer(
+            since=self.since.isoformat(),
+            new=list(map(_show_port, self.new)),
+            gone=list(map(_show_port, self.gone)),
+            staying=self.staying,
+            errors_before=self.errors[0],
+        )
 
 
 def compare_weeks(before: WeeklyEvaluation | None, now: WeeklyEvaluation) -> WeekChanges:
@@ -76,8 +80,8 @@ def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]])
     return tuple(each for each in left if each.findings)
 
 
-def _format_port(ranked: RankedPort) -> dict[str, Any]:
-    return {"port": ranked.port.end.as_json(), "says": [finding.text for finding in ranked.findings]}
+def _show_port(ranked: RankedPort) -> ChangedPort:
+    return ChangedPort(port=ranked.port.end, says=[finding.text for finding in ranked.findings])
 
 
 APART = timedelta(days=6)

@@ -6,10 +6,11 @@ Entries about notices to customers: shown on a node by its scheduler, or sent to
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Self
 
 from assay.model.entries.entry_content import EntryBody, EntryContent
-from assay.model.facts import fact, shown
+from assay.model.facts import fact, from_json, shown, to_json
 from assay.model.ticket import PhotoType, Ticket
 
 
@@ -25,7 +26,7 @@ class TicketOpenedEntry(EntryContent):
         return cls(_parse_ticket(body))
 
     def _encode_body(self) -> dict[str, Any]:
-        return {"ticket": self.ticket.id, **self.ticket.as_json()}
+        return {"ticket": self.ticket.id, **to_json(self.ticket)}
 
 
 class TicketUpdatedEntry(TicketOpenedEntry):
@@ -49,7 +50,7 @@ class TicketReopenedEntry(EntryContent):
         return cls(_parse_ticket(body), body.get("reason", ""), body.get("before", 0))
 
     def _encode_body(self) -> dict[str, Any]:
-        plain = self.ticket.as_json()
+        plain = to_json(self.ticket)
         return {"ticket": self.ticket.id, **plain, "reason": self.reason, "before": self.times_closed}
 
 
@@ -89,15 +90,21 @@ class TicketClosedEntry(EntryContent):
 
 @fact
 class TicketDeliveredEntry(EntryContent):
-    """A sink has a version of a ticket. `destination` is the place in the sink, `external` what the sink calls it."""
+    """A version of a ticket that a sink has now."""
 
     kind = "ticket.delivered"
     ticket: str
+    """The id of the ticket."""
     title: str = shown(missing="")
+    """The work in one line."""
     sink: str
+    """The name of the TicketRoute."""
     destination: str = shown("to", missing="")
+    """The place in the sink, such as a repository."""
     ticket_version: str = shown("version", missing="")
+    """The digest of the version of the ticket."""
     external: str = shown(missing="")
+    """What the sink calls the ticket, such as the number of an issue."""
 
 
 @fact
@@ -118,17 +125,20 @@ class DigestStartedEntry(EntryContent):
 
 @fact
 class DigestSentEntry(EntryContent):
-    """The sink took a digest, which tells of so many tickets."""
+    """One message about several tickets that a sink took."""
 
     kind = "digest.sent"
     digest: str
+    """The id of the message."""
     route: str
+    """The name of the TicketRoute."""
     count: int
+    """Of how many tickets it tells."""
 
 
 def _parse_ticket(body: EntryBody) -> Ticket:
-    plain = {name: body[name] for name in Ticket.__slots__ if name in body}
-    return Ticket.from_json({"id": body["ticket"], "key": "", "title": "", "places": (), **plain})
+    plain = {name: body[name] for name in [each.name for each in fields(Ticket)] if name in body}
+    return from_json(Ticket, {"id": body["ticket"], "key": "", "title": "", "places": (), **plain})
 
 
 @fact

@@ -18,6 +18,7 @@ from assay.act.tickets.ticket_diff import TICKETS_WITHOUT_REPORTS
 from assay.adapters.tickets.sink import TicketRefusal, TicketSink
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import TicketDeliveredEntry
+from assay.model.facts import to_json
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.plugins import load_sink_class
 from assay.model.projection import Projection
@@ -130,7 +131,7 @@ class _RouteDelivery:
 def compute_ticket_version(record: TicketRecord) -> str:
     """Return a digest that changes exactly when a ticket or its history changes."""
     history = [(event.at, event.what, event.why) for event in record.history]
-    return derive_id(json.dumps([record.ticket.as_json(), history], sort_keys=True))
+    return derive_id(json.dumps([to_json(record.ticket), history], sort_keys=True))
 
 
 Deliveries = dict[tuple[str, str], dict[str, DeliveredTicket]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from typing_extensions import TypedDict
-
+from assay.model.facts import fact
 from assay.model.text.lists import fold_names
 
 if TYPE_CHECKING:
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
     from assay.decide.state.node_state import NodeState
 
 
-class BurnInCoverage(TypedDict):
+@fact
+class BurnInCoverage:
     """How long one kind of load ran on one part."""
 
     part: str
@@ -27,7 +27,8 @@ class BurnInCoverage(TypedDict):
     """How many hours it ran there with results. What loads the whole node counts for each of its DIMMs or GPUs."""
 
 
-class BurnInStatus(TypedDict):
+@fact
+class BurnInStatus:
     """The last burn-in of a node. Hours are hours of load; times are ISO 8601 with the offset of UTC."""
 
     id: str
@@ -69,27 +70,27 @@ def burn_in_as_json(state: NodeState) -> BurnInStatus | None:
     record = state.burn_in
     if record is None:
         return None
-    return {
-        "id": record.id,
-        "spec": record.spec,
-        "of_this_stay": record.stay_id == state.stay_id,
-        "outcome": record.outcome or "running",
-        "reason": record.reason,
-        "started": record.started_at,
-        "at": record.at,
-        "hours": round(record.hours_done, 2),
-        "planned_hours": record.planned_hours,
-        "held_hours": record.held_hours,
-        "phase": record.phase,
-        "ends_about": record.estimate_end().isoformat() if record.is_running else None,
-        "reboots": record.reboots,
-        "drifts": list(record.drifts),
-        "gflops": dict(record.rates),
-        "coverage": [
-            {"part": subject, "serial": serial, "load": part, "hours": hours}
+    return BurnInStatus(
+        id=record.id,
+        spec=record.spec,
+        of_this_stay=record.stay_id == state.stay_id,
+        outcome=record.outcome or "running",
+        reason=record.reason,
+        started=record.started_at,
+        at=record.at,
+        hours=round(record.hours_done, 2),
+        planned_hours=record.planned_hours,
+        held_hours=record.held_hours,
+        phase=record.phase,
+        ends_about=record.estimate_end().isoformat() if record.is_running else None,
+        reboots=record.reboots,
+        drifts=list(record.drifts),
+        gflops=dict(record.rates),
+        coverage=[
+            BurnInCoverage(part=subject, serial=serial, load=part, hours=hours)
             for subject, serial, part, hours in record.list_coverage()
         ],
-    }
+    )
 
 
 def describe_burn_in_of_stay(state: NodeState) -> str:

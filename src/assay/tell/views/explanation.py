@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, cast
-
 from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.decide.state.node_state import NodeState
+from assay.model.facts import extend
 from assay.tell.customer.customer_situation import find_fault_catalog
 from assay.tell.views.node_explanation import (
     JsonObject,
@@ -18,12 +16,16 @@ from assay.tell.views.node_explanation import (
     describe_requirements,
 )
 from assay.tell.views.node_status import NodeStatus, node_status_as_json
-from assay.tell.views.node_sync import find_node_rollout, find_node_sync, node_rollout_as_json, node_sync_as_json
+from assay.tell.views.node_sync import (
+    ExplainAnswer,
+    NodeSyncWithRemedies,
+    find_node_rollout,
+    find_node_sync,
+    node_rollout_as_json,
+    node_sync_as_json,
+)
 from assay.tell.views.records import RecordSource
 from assay.tell.views.trust_view import find_node_trust
-
-if TYPE_CHECKING:
-    from assay.tell.views.node_sync import ExplainAnswer
 
 
 def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
@@ -38,17 +40,17 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
     chain, requirements, news = explain_decisions(source, state, last)
     rollout, sync = find_node_rollout(source, state.node), find_node_sync(source, state)
     trust = find_node_trust(source.fleet, state)
-    told = {
-        **describe_node_status(source, state),
-        "chain": chain,
+    return extend(
+        ExplainAnswer,
+        describe_node_status(source, state),
+        chain=chain,
         **requirements,
         **news,
-        "rollout": rollout and node_rollout_as_json(rollout),
-        "lemon": describe_lemon_score(source, state),
-        "trust": trust and asdict(trust),
-        "sync": sync and {**node_sync_as_json(sync), "remedies": list(sync.remedies)},
-    }
-    return cast("ExplainAnswer", told)
+        rollout=rollout and node_rollout_as_json(rollout),
+        lemon=describe_lemon_score(source, state),
+        trust=trust,
+        sync=sync and extend(NodeSyncWithRemedies, node_sync_as_json(sync), remedies=list(sync.remedies)),
+    )
 
 
 def explain_decisions(

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from typing_extensions import TypedDict
-
 from assay.decide.rollouts.rollout_history import Rollout, RolloutStatus
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.node import TransitionEntry
 from assay.model.entries.rollouts import PauseRule
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.tell.customer.customer_situation import read_customer_situation
@@ -102,7 +101,8 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
     ]
 
 
-class RolloutPauser(TypedDict):
+@fact
+class RolloutPauser:
     """Who or which rule paused a rollout."""
 
     who: str
@@ -115,7 +115,8 @@ class RolloutPauser(TypedDict):
     """What made assay pause it: failures, a hold, a breaker or its plan; "" for a person."""
 
 
-class RolloutSummary(TypedDict):
+@fact
+class RolloutSummary:
     """A rollout: how a merged change comes to its nodes. Times are ISO 8601 with the offset of UTC."""
 
     id: str
@@ -147,20 +148,20 @@ class RolloutSummary(TypedDict):
 def summarize_rollout(one: Rollout) -> RolloutSummary:
     """Return a rollout in short."""
     pause = one.pause
-    return {
-        "id": one.id,
-        "base": one.base,
-        "commit": one.commit,
-        "plan": one.plan,
-        "status": one.status,
-        "started_at": one.started_at,
-        "ended_at": one.ended_at,
-        "nodes": len(one.members),
-        "proven": len(one.members) - len(one.unproven),
-        "paused_by": {"who": pause.who, "reason": pause.reason, "at": pause.at, "rule": pause.rule} if pause else None,
-        "reason": one.end_reason,
-        "replaced_by": one.replaced_by,
-    }
+    return RolloutSummary(
+        id=one.id,
+        base=one.base,
+        commit=one.commit,
+        plan=one.plan,
+        status=one.status,
+        started_at=one.started_at,
+        ended_at=one.ended_at,
+        nodes=len(one.members),
+        proven=len(one.members) - len(one.unproven),
+        paused_by=RolloutPauser(who=pause.who, reason=pause.reason, at=pause.at, rule=pause.rule) if pause else None,
+        reason=one.end_reason,
+        replaced_by=one.replaced_by,
+    )
 
 
 @dataclass(frozen=True, slots=True)

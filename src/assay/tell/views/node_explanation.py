@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.model.entries.node import DecisionEntry
+from assay.model.facts import extend
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
+from assay.tell.views.node_sync import LemonStatus
 from assay.tell.views.open_breakers import BreakerStatus, breaker_as_json
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import JUDGING_HASHES
@@ -252,10 +254,10 @@ def _format_agent(agent: JsonObject, when: str) -> Iterator[str]:
         yield f"no GPU events: {agent['nvml']}"
 
 
-def describe_lemon_score(source: RecordSource, state: NodeState) -> JsonObject | None:
+def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus | None:
     """Return the lemon score with all its reasons; None if no policy has the node's state, or it has no score."""
     from assay.decide.state.lemon_score import compute_lemon_score
 
     policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
     score = compute_lemon_score(policy, state) if policy else None
-    return {**score.as_json(), "summary": str(score)} if score else None
+    return extend(LemonStatus, score, summary=str(score)) if score else None

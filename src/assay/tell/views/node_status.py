@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from typing_extensions import TypedDict
-
 from assay.decide.state.node_state import LostCordon, NodeState, PendingDecision
 from assay.decide.trust.record import MoveRequest
+from assay.model.facts import fact
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.tell.views.burn_in_status import BurnInStatus, burn_in_as_json
 
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
 
 
-class PendingMove(TypedDict):
+@fact
+class PendingMove:
     """A move that was decided and still waits."""
 
     to: str
@@ -32,7 +32,8 @@ class PendingMove(TypedDict):
     """Why the node will move, causes separated by "; "."""
 
 
-class CurrentHold(TypedDict):
+@fact
+class CurrentHold:
     """A hold: automation observes the node but does not act on it."""
 
     who: str
@@ -45,7 +46,8 @@ class CurrentHold(TypedDict):
     """When the hold ends by itself; "" if only `assay release` ends it."""
 
 
-class RequestedMove(TypedDict):
+@fact
+class RequestedMove:
     """A person's order that the policy has not carried out yet."""
 
     to: str
@@ -58,7 +60,8 @@ class RequestedMove(TypedDict):
     """When the order was given."""
 
 
-class OpenedCordon(TypedDict):
+@fact
+class OpenedCordon:
     """A cordon of assay that somebody else has removed."""
 
     at: str
@@ -67,7 +70,8 @@ class OpenedCordon(TypedDict):
     """What assay saw."""
 
 
-class JobsUnknown(TypedDict):
+@fact
+class JobsUnknown:
     """Why assay does not know the jobs on a node, so that nothing that would end jobs is done."""
 
     since: str
@@ -76,7 +80,8 @@ class JobsUnknown(TypedDict):
     """What the scheduler, or the way to it, said."""
 
 
-class NodeStatus(TypedDict):
+@fact
+class NodeStatus:
     """The state of one node. Times are ISO 8601 with the offset of UTC."""
 
     node: str
@@ -110,29 +115,29 @@ def node_status_as_json(
 ) -> NodeStatus:
     """Return a node's status; `returned` are notes on parts that were sent back once."""
     pending, hold, request = state.pending, state.hold, state.move_request
-    return {
-        "node": state.node,
-        "pool": state.pool,
-        "state": state.state,
-        "since": state.since,
-        "pending": _pending_as_json(pending) if pending else None,
-        "held": {"who": hold.who, "reason": hold.reason, "since": hold.at, "until": hold.until} if hold else None,
-        "asked": _request_as_json(request) if request else None,
-        "opened": [{"at": lost.at, "reason": lost.reason} for lost in list_current_lost_cordons(state)],
-        "returned": list(returned),
-        "jobs_unknown": {"since": unknown_jobs.since, "reason": unknown_jobs.reason} if unknown_jobs else None,
-        "burn_in": burn_in_as_json(state),
-        "because": state.note or state.reason,
-    }
+    return NodeStatus(
+        node=state.node,
+        pool=state.pool,
+        state=state.state,
+        since=state.since,
+        pending=_pending_as_json(pending) if pending else None,
+        held=CurrentHold(who=hold.who, reason=hold.reason, since=hold.at, until=hold.until) if hold else None,
+        asked=_request_as_json(request) if request else None,
+        opened=[OpenedCordon(at=lost.at, reason=lost.reason) for lost in list_current_lost_cordons(state)],
+        returned=list(returned),
+        jobs_unknown=JobsUnknown(since=unknown_jobs.since, reason=unknown_jobs.reason) if unknown_jobs else None,
+        burn_in=burn_in_as_json(state),
+        because=state.note or state.reason,
+    )
 
 
 def _pending_as_json(pending: PendingDecision) -> PendingMove:
     because = "; ".join(cause.text for cause in pending.because)
-    return {"to": pending.to, "since": pending.since, "waiting_for": list(pending.blockers), "because": because}
+    return PendingMove(to=pending.to, since=pending.since, waiting_for=list(pending.blockers), because=because)
 
 
 def _request_as_json(request: MoveRequest) -> RequestedMove:
-    return {"to": request.to, "who": request.who, "reason": request.reason, "since": request.at}
+    return RequestedMove(to=request.to, who=request.who, reason=request.reason, since=request.at)
 
 
 def list_current_lost_cordons(state: NodeState) -> list[LostCordon]:

@@ -17,10 +17,12 @@ from assay.act.loop.sync_reading import ExpectedChecks, read_sync
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
 from assay.decide.rollouts.node_progress import ProgressKind
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutStatus
+from assay.decide.state.lemon_score import LemonReason
 from assay.decide.state.node_state import EffectStatus, NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.location import locate_existing_ledger
 from assay.model.decision import DecisionTiming
+from assay.model.facts import fact
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity
 from assay.model.outcome import CheckVerdict
 from assay.model.text.lists import format_count
@@ -60,7 +62,8 @@ def find_node_sync(source: RecordSource, state: NodeState) -> NodeSync | None:
     return next(iter(read_sync(fleet, ledger, {state.node: state}, now, [state.node], checks).nodes), None)
 
 
-class SyncDifference(TypedDict):
+@fact
+class SyncDifference:
     """A component or setting that differs, or that nobody knows."""
 
     what: str
@@ -75,7 +78,8 @@ class SyncDifference(TypedDict):
     """Since when it is seen so: ISO 8601 with the offset of UTC; null if nothing says it."""
 
 
-class NodeSyncStatus(TypedDict):
+@fact
+class NodeSyncStatus:
     """How a node compares with the fleet repository."""
 
     node: str
@@ -88,12 +92,12 @@ class NodeSyncStatus(TypedDict):
 
 def node_sync_as_json(node: NodeSync) -> NodeSyncStatus:
     """Return one node as plain JSON data."""
-    return {"node": node.node, "state": node.state, "items": [_item_as_json(item) for item in node.items]}
+    return NodeSyncStatus(node=node.node, state=node.state, items=[_item_as_json(item) for item in node.items])
 
 
 def _item_as_json(item: DriftItem) -> SyncDifference:
     since = item.since or None
-    return {"what": item.what, "wanted": item.wanted, "seen": item.seen, "where": item.where, "since": since}
+    return SyncDifference(what=item.what, wanted=item.wanted, seen=item.seen, where=item.where, since=since)
 
 
 def format_node_sync(node: Mapping[str, Any]) -> Iterator[str]:
@@ -168,18 +172,18 @@ def _decide_next_step(source: RecordSource, rollout: Rollout) -> RolloutStep:
 def node_rollout_as_json(one: NodeInRollout) -> RolloutOfNode:
     """Return the object that `assay explain --format json` prints."""
     rollout, progress = one.rollout, one.progress
-    return {
-        "id": rollout.id,
-        "base": rollout.base,
-        "commit": rollout.commit,
-        "status": rollout.status,
-        "nodes": len(rollout.members),
-        "proven": len(rollout.members) - len(rollout.unproven),
-        "progress": progress.kind,
-        "why": progress.why,
-        "change": progress.member.reason,
-        "waits_for": one.waits_for,
-    }
+    return RolloutOfNode(
+        id=rollout.id,
+        base=rollout.base,
+        commit=rollout.commit,
+        status=rollout.status,
+        nodes=len(rollout.members),
+        proven=len(rollout.members) - len(rollout.unproven),
+        progress=progress.kind,
+        why=progress.why,
+        change=progress.member.reason,
+        waits_for=one.waits_for,
+    )
 
 
 def format_node_rollout(one: NodeInRollout) -> Iterator[str]:
@@ -391,7 +395,8 @@ class AgentStatus(TypedDict):
     """The words that the controller looks for in kernel lines, besides the agent's own."""
 
 
-class RolloutOfNode(TypedDict):
+@fact
+class RolloutOfNode:
     """The active rollout, and how far it is with this node."""
 
     id: str
@@ -416,20 +421,8 @@ class RolloutOfNode(TypedDict):
     """What the rollout as a whole waits for; "" for nothing."""
 
 
-class LemonReasonAnswer(TypedDict):
-    """One event that counts."""
-
-    what: str
-    """What counts."""
-    at: str
-    """When: ISO 8601 UTC."""
-    weight: float
-    """How many points it counts."""
-    because: str
-    """What was behind it."""
-
-
-class LemonStatus(TypedDict):
+@fact
+class LemonStatus:
     """What the node has cost in its life, as points."""
 
     points: float
@@ -438,12 +431,13 @@ class LemonStatus(TypedDict):
     """From how many points on the node is a lemon."""
     is_lemon: bool
     """Whether it has reached them."""
-    reasons: list[LemonReasonAnswer]
+    reasons: tuple[LemonReason, ...]
     """The reasons, oldest first."""
     summary: str
     """The same in one line."""
 
 
+@fact
 class NodeSyncWithRemedies(NodeSyncStatus):
     """How the node compares with the fleet repository, and what the policy does about it."""
 
@@ -451,6 +445,7 @@ class NodeSyncWithRemedies(NodeSyncStatus):
     """What the policy does about the differences of a drifted node, one text for each class of differences."""
 
 
+@fact
 class ExplainAnswer(NodeStatus):
     """Why a node is in its state, with the evidence. Times are ISO 8601 with the offset of UTC."""
 

@@ -37,7 +37,7 @@ from assay.tell.views.explanation import explain_decisions
 from assay.tell.views.node_explanation import describe_lemon_score, format_recent_news, format_requirements
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
 from assay.tell.views.node_status import NodeStatus, Standing, find_standing, node_status_as_json
-from assay.tell.views.node_sync import find_node_rollout, find_node_sync, format_node_rollout
+from assay.tell.views.node_sync import LemonStatus, find_node_rollout, find_node_sync, format_node_rollout
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import find_commit_at
 from assay.tell.views.trust_view import NodeTrust, find_node_trust
@@ -151,7 +151,7 @@ class NodeRecord:
     status: NodeStatus
     chain: list[dict[str, Any]]
     notes: tuple[str, ...]
-    lemon: dict[str, Any] | None
+    lemon: LemonStatus | None
     stays: tuple[StateStay, ...]
     graph: str
     timeline: tuple[TimelineItem, ...]

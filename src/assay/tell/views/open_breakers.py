@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from typing_extensions import TypedDict
-
+from assay.model.facts import fact
 from assay.model.text.lists import format_count, format_list
 from assay.model.timestamps import format_ago
 
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
     from assay.decide.moves.held_answers import OpenBreaker
 
 
-class BreakerStatus(TypedDict):
+@fact
+class BreakerStatus:
     """A circuit breaker that holds nodes back."""
 
     pool: str
@@ -33,14 +33,14 @@ class BreakerStatus(TypedDict):
 
 def breaker_as_json(one: OpenBreaker) -> BreakerStatus:
     """Return a breaker as the object that `assay breaker` and `assay status` print."""
-    return {
-        "pool": one.pool,
-        "reason": one.reason,
-        "since": one.since,
-        "nodes": list(one.nodes),
-        "cordoned": list(one.cordoned),
-        "clear": one.clear_command,
-    }
+    return BreakerStatus(
+        pool=one.pool,
+        reason=one.reason,
+        since=one.since,
+        nodes=list(one.nodes),
+        cordoned=list(one.cordoned),
+        clear=one.clear_command,
+    )
 
 
 def format_breaker(one: OpenBreaker, now: datetime) -> str:

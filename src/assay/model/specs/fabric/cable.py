@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from assay.model.facts import fact, internal, shown
 
 DeviceKind = Literal["hca", "switch", "router"]
 
@@ -15,33 +17,35 @@ class PortId(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CableEnd:
-    """One end of a cable, as a technician finds it. `label` is printed at the port. `u` is 0 where it is not known.
-
-    `box` is the chassis that the device is a chip of. With a `plane`, the chips of the box share each plug.
-    """
+    """One end of a cable. What is not known is missing."""
 
     device: str
+    """The name of the device, a switch or an adapter."""
     guid: str
+    """Its GUID."""
     port: int
-    label: str = ""
-    rack: str = ""
-    u: int = 0
-    site: str = ""
-    node: str = ""
-    box: str = ""
-    plane: int = 0
+    """The number of the port."""
+    label: str = shown(omit=True, default="")
+    """The port as printed on the device."""
+    rack: str = shown(omit=True, default="")
+    """The rack of the device."""
+    u: int = shown(omit=True, default=0)
+    """Its place in the rack, in rack units."""
+    site: str = shown(omit=True, default="")
+    """The building or room."""
+    node: str = shown(omit=True, default="")
+    """The node that the adapter is in."""
+    box: str = internal(default="")
+    """The chassis that the device is a chip of."""
+    plane: int = internal(default=0)
+    """The plane of that chassis: its chips share each plug."""
 
     @property
     def port_id(self) -> PortId:
         """The port's identity."""
         return PortId(self.guid, self.port)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return device, guid and port, and those other fields that are known."""
-        known = {"label": self.label, "rack": self.rack, "u": self.u, "site": self.site, "node": self.node}
-        return {"device": self.device, "guid": self.guid, "port": self.port} | {k: v for k, v in known.items() if v}
 
     def __str__(self) -> str:
         port = f"port {self.label}" if self.label else f"port {self.port}"
@@ -62,10 +66,6 @@ class Cable:
     def ends(self) -> tuple[CableEnd, CableEnd]:
         """Both ends."""
         return self.a, self.b
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """Return the pair of ends."""
-        return [self.a.as_json(), self.b.as_json()]
 
 
 def normalize_guid(digits: str) -> str:

@@ -2,80 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from typing import TYPE_CHECKING, Literal
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact, shown
 
-from assay.fabric.compare.discrepancy import DiscrepancyKind
-from assay.fabric.compare.repair import Severity
-from assay.fabric.weekly.findings import FindingKind
-from assay.fabric.weekly.peers import GroupedBy
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-
-class CableEndAnswer(TypedDict):
-    """One end of a cable. What is not known is missing."""
-
-    device: str
-    """The name of the device, a switch or an adapter."""
-    guid: str
-    """Its GUID."""
-    port: int
-    """The number of the port."""
-    label: NotRequired[str]
-    """The port as printed on the device."""
-    rack: NotRequired[str]
-    """The rack of the device."""
-    u: NotRequired[int]
-    """Its place in the rack, in rack units."""
-    site: NotRequired[str]
-    """The building or room."""
-    node: NotRequired[str]
-    """The node that the adapter is in."""
+    from assay.fabric.compare.discrepancy import DiscrepancyKind
+    from assay.fabric.compare.repair import Severity
+    from assay.fabric.weekly.findings import FindingKind
+    from assay.fabric.weekly.peers import GroupedBy
+    from assay.model.specs.fabric.cable import CableEnd
 
 
-class CablePairAnswer(TypedDict):
+@fact
+class CablePairAnswer:
     """A cable as designed and as seen."""
 
-    expected: list[CableEndAnswer] | None
+    expected: tuple[CableEnd, ...] | None
     """Both ends as designed; null if no cable is designed there."""
-    observed: list[CableEndAnswer] | None
+    observed: tuple[CableEnd, ...] | None
     """Both ends as seen; null if no cable was seen there."""
 
 
-class DiscrepancyAnswer(TypedDict):
+@fact
+class DiscrepancyAnswer:
     """One thing that is wrong with the cabling."""
 
     kind: DiscrepancyKind
     """What kind of mistake it is."""
     summary: str
     """The mistake in one line."""
-    device: NotRequired[str]
-    """The device; missing if it is about a cable."""
-    corrections: NotRequired[list[str]]
-    """What to do, the likelier one first; several are alternatives. Missing if nothing is known."""
-    likelier: NotRequired[str]
-    """The first correction, if it is known why it is likelier than the others; else missing."""
-    because: NotRequired[str]
-    """Why it is likelier."""
-    box: NotRequired[str]
-    """The chassis that a dead chip, or a link without a plug, is in; else missing."""
-    module: NotRequired[str]
-    """The card in that chassis; missing without one."""
-    plane: NotRequired[int]
-    """The plane of that chassis; missing without one."""
-    costs: NotRequired[str]
-    """What the fabric lacks until the repair, in words; missing if it lacks nothing."""
-    beside: NotRequired[list[str]]
-    """The other links that go down when the plugs are pulled; missing if there are none."""
-    nodes: list[str]
+    nodes: Sequence[str]
     """The nodes that it affects."""
-    cables: list[CablePairAnswer]
+    cables: Sequence[CablePairAnswer]
     """The cables."""
-    cut_off: NotRequired[list[list[CableEndAnswer]]]
+    device: str = shown(omit=True, default="")
+    """The device; missing if it is about a cable."""
+    corrections: tuple[str, ...] = shown(omit=True, default=())
+    """What to do, the likelier one first; several are alternatives. Missing if nothing is known."""
+    likelier: str = shown(omit=True, default="")
+    """The first correction, if it is known why it is likelier than the others; else missing."""
+    because: str = shown(omit=True, default="")
+    """Why it is likelier."""
+    box: str = shown(omit=True, default="")
+    """The chassis that a dead chip, or a link without a plug, is in; else missing."""
+    module: str = shown(omit=True, default="")
+    """The card in that chassis; missing without one."""
+    plane: int = shown(omit=True, default=0)
+    """The plane of that chassis; missing without one."""
+    costs: str = shown(omit=True, default="")
+    """What the fabric lacks until the repair, in words; missing if it lacks nothing."""
+    beside: tuple[str, ...] = shown(omit=True, default=())
+    """The other links that go down when the plugs are pulled; missing if there are none."""
+    cut_off: tuple[tuple[CableEnd, ...], ...] = shown(omit=True, default=())
     """The designed cables of which nothing is known, since the discovery cannot reach them past it; else missing."""
 
 
-class CablingFault(TypedDict):
+@fact
+class CablingFault:
     """Mistakes that have one cause together."""
 
     title: str
@@ -84,13 +70,14 @@ class CablingFault(TypedDict):
     """How much it costs."""
     gbps: int
     """The bandwidth that is lost, in Gb/s."""
-    nodes: list[str]
+    nodes: Sequence[str]
     """The nodes that it affects."""
-    members: list[int]
+    members: Sequence[int]
     """The mistakes, by their place in `discrepancies`, from 0."""
 
 
-class FabricComparisonAnswer(TypedDict):
+@fact
+class FabricComparisonAnswer:
     """How the fabric differs from its design, as the smallest set of mistakes that explains it."""
 
     design: str
@@ -105,19 +92,20 @@ class FabricComparisonAnswer(TypedDict):
     """How many cables were found."""
     matching: int
     """How many cables are as designed."""
-    discrepancies: list[DiscrepancyAnswer]
+    discrepancies: Sequence[DiscrepancyAnswer]
     """What is wrong."""
-    faults: list[CablingFault]
+    faults: Sequence[CablingFault]
     """The same, put together by cause, the most costly first."""
-    problems: list[str]
+    problems: Sequence[str]
     """What could not be told, and why."""
-    notes: list[str]
+    notes: Sequence[str]
     """What else was seen, such as devices that are not of this fabric."""
-    unknown: list[list[CableEndAnswer]]
+    unknown: Sequence[tuple[CableEnd, ...]]
     """The designed cables of which nothing can be told, each as a pair of ends."""
 
 
-class BeforeAndAfter(TypedDict):
+@fact
+class BeforeAndAfter:
     """A figure with and without the element."""
 
     before: float
@@ -126,26 +114,28 @@ class BeforeAndAfter(TypedDict):
     """Without it."""
 
 
-class ImpactAnswer(TypedDict):
+@fact
+class ImpactAnswer:
     """What the fabric loses without a node, a switch, or the cable at a port."""
 
     lost: str
     """The element."""
-    lines: list[str]
+    lines: tuple[str, ...]
     """The loss in words."""
-    cut_off: list[str]
+    cut_off: tuple[str, ...]
     """The nodes and switches without a path to the rest."""
     bisection_gbps: BeforeAndAfter
     """The bandwidth between the halves of the fabric, in Gb/s."""
-    leaf_pair: NotRequired[list[str]]
+    leaf_pair: tuple[str, ...] = shown(omit=True, default=())
     """The two leaf switches that the figures are of; missing if there are none."""
-    leaf_pair_gbps: NotRequired[BeforeAndAfter]
+    leaf_pair_gbps: BeforeAndAfter | None = shown(omit=True, default=None)
     """The bandwidth between these two, in Gb/s."""
-    leaf_pair_ways: NotRequired[BeforeAndAfter]
+    leaf_pair_ways: BeforeAndAfter | None = shown(omit=True, default=None)
     """The number of separate ways between these two."""
 
 
-class PortFindingAnswer(TypedDict):
+@fact
+class PortFindingAnswer:
     """Why a port stands out."""
 
     kind: FindingKind
@@ -160,38 +150,41 @@ class PortFindingAnswer(TypedDict):
     """The finding in words."""
 
 
-class RankedPortAnswer(TypedDict):
+@fact
+class RankedPortAnswer:
     """A port that stands out."""
 
-    port: CableEndAnswer
+    port: CableEnd
     """The port."""
-    far: CableEndAnswer
+    far: CableEnd
     """The other end of its cable."""
     rail: int | None
     """The rail; null if the design has none for it."""
     serial: str
     """The serial number of the cable or transceiver; "" if it is not known."""
-    findings: list[PortFindingAnswer]
+    findings: Sequence[PortFindingAnswer]
     """Why it stands out."""
 
 
-class ChangedPort(TypedDict):
+@fact
+class ChangedPort:
     """A port that stands out in one of two weeks."""
 
-    port: CableEndAnswer
+    port: CableEnd
     """The port."""
-    says: list[str]
+    says: Sequence[str]
     """Why, in words."""
 
 
-class WeekChangesAnswer(TypedDict):
+@fact
+class WeekChangesAnswer:
     """What changed since the week before."""
 
     since: str
     """The end of the week before: ISO 8601 with the offset of UTC."""
-    new: list[ChangedPort]
+    new: Sequence[ChangedPort]
     """The ports that stand out only now."""
-    gone: list[ChangedPort]
+    gone: Sequence[ChangedPort]
     """The ports that stood out only then."""
     staying: int
     """How many ports stand out as before."""
@@ -199,7 +192,8 @@ class WeekChangesAnswer(TypedDict):
     """How many errors there were in the week before."""
 
 
-class BatchAnswer(TypedDict):
+@fact
+class BatchAnswer:
     """The transceivers of one vendor, part and batch."""
 
     vendor: str
@@ -218,7 +212,8 @@ class BatchAnswer(TypedDict):
     """The chance of so many if the batch were no worse than the others, from 0 to 1."""
 
 
-class CableGroupAnswer(TypedDict):
+@fact
+class CableGroupAnswer:
     """The ports with cables of one vendor, length or batch."""
 
     by: GroupedBy
@@ -229,16 +224,17 @@ class CableGroupAnswer(TypedDict):
     """How many ports."""
     with_errors: int
     """How many of them have errors."""
-    medians: dict[str, float]
+    medians: Mapping[str, float]
     """The median of each reading, by its name; the name ends with the unit."""
-    worse: list[str]
+    worse: Sequence[str]
     """Which medians are worse than those of all other ports, in words."""
 
 
-class StuckPortAnswer(TypedDict):
+@fact
+class StuckPortAnswer:
     """A port with a counter that stood at its maximum, so that nothing was counted."""
 
-    port: CableEndAnswer
+    port: CableEnd
     """The port."""
     counter: str
     """The counter, by the name that perfquery gives it."""
@@ -248,7 +244,8 @@ class StuckPortAnswer(TypedDict):
     """The same in words, and what to do."""
 
 
-class FabricWeekAnswer(TypedDict):
+@fact
+class FabricWeekAnswer:
     """What a week of scans says of the ports of a fabric."""
 
     fabric: str
@@ -265,21 +262,21 @@ class FabricWeekAnswer(TypedDict):
     """How many ports were judged."""
     errors: int
     """How many errors they counted, all together."""
-    manager_moves: list[list[str]]
+    manager_moves: Sequence[Sequence[str]]
     """When another subnet manager answered: the time (ISO 8601), and the GUIDs of the one before and the new one."""
     changes: WeekChangesAnswer | None
     """What changed since the week before; null if that was not evaluated."""
-    worst: list[RankedPortAnswer]
+    worst: Sequence[RankedPortAnswer]
     """The ports that stand out, the worst first; with any, the exit code is 1."""
-    batches: list[BatchAnswer]
+    batches: Sequence[BatchAnswer]
     """The batches of transceivers."""
-    cables: list[CableGroupAnswer]
+    cables: Sequence[CableGroupAnswer]
     """The ports by their cables."""
-    unjudged: list[str]
+    unjudged: Sequence[str]
     """What was not judged, such as a reading that too few scans have; with any, the exit code is 1."""
-    stuck: list[StuckPortAnswer]
+    stuck: Sequence[StuckPortAnswer]
     """The ports with a counter that does not count."""
-    unseen: list[str]
+    unseen: Sequence[str]
     """What could not be judged, and why."""
-    discovery: list[str]
+    discovery: Sequence[str]
     """What the scans say besides."""
