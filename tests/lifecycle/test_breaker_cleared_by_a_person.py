@@ -45,7 +45,7 @@ def test_what_is_held_is_listed_with_its_reason_and_what_is_cordoned(paper):
     (held,) = list_open_breakers(paper.stories().values())
     assert (held.pool, held.nodes, list(held.cordoned)) == ("a", tuple(names), closed(paper))
     assert held.reason.startswith("breaker: 20 of 20 serving nodes of pool a show faults within 10 min")
-    assert held.clear_command == "assay breaker clear a --reason '…'"
+    assert held.clear == "assay breaker clear a --reason '…'"
     assert paper.now.isoformat()[:16] == held.since[:16]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from assay.fabric.weekly.findings import PortFinding
+from assay.fabric.weekly.peers import CableGroup, TransceiverBatch
 from assay.model.facts import fact, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from assay.fabric.compare.discrepancy import DiscrepancyKind
     from assay.fabric.compare.repair import Severity
-    from assay.fabric.weekly.findings import FindingKind
-    from assay.fabric.weekly.peers import GroupedBy
     from assay.model.specs.fabric.cable import CableEnd
 
 
@@ -135,22 +135,6 @@ class ImpactAnswer:
 
 
 @fact
-class PortFindingAnswer:
-    """Why a port stands out."""
-
-    kind: FindingKind
-    """What kind of finding it is."""
-    what: str
-    """The reading."""
-    value: float
-    """Its value."""
-    unit: str
-    """The unit of the value; "" for a count."""
-    says: str
-    """The finding in words."""
-
-
-@fact
 class RankedPortAnswer:
     """A port that stands out."""
 
@@ -162,7 +146,7 @@ class RankedPortAnswer:
     """The rail; null if the design has none for it."""
     serial: str
     """The serial number of the cable or transceiver; "" if it is not known."""
-    findings: Sequence[PortFindingAnswer]
+    findings: Sequence[PortFinding]
     """Why it stands out."""
 
 
@@ -190,44 +174,6 @@ class WeekChangesAnswer:
     """How many ports stand out as before."""
     errors_before: int
     """How many errors there were in the week before."""
-
-
-@fact
-class BatchAnswer:
-    """The transceivers of one vendor, part and batch."""
-
-    vendor: str
-    """The vendor."""
-    part: str
-    """The part number."""
-    batch: str
-    """The batch."""
-    ports: int
-    """How many ports have one."""
-    standing_out: int
-    """How many of them stand out."""
-    with_errors: int
-    """How many of them have errors."""
-    chance: float
-    """The chance of so many if the batch were no worse than the others, from 0 to 1."""
-
-
-@fact
-class CableGroupAnswer:
-    """The ports with cables of one vendor, length or batch."""
-
-    by: GroupedBy
-    """What they share."""
-    name: str
-    """Which one."""
-    ports: int
-    """How many ports."""
-    with_errors: int
-    """How many of them have errors."""
-    medians: Mapping[str, float]
-    """The median of each reading, by its name; the name ends with the unit."""
-    worse: Sequence[str]
-    """Which medians are worse than those of all other ports, in words."""
 
 
 @fact
@@ -268,9 +214,9 @@ class FabricWeekAnswer:
     """What changed since the week before; null if that was not evaluated."""
     worst: Sequence[RankedPortAnswer]
     """The ports that stand out, the worst first; with any, the exit code is 1."""
-    batches: Sequence[BatchAnswer]
+    batches: Sequence[TransceiverBatch]
     """The batches of transceivers."""
-    cables: Sequence[CableGroupAnswer]
+    cables: Sequence[CableGroup]
     """The ports by their cables."""
     unjudged: Sequence[str]
     """What was not judged, such as a reading that too few scans have; with any, the exit code is 1."""

@@ -18,6 +18,7 @@ from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.image import IMAGE, find_kernel_argument
@@ -255,13 +256,16 @@ def ignore_progress(done: int, due: int) -> None:
     """Take the progress and do nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class UnprovedCheck:
-    """A check that cannot be relied on. `case` is "" for the good recording, and where there is no case."""
+    """A check on a case that does not prove it."""
 
     check: str
+    """The id of the check."""
     case: str
+    """The case; "" for the check as a whole."""
     why: str
+    """What does not hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def drifting(rows: list[dict[str, list[float]]], step_h: float) -> list[str]:
         summary = PortWeekSummary(trends={key: trend for key, trend in trends.items() if trend})
         ports.append(PortWeek(CableEnd("leaf", f"0x{number:016x}", 1), FAR, None, summary, 160.0))
     drifts = judge_drifts(ports, (scans - 1) * step_h)
-    return [finding.text for finding in find_drifts(ports, drifts, LIMITS)]
+    return [finding.says for finding in find_drifts(ports, drifts, LIMITS)]
 
 
 def healthy(random: Random, scans: int) -> dict[str, list[float]]:

@@ -99,5 +99,5 @@ def test_two_downs_are_chance_where_others_go_down_once():
 
 def test_what_the_peers_do_is_told_with_their_average_and_the_chance_for_the_whole_fabric():
     (one,) = find_repeated_events(downs([0] * 505 + [1] * 5 + [9]), 27, LIMITS)
-    assert "9 of 27 scans, where 510 ports between switches have 0.0098 on average (a chance of " in one.text
-    assert "any port of a healthy fabric" in one.text
+    assert "9 of 27 scans, where 510 ports between switches have 0.0098 on average (a chance of " in one.says
+    assert "any port of a healthy fabric" in one.says

@@ -27,7 +27,7 @@ def week(counts, key="down_scans"):
 def test_one_that_goes_down_before_each_scan_is_told_where_2311_never_do(key):
     (one,) = find_repeated_events(week([0] * 1000 + [SCANS] + [0] * 1311, key), SCANS, LIMITS)
     assert (one.port.end.device, one.what, one.value) == ("leaf-31", key, SCANS)
-    assert "before 27 of 27 scans, where 2311 ports between switches have 0" in one.text
+    assert "before 27 of 27 scans, where 2311 ports between switches have 0" in one.says
 
 
 def test_several_odd_ones_do_not_hide_each_other():

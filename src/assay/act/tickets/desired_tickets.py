@@ -190,7 +190,7 @@ def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
             verify=f"assay explain {views[0].name}",
             severity="catastrophic",
             steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
-            f"when it is mended, or is no common cause: {one.clear_command}\n"
+            f"when it is mended, or is no common cause: {one.clear}\n"
             f"what only a log told is answered after {snapshot.policy.breaker.held_hours:g} h, as far as limits allow",
         )
 

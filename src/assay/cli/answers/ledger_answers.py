@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.ledger.copies.archive import CheckedArchive
 from assay.model.facts import fact, shown
 
 
@@ -58,20 +59,6 @@ class AnchorProof:
 
 
 @fact
-class ArchiveCheck:
-    """An archive of old entries."""
-
-    file: str
-    """Where the archive is or was."""
-    entries: int
-    """How many entries it holds."""
-    is_here: bool
-    """Whether the file was found; without it, nobody can verify these entries."""
-    problems: list[str]
-    """What is wrong with it."""
-
-
-@fact
 class LedgerVerifyAnswer:
     """Whether the ledger is unchanged, and what proves it."""
 
@@ -85,7 +72,7 @@ class LedgerVerifyAnswer:
     """The chain of runs."""
     seal: str
     """The seal of the ledger as it is now."""
-    archives: list[ArchiveCheck]
+    archives: tuple[CheckedArchive, ...]
     """The archives of old entries."""
     anchors: list[AnchorProof]
     """The anchors."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from assay.decide.moves.held_answers import OpenBreaker
 from assay.model.facts import fact, shown
-
-if TYPE_CHECKING:
-    from assay.tell.views.open_breakers import BreakerStatus
 
 
 @fact
@@ -54,7 +50,7 @@ class OrdersAnswer:
 class BreakersAnswer:
     """The circuit breakers that hold nodes back."""
 
-    breakers: list[BreakerStatus]
+    breakers: list[OpenBreaker]
     """The breakers, by pool."""
 
 
@@ -66,9 +62,9 @@ class ClearedBreakerAnswer:
     """The pool whose breaker it is."""
     since: str
     """Since when it held nodes back: ISO 8601 with the offset of UTC."""
-    nodes: list[str]
+    nodes: tuple[str, ...]
     """The nodes whose repair it held back."""
-    cordoned: list[str]
+    cordoned: tuple[str, ...]
     """Those of them that are cordoned meanwhile."""
     clear: str
     """The command that clears it."""

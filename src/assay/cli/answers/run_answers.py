@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.model.facts import fact
+from assay.validate.must_fail_verification import UnprovedCheck
 
 if TYPE_CHECKING:
     from assay.tell.report.registry import ComparisonAnswer
@@ -104,18 +105,6 @@ class SuitesListAnswer:
 
 
 @fact
-class UnprovedCheckAnswer:
-    """A check on a case that does not prove it."""
-
-    check: str
-    """The id of the check."""
-    case: str
-    """The case; "" for the check as a whole."""
-    why: str
-    """What does not hold."""
-
-
-@fact
 class SuitesVerifyAnswer:
     """Whether each check passes on the good recording and fails on its cases for the stated reason."""
 
@@ -123,5 +112,5 @@ class SuitesVerifyAnswer:
     """The ids of the checks."""
     cases: int
     """How many cases were run."""
-    unproved: list[UnprovedCheckAnswer]
+    unproved: tuple[UnprovedCheck, ...]
     """What does not hold; with any, the exit code is 1."""

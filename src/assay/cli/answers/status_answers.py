@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.decide.moves.held_answers import OpenBreaker
 from assay.model.facts import fact
 
 if TYPE_CHECKING:
     from assay.cli.answers.rollout_answers import UncomparedCommit
     from assay.tell.views.listings import NodeSummary, RolloutSummary
     from assay.tell.views.node_status import NodeStatus
-    from assay.tell.views.open_breakers import BreakerStatus
     from assay.tell.views.trust_view import FleetTrust
 
 
@@ -30,7 +30,7 @@ class StatusAnswer(RolloutStatusPart):
 
     nodes: list[NodeStatus]
     """The nodes that were asked for, by pool and name."""
-    breakers: list[BreakerStatus]
+    breakers: list[OpenBreaker]
     """The circuit breakers that hold nodes back, of the whole fleet."""
     trust: FleetTrust | None
     """How far automation may go; null without an inventory and one policy."""

@@ -16,10 +16,11 @@ from assay.cli.orders import Reason, Who, identify_operator
 from assay.cli.workspace import Workspace
 from assay.model.entries.node import BreakerClearedEntry
 from assay.model.errors import AssayError
+from assay.model.facts import extend
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_time, hours, parse_time
-from assay.tell.views.open_breakers import breaker_as_json, format_breaker
+from assay.tell.views.open_breakers import format_breaker
 
 if TYPE_CHECKING:
     from assay.decide.moves.held_answers import OpenBreaker
@@ -42,7 +43,7 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     workspace = Workspace(fleet.resolve())
     breakers = list_open_breakers(workspace.read_node_states())
     if form == "json":
-        answer = BreakersAnswer(breakers=[breaker_as_json(one) for one in breakers])
+        answer = BreakersAnswer(breakers=breakers)
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     now = workspace.clock.now()
@@ -73,17 +74,8 @@ def clear(
     entries = _make_entries(workspace, states, pool, operator)
     appended = workspace.ledger.append(*entries)
     if form == "json":
-        answer: ClearedBreakerAnswer = ClearedBreakerAnswer(
-            pool=held.pool,
-            since=held.since,
-            nodes=list(held.nodes),
-            cordoned=list(held.cordoned),
-            clear=held.clear_command,
-            reason=operator.reason,
-            who=operator.who,
-            at=operator.at,
-            new=any(appended),
-        )
+        about = {"reason": operator.reason, "who": operator.who, "at": operator.at, "new": any(appended)}
+        answer = extend(ClearedBreakerAnswer, held, **about)
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     count = format_count(len(held.nodes), "node")

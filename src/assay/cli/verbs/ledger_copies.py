@@ -16,7 +16,6 @@ import typer
 from assay.cli.answers.ledger_answers import (
     AfterSeal,
     AnchorProof,
-    ArchiveCheck,
     BrokenLedgerAnswer,
     LedgerArchiveAnswer,
     LedgerChainEnd,
@@ -270,7 +269,7 @@ class LedgerVerification:
             entry=LedgerChainEnd(count=entry.seq, hash=_hash_of(entry.hash)),
             run=LedgerChainEnd(count=run.seq, hash=_hash_of(run.hash)),
             seal=str(self.ends),
-            archives=[_archive_as_json(one) for one in self.archives],
+            archives=self.archives,
             anchors=[_report_as_json(report, self.ends) for report in self.anchors],
         )
 
@@ -343,10 +342,6 @@ def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor],
         SealedIn(anchor=one.anchor, sealed=not one.refusal, refusal=one.refusal) for one in sealed
     ]
     return LedgerSealAnswer(seal=str(ends), problems=list(problems), anchors=anchors)
-
-
-def _archive_as_json(one: CheckedArchive) -> ArchiveCheck:
-    return ArchiveCheck(file=one.file, entries=one.entries, is_here=one.is_here, problems=list(one.problems))
 
 
 def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:

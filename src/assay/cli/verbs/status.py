@@ -40,7 +40,7 @@ from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
 from assay.tell.views.node_status import list_current_lost_cordons, node_status_as_json
-from assay.tell.views.open_breakers import breaker_as_json, format_breaker
+from assay.tell.views.open_breakers import format_breaker
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
-        breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
+        breakers = _list_open_breakers(recorded)
         answer = extend(
             StatusAnswer,
             _show_rollouts(rollouts),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer, UnprovedCheckAnswer
+from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
 from assay.cli.output import show_progress
@@ -85,7 +85,7 @@ def _format_json(proof: SuiteProof) -> str:
     plain: SuitesVerifyAnswer = SuitesVerifyAnswer(
         checks=list(proof.checks),
         cases=proof.cases,
-        unproved=[UnprovedCheckAnswer(check=one.check, case=one.case, why=one.why) for one in proof.unproved],
+        unproved=proof.unproved,
     )
     return format_answer(plain, indent=1, ensure_ascii=False)
 

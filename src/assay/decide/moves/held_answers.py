@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assay.decide.moves.blast_radius_limits import LimitCapacity, is_only_held
 from assay.decide.moves.fault_remedies import make_fault_cause, make_fault_keys, shorten_fault_causes
@@ -17,25 +17,28 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.decide.trust.record import TRUST_CAUSE
 from assay.model.decision import HELD_RULE, Decision, DecisionCause
+from assay.model.facts import fact
 
 BREAKER_CAUSE = "breaker"
 """The kind of the cause that says that the breaker holds a move back."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OpenBreaker:
-    """A pool's breaker that holds nodes back: why, since when (ISO 8601), which, and which of them it cordoned."""
+    """A circuit breaker that holds nodes back."""
 
     pool: str
+    """The pool whose breaker it is."""
     reason: str
+    """Why it is open."""
     since: str
+    """Since when it holds nodes back: ISO 8601 with the offset of UTC."""
     nodes: tuple[str, ...]
+    """The nodes whose repair it holds back."""
     cordoned: tuple[str, ...]
-
-    @property
-    def clear_command(self) -> str:
-        """How a person lets assay answer what is held back."""
-        return f"assay breaker clear {self.pool} --reason '…'"
+    """Those of them that are cordoned meanwhile, so that no new job starts there."""
+    clear: str
+    """The command that clears it."""
 
 
 def list_open_breakers(node_states: Iterable[NodeState]) -> list[OpenBreaker]:
@@ -58,6 +61,7 @@ def _describe_open_breaker(pool: str, states: list[NodeState]) -> OpenBreaker:
         since=min(times),
         nodes=tuple(state.node for state in states),
         cordoned=tuple(state.node for state in states if is_only_held(state)),
+        clear=f"assay breaker clear {pool} --reason '…'",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from assay.model.entries import rollouts as content
 from assay.model.entries.node import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
+from assay.model.facts import fact, internal
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection
 
@@ -39,15 +40,19 @@ class RolloutMember:
         return bool(self.order) or self.is_under_way
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutPause:
-    """Who paused a rollout, when (ISO 8601 UTC) and why; `rule` is "" for a person. `nodes`: because of these."""
+    """Who or which rule paused a rollout."""
 
     who: str
+    """Who paused it: a person, or assay."""
     reason: str
+    """Why."""
     at: str
+    """When: ISO 8601 with the offset of UTC."""
     rule: PauseRule = ""
-    nodes: tuple[str, ...] = ()
+    """What made assay pause it: failures, a hold, a breaker or its plan; "" for a person."""
+    nodes: tuple[str, ...] = internal(default=())
 
 
 @dataclass(frozen=True, slots=True)

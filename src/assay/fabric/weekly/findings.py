@@ -13,6 +13,7 @@ from typing import Literal
 from assay.fabric.weekly.compared_readings import MIN_BER, READINGS, Drifts
 from assay.fabric.weekly.peers import PEER_SCORE, Limits, PeerDeviation, format_figure
 from assay.fabric.weekly.week import COUNTERS, FabricWeek, PortWeek
+from assay.model.facts import fact, internal
 from assay.model.text.lists import format_count
 
 FindingKind = Literal["limit", "outlier", "drift", "flap", "repeated"]
@@ -20,17 +21,22 @@ FLAP_LIMIT = "link_downed_a_day"
 MAX_OUTLIER_WEIGHT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PortFinding:
-    """Why a port stands out. `weight` orders findings, the largest first; about 1 is just beyond the limit."""
+    """Why a port stands out."""
 
     kind: FindingKind
-    port: PortWeek
+    """What kind of finding it is."""
+    port: PortWeek = internal()
     what: str
+    """The reading."""
     value: float
+    """Its value."""
     unit: str
-    text: str
-    weight: float
+    """The unit of the value; "" for a count."""
+    says: str
+    """The finding in words."""
+    weight: float = internal()
 
 
 def find_over_limits(ports: Iterable[PortWeek], limits: Limits) -> Iterator[PortFinding]:

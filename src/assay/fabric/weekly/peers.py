@@ -18,6 +18,7 @@ from typing import Literal
 
 from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS, ComparedReading, find_group_bound
 from assay.fabric.weekly.week import PortWeek
+from assay.model.facts import fact, internal
 from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node.node_spec import MetricLimit
 
@@ -174,20 +175,22 @@ def _name_peer_groups(port: PortWeek) -> Iterable[str]:
 GroupedBy = Literal["vendor", "length", "batch"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CableGroup:
-    """The ports with cables of one vendor, of one vendor and length, or of one vendor and batch.
-
-    `medians` has the median of each reading by its key; a reading that no port has is left out. `worse` says in words
-    which medians are worse than those of all other ports by more than the design's distance limit.
-    """
+    """The ports with cables of one vendor, length or batch."""
 
     by: GroupedBy
+    """What they share."""
     name: str
+    """Which one."""
     ports: int
+    """How many ports."""
     with_errors: int
+    """How many of them have errors."""
     medians: Mapping[str, float]
+    """The median of each reading, by its name; the name ends with the unit."""
     worse: tuple[str, ...] = ()
+    """Which medians are worse than those of all other ports, in words."""
 
 
 def group_cables(ports: Sequence[PortWeek], limits: Limits) -> tuple[CableGroup, ...]:
@@ -235,30 +238,33 @@ def _read(ports: Iterable[PortWeek], reading: ComparedReading) -> list[float]:
     return [value for port in ports if (value := port.summary.median(reading.key)) is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TransceiverBatch:
-    """The modules of one vendor, part and batch. `flagged` of the `ports` have a finding.
-
-    `chance` is the probability of so many, if the batch were no worse than the others. `temperature_c` is the median of
-    the modules' temperatures, None if none was read.
-    """
+    """The transceivers of one vendor, part and batch."""
 
     vendor: str
+    """The vendor."""
     part: str
+    """The part number."""
     batch: str
+    """The batch."""
     ports: int
-    flagged: int
+    """How many ports have one."""
+    standing_out: int
+    """How many of them stand out."""
     with_errors: int
-    temperature_c: float | None
+    """How many of them have errors."""
+    temperature_c: float | None = internal()
     chance: float
+    """The chance of so many if the batch were no worse than the others, from 0 to 1."""
 
     @property
     def share(self) -> float:
         """The share of its ports that have a finding."""
-        return self.flagged / self.ports
+        return self.standing_out / self.ports
 
     def __str__(self) -> str:
-        return f"{self.vendor} {self.part} {self.batch}: {self.flagged} of {self.ports} ports stand out"
+        return f"{self.vendor} {self.part} {self.batch}: {self.standing_out} of {self.ports} ports stand out"
 
 
 def group_by_batch(ports: Iterable[PortWeek], flagged: Collection[PortId]) -> tuple[TransceiverBatch, ...]:
@@ -286,7 +292,7 @@ def _make_batch(
     return TransceiverBatch(
         *key,
         ports=len(members),
-        flagged=count,
+        standing_out=count,
         with_errors=sum(port.summary.errors > 0 for port in members),
         temperature_c=median(temperatures) if temperatures else None,
         chance=min(1.0, batches * compute_hypergeometric_tail(count, len(members), total_flagged, total)),

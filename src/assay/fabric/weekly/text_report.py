@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.fabric.fabric_answers import (
-    BatchAnswer,
-    CableGroupAnswer,
     FabricWeekAnswer,
-    PortFindingAnswer,
     RankedPortAnswer,
     StuckPortAnswer,
 )
@@ -52,7 +49,7 @@ def _format_changes(changes: WeekChanges) -> Iterator[str]:
     yield str(changes)
     for word, ports in (("new", changes.new), ("gone", changes.gone)):
         for ranked in ports[:SHOWN_CHANGES]:
-            yield f"  {word}: {ranked.port.end}: {'; '.join(finding.text for finding in ranked.findings)}"
+            yield f"  {word}: {ranked.port.end}: {'; '.join(finding.says for finding in ranked.findings)}"
         if len(ports) > SHOWN_CHANGES:
             yield f"  and {len(ports) - SHOWN_CHANGES} more {word}"
 
@@ -64,10 +61,10 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
     for number, ranked in enumerate(evaluation.worst, start=1):
         yield ""
         yield f"{number}. {ranked.port.end}, cable to {ranked.port.far}"
-        yield from (f"   {finding.kind}: {finding.text}" for finding in ranked.findings)
+        yield from (f"   {finding.kind}: {finding.says}" for finding in ranked.findings)
     if len(evaluation.ranked) > len(evaluation.worst):
         yield f"\n… and {len(evaluation.ranked) - len(evaluation.worst)} more; see --format json or html"
-    flagged = [batch for batch in evaluation.batches if batch.flagged]
+    flagged = [batch for batch in evaluation.batches if batch.standing_out]
     if flagged:
         yield "\ncables by vendor and batch:"
     yield from (f"  {batch}" for batch in flagged)
@@ -105,29 +102,8 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
         manager_moves=[list(move) for move in week.manager_moves],
         changes=changes.make_answer() if changes else None,
         worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
-        batches=[
-            BatchAnswer(
-                vendor=batch.vendor,
-                part=batch.part,
-                batch=batch.batch,
-                ports=batch.ports,
-                standing_out=batch.flagged,
-                with_errors=batch.with_errors,
-                chance=batch.chance,
-            )
-            for batch in evaluation.batches
-        ],
-        cables=[
-            CableGroupAnswer(
-                by=group.by,
-                name=group.name,
-                ports=group.ports,
-                with_errors=group.with_errors,
-                medians=dict(group.medians),
-                worse=list(group.worse),
-            )
-            for group in evaluation.groups
-        ],
+        batches=evaluation.batches,
+        cables=evaluation.groups,
         unjudged=[part.what for part in evaluation.unjudged],
         stuck=[
             StuckPortAnswer(
@@ -145,8 +121,6 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
 
 def _describe_ranked(ranked: RankedPort) -> RankedPortAnswer:
     port = ranked.port
-    findings = [
-        PortFindingAnswer(kind=one.kind, what=one.what, value=one.value, unit=one.unit, says=one.text)
-        for one in ranked.findings
-    ]
-    return RankedPortAnswer(port=port.end, far=port.far, rail=port.rail, serial=port.summary.serial, findings=findings)
+    return RankedPortAnswer(
+        port=port.end, far=port.far, rail=port.rail, serial=port.summary.serial, findings=ranked.findings
+    )

@@ -81,7 +81,7 @@ def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]])
 
 
 def _show_port(ranked: RankedPort) -> ChangedPort:
-    return ChangedPort(port=ranked.port.end, says=[finding.text for finding in ranked.findings])
+    return ChangedPort(port=ranked.port.end, says=[finding.says for finding in ranked.findings])
 
 
 APART = timedelta(days=6)

@@ -49,6 +49,7 @@ from assay.model.entries.schedules import (
     VerificationMissedEntry,
 )
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import parse_time
 
@@ -207,13 +208,18 @@ def hash_archive(file: Path) -> str:
         raise AssayError(f"this archive cannot be read: {error.strerror}", where=str(file)) from error
 
 
-class CheckedArchive(NamedTuple):
-    """An archive, and whether its entries are those of the ledger. `is_here`: the file was found."""
+@fact
+class CheckedArchive:
+    """An archive of old entries."""
 
     file: str
+    """Where the archive is or was."""
     entries: int
+    """How many entries it holds."""
     is_here: bool
+    """Whether the file was found; without it, nobody can verify these entries."""
     problems: tuple[str, ...] = ()
+    """What is wrong with it."""
 
 
 def check_archives(where: Path | str, files: Sequence[Path]) -> list[CheckedArchive]:

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.decide.rollouts.rollout_history import Rollout, RolloutStatus
+from assay.decide.rollouts.rollout_history import Rollout, RolloutPause, RolloutStatus
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.node import TransitionEntry
-from assay.model.entries.rollouts import PauseRule
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -102,20 +101,6 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
 
 
 @fact
-class RolloutPauser:
-    """Who or which rule paused a rollout."""
-
-    who: str
-    """Who paused it: a person, or assay."""
-    reason: str
-    """Why."""
-    at: str
-    """When: ISO 8601 with the offset of UTC."""
-    rule: PauseRule
-    """What made assay pause it: failures, a hold, a breaker or its plan; "" for a person."""
-
-
-@fact
 class RolloutSummary:
     """A rollout: how a merged change comes to its nodes. Times are ISO 8601 with the offset of UTC."""
 
@@ -137,7 +122,7 @@ class RolloutSummary:
     """How many nodes must take part."""
     proven: int
     """How many of them serve again and have passed their checks."""
-    paused_by: RolloutPauser | None
+    paused_by: RolloutPause | None
     """Who or what paused it; null if it is not paused."""
     reason: str
     """Why it ended; "" while it goes on."""
@@ -147,7 +132,6 @@ class RolloutSummary:
 
 def summarize_rollout(one: Rollout) -> RolloutSummary:
     """Return a rollout in short."""
-    pause = one.pause
     return RolloutSummary(
         id=one.id,
         base=one.base,
@@ -158,7 +142,7 @@ def summarize_rollout(one: Rollout) -> RolloutSummary:
         ended_at=one.ended_at,
         nodes=len(one.members),
         proven=len(one.members) - len(one.unproven),
-        paused_by=RolloutPauser(who=pause.who, reason=pause.reason, at=pause.at, rule=pause.rule) if pause else None,
+        paused_by=one.pause,
         reason=one.end_reason,
         replaced_by=one.replaced_by,
     )

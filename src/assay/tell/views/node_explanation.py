@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assay.decide.moves.held_answers import OpenBreaker
 from assay.model.entries.node import DecisionEntry
 from assay.model.facts import extend
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
 from assay.tell.views.node_sync import LemonStatus
-from assay.tell.views.open_breakers import BreakerStatus, breaker_as_json
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import JUDGING_HASHES
 
@@ -194,13 +194,13 @@ def describe_recent_news(source: RecordSource, state: NodeState) -> JsonObject:
     }
 
 
-def _find_open_breaker(source: RecordSource, state: NodeState) -> BreakerStatus | None:
+def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | None:
     from assay.decide.moves.held_answers import list_open_breakers
 
     if not state.is_held_by_breaker:
         return None
     return next(
-        (breaker_as_json(one) for one in list_open_breakers(source.read_node_states()) if state.node in one.nodes),
+        (one for one in list_open_breakers(source.read_node_states()) if state.node in one.nodes),
         None,
     )
 

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from assay.act.loop.sync_reading import ExpectedChecks, read_sync
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
+from assay.decide.moves.held_answers import OpenBreaker
 from assay.decide.rollouts.node_progress import ProgressKind
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutStatus
 from assay.decide.state.lemon_score import LemonReason
@@ -28,7 +29,6 @@ from assay.model.outcome import CheckVerdict
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.open_breakers import BreakerStatus
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import JUDGING_HASHES, LastFleetCache
 from assay.tell.views.trust_view import NodeTrust
@@ -459,7 +459,7 @@ class ExplainAnswer(NodeStatus):
     """Open faults that no round has decided on yet."""
     agent: AgentStatus | None
     """The agent on the node; null if it has never had one."""
-    breaker: BreakerStatus | None
+    breaker: OpenBreaker | None
     """The circuit breaker that holds its answer back; null if none does."""
     rollout: RolloutOfNode | None
     """The active rollout with this node; null without one."""

@@ -5,42 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from assay.model.facts import fact
 from assay.model.text.lists import format_count, format_list
 from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
     from assay.decide.moves.held_answers import OpenBreaker
-
-
-@fact
-class BreakerStatus:
-    """A circuit breaker that holds nodes back."""
-
-    pool: str
-    """The pool whose breaker it is."""
-    reason: str
-    """Why it is open."""
-    since: str
-    """Since when it holds nodes back: ISO 8601 with the offset of UTC."""
-    nodes: list[str]
-    """The nodes whose repair it holds back."""
-    cordoned: list[str]
-    """Those of them that are cordoned meanwhile, so that no new job starts there."""
-    clear: str
-    """The command that clears it."""
-
-
-def breaker_as_json(one: OpenBreaker) -> BreakerStatus:
-    """Return a breaker as the object that `assay breaker` and `assay status` print."""
-    return BreakerStatus(
-        pool=one.pool,
-        reason=one.reason,
-        since=one.since,
-        nodes=list(one.nodes),
-        cordoned=list(one.cordoned),
-        clear=one.clear_command,
-    )
 
 
 def format_breaker(one: OpenBreaker, now: datetime) -> str:
@@ -50,5 +19,5 @@ def format_breaker(one: OpenBreaker, now: datetime) -> str:
         f"the breaker of pool {one.pool} holds back {format_count(len(one.nodes), 'node')}{cordoned}, "
         f"since {format_ago(one.since, now)}: {format_list(list(one.nodes))}\n"
         f"  {one.reason}\n"
-        f"  → find the common cause; then, to have them answered within the limits: {one.clear_command}"
+        f"  → find the common cause; then, to have them answered within the limits: {one.clear}"
     )
