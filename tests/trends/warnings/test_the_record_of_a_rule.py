@@ -53,7 +53,7 @@ def test_its_numbers_are_those_of_its_warnings() -> None:
     assert record.recall == 0.5
     assert record.lead_days == pytest.approx((9.5, 9.1))
     assert record.cost_node_hours == pytest.approx(0.33)
-    assert record.as_json()["cannot_tell"] == 0
+    assert record.make_answer().cannot_tell == 0
 
 
 def test_a_rule_without_warnings_claims_nothing() -> None:
@@ -94,7 +94,7 @@ def test_a_lost_stage_holds_until_the_rule_is_changed() -> None:
 )
 def test_the_costliest_act_that_pays_is_the_answer(p: float | None, pays: str | None, answer: str) -> None:
     payoff = weigh_acts(RULES, p)
-    assert payoff.as_json()["pays"] == pays
+    assert payoff.make_answer().pays == pays
     assert payoff.answer == answer
 
 
@@ -171,5 +171,5 @@ def test_two_rules_do_not_share_a_fault() -> None:
 
 def test_the_straight_line_is_told_beside_the_calibrated_range() -> None:
     (told,) = advise(RULES, [], [find(1, forecast=Forecast(14, 6, 38, factor=0.7))])
-    assert told.as_json()["rate_days"] == pytest.approx(20)
-    assert told.as_json()["days"] == [6, 14, 38]
+    assert told.make_answer().rate_days == pytest.approx(20)
+    assert told.make_answer().days == [6, 14, 38]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.decide.moves.held_answers import OpenBreaker
-from assay.model.facts import fact
+from assay.model.facts import fact, inline
 
 if TYPE_CHECKING:
     from assay.cli.answers.rollout_answers import UncomparedCommit
@@ -25,13 +25,14 @@ class RolloutStatusPart:
 
 
 @fact
-class StatusAnswer(RolloutStatusPart):
+class StatusAnswer:
     """The state of each node that was asked for, the active rollout and the open circuit breakers."""
 
     nodes: list[NodeStatus]
     """The nodes that were asked for, by pool and name."""
     breakers: list[OpenBreaker]
     """The circuit breakers that hold nodes back, of the whole fleet."""
+    rollouts: RolloutStatusPart = inline()
     trust: FleetTrust | None
     """How far automation may go; null without an inventory and one policy."""
 

@@ -17,6 +17,7 @@ from assay.cli.answers.declaration_answers import ImageFile
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 
 if TYPE_CHECKING:
     from assay.act.boot.image_store import ImageStore
@@ -77,7 +78,7 @@ def images(
     if fetch:
         _fetch_missing(workspace.fleet, store)
     rows = list(_list_files(workspace.fleet, store))
-    typer.echo(json.dumps(rows, indent=1) if form == "json" else _format_rows(rows))
+    typer.echo(json.dumps(to_json(rows), indent=1) if form == "json" else _format_rows(rows))
     raise typer.Exit(0 if all(row.bytes is not None for row in rows) else 1)
 
 

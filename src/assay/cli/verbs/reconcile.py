@@ -23,6 +23,7 @@ from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
+from assay.model.facts import to_json
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
 
     def print_changes(entries: list[LedgerEntry]) -> None:
         for entry in entries:
-            line = json.dumps(_entry_as_json(entry)) if form == "json" else format_entry(entry, formatter)
+            line = json.dumps(to_json(_entry_as_json(entry))) if form == "json" else format_entry(entry, formatter)
             print(line, flush=True)  # noqa: T201 — the answer
 
     return print_changes

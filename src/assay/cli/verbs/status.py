@@ -34,7 +34,6 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.errors import LedgerError
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
-from assay.model.facts import extend
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
@@ -271,13 +270,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
         breakers = _list_open_breakers(recorded)
-        answer = extend(
-            StatusAnswer,
-            _show_rollouts(rollouts),
-            nodes=nodes,
-            breakers=breakers,
-            trust=_read_trust(workspace, recorded),
-        )
+        answer = StatusAnswer(nodes, breakers, _show_rollouts(rollouts), _read_trust(workspace, recorded))
         typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")

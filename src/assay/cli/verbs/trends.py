@@ -21,6 +21,7 @@ import typer
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace, tell_left_out
+from assay.decide.trends.warning_answers import TrendRulesAnswer
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from assay.decide.trends.rule_record import RuleRecord
     from assay.decide.trends.trend_answer import TrendAnswer, TrendReport
-    from assay.decide.trends.warning_answers import TrendRulesAnswer
     from assay.decide.trends.warning_record import WarningHistory
     from assay.decide.trends.warnings import AdvisedWarning
     from assay.model.specs.trend_rules import TrendRules
@@ -59,7 +59,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
     moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
-    plain: TrendRulesAnswer = {"rules": [one.as_json() for one in records]}
+    plain = TrendRulesAnswer([one.make_answer() for one in records])
     typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
 
 
@@ -151,7 +151,7 @@ def trends(
     report = read_without_damaged(read, skip)
     if html:
         _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
-    typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else "\n".join(_format(report)))
+    typer.echo(format_answer(report.make_answer(), indent=1) if form == "json" else "\n".join(_format(report)))
     raise typer.Exit(1 if report.answer.warnings else 0)
 
 

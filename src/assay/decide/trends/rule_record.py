@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from assay.decide.trends.backtest import find_share_interval
 from assay.decide.trends.fleet_tables import PartFailure
+from assay.decide.trends.warning_answers import PayingAct, RuleRecordAnswer, WarningPayoffAnswer
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory
 from assay.model.entries.faults import TrendStage, WarningOutcome
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 
 if TYPE_CHECKING:
-    from assay.decide.trends.warning_answers import PayingAct, RuleRecordAnswer, WarningPayoffAnswer
+    pass
 
 
 INTERVAL = 0.9
@@ -83,27 +84,27 @@ class RuleRecord:
         """What its wrong warnings cost if each was acted on once by a test."""
         return self.counts.get("wrong", 0) * self.act_hours
 
-    def as_json(self) -> RuleRecordAnswer:
-        """Return plain JSON data."""
-        return {
-            "name": self.rule,
-            "detector": "change",
-            "fault": self.fault,
-            "stage": self.stage,
-            "declared_stage": self.declared,
-            "lost_because": self.lost_because,
-            "open": self.counts.get("open", 0),
-            "right": self.counts.get("right", 0),
-            "wrong": self.counts.get("wrong", 0),
-            "overtaken": self.counts.get("overtaken", 0),
-            "cannot_tell": self.counts.get("cannot tell", 0),
-            "precision": self.precision,
-            "precision_interval": list(self.precision_interval) if self.precision_interval else None,
-            "failures": self.failures,
-            "recall": self.recall,
-            "lead_days": list(self.lead_days) if self.lead_days else None,
-            "cost_node_hours": self.cost_node_hours,
-        }
+    def make_answer(self) -> RuleRecordAnswer:
+        """Return what is told of it."""
+        return RuleRecordAnswer(
+            name=self.rule,
+            detector="change",
+            fault=self.fault,
+            stage=self.stage,
+            declared_stage=self.declared,
+            lost_because=self.lost_because,
+            open=self.counts.get("open", 0),
+            right=self.counts.get("right", 0),
+            wrong=self.counts.get("wrong", 0),
+            overtaken=self.counts.get("overtaken", 0),
+            cannot_tell=self.counts.get("cannot tell", 0),
+            precision=self.precision,
+            precision_interval=self.precision_interval,
+            failures=self.failures,
+            recall=self.recall,
+            lead_days=self.lead_days,
+            cost_node_hours=self.cost_node_hours,
+        )
 
 
 OUTCOMES: tuple[WarningOutcome | str, ...] = ("open", "right", "wrong", "overtaken", "cannot tell")
@@ -191,18 +192,18 @@ class WarningPayoff:
             return f"only watch it: {self.p:.0%} is less than the {test.needed:.0%} that a test needs"
         return f"{self.pays.act}: {self.p:.0%}, and {self.pays.needed:.0%} is enough"
 
-    def as_json(self) -> WarningPayoffAnswer:
-        """Return plain JSON data."""
+    def make_answer(self) -> WarningPayoffAnswer:
+        """Return what is told of it."""
         acts: list[PayingAct] = [
-            {"act": one.act, "node_hours": one.node_hours, "needed": round(one.needed, 4)} for one in self.acts
+            PayingAct(act=one.act, node_hours=one.node_hours, needed=round(one.needed, 4)) for one in self.acts
         ]
-        return {
-            "p": self.p,
-            "failure_node_hours": self.failure_hours,
-            "acts": acts,
-            "pays": self.pays.act if self.pays else None,
-            "answer": self.answer,
-        }
+        return WarningPayoffAnswer(
+            p=self.p,
+            failure_node_hours=self.failure_hours,
+            acts=acts,
+            pays=self.pays.act if self.pays else None,
+            answer=self.answer,
+        )
 
 
 def find_chance(record: RuleRecord) -> float | None:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from assay.decide.trends.change_scores import GroupSize
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
+from assay.decide.trends.warning_answers import SharedGroupAnswer
 from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.node import Node
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from assay.decide.trends.warning_answers import SharedGroupAnswer
 
 
 LEAST_SHARED, MOST_P = 3, 0.01
@@ -39,17 +38,17 @@ class SharedGroup:
     def __str__(self) -> str:
         return f"{self.trait} {self.value}: {self.named} of {self.members} (p {self.p:.2g})"
 
-    def as_json(self) -> SharedGroupAnswer:
-        """Return plain JSON data, as the edge has it."""
-        return {
-            "trait": self.trait,
-            "value": self.value,
-            "name": self.name,
-            "named": self.named,
-            "members": self.members,
-            "p": self.p,
-            "because": f"{self}: {self.name}. Look there first",
-        }
+    def make_answer(self) -> SharedGroupAnswer:
+        """Return what is told of it."""
+        return SharedGroupAnswer(
+            trait=self.trait,
+            value=self.value,
+            name=self.name,
+            named=self.named,
+            members=self.members,
+            p=self.p,
+            because=f"{self}: {self.name}. Look there first",
+        )
 
 
 def name_shared_groups(

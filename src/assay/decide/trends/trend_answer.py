@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.decide.trends import past_warnings
 from assay.decide.trends.change_scores import ChangeScores
@@ -22,16 +22,16 @@ from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_table
 from assay.decide.trends.raw_counters import judge_counters
 from assay.decide.trends.rule_record import RuleRecord
 from assay.decide.trends.shared_groups import SharedGroup, name_shared_groups
+from assay.decide.trends.warning_answers import FoundTrends, PastRuleAnswer, TrendsAnswer
 from assay.decide.trends.warning_record import ClosedWarning, ForecastFactors, PastRecord, judge_record, learn_factors
 from assay.decide.trends.warning_threshold import ChangeFindings, ChangeWarning, find_change_warnings
 from assay.decide.trends.warnings import AdvisedWarning
+from assay.model.facts import extend, fact, to_json
 from assay.model.specs.trend_rules import ChangeDetector
 from assay.model.timestamps import format_time
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from assay.decide.trends.warning_answers import FoundTrends, PastRuleAnswer, TrendsAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,22 @@ class TrendAnswer:
     record: PastRecord
     settings: ChangeDetector
 
-    def as_json(self) -> FoundTrends:
-        """Return plain JSON data, as the edge has it."""
+    def make_answer(self) -> FoundTrends:
+        """Return what is told of it."""
         found = self.findings
-        rule: PastRuleAnswer = {
-            "name": past_warnings.RULE,
-            "threshold": round(found.threshold, 2),
-            "threshold_from": "history" if found.is_learned else "default",
-            "alarms_per_1000_node_days": self.settings.alarms_per_1000_node_days,
-            "series": found.series.judged,
-            "warnings": len(self.warnings),
-            **self.record.as_json(),
-        }
-        warnings = [warning.as_json() for warning in self.warnings]
-        groups = [group.as_json() for group in self.groups]
-        return {"warnings": warnings, "groups": groups, "cannot_tell": found.series.cannot_tell, "rules": [rule]}
+        rule = extend(
+            PastRuleAnswer,
+            self.record.make_answer(),
+            name=past_warnings.RULE,
+            threshold=round(found.threshold, 2),
+            threshold_from="history" if found.is_learned else "default",
+            alarms_per_1000_node_days=self.settings.alarms_per_1000_node_days,
+            series=found.series.judged,
+            warnings=len(self.warnings),
+        )
+        warnings = [warning.make_answer() for warning in self.warnings]
+        groups = [group.make_answer() for group in self.groups]
+        return FoundTrends(warnings=warnings, groups=groups, cannot_tell=found.series.cannot_tell, rules=[rule])
 
 
 def answer_trends(files: TrendFiles, as_of: datetime, settings: ChangeDetector | None = None) -> TrendAnswer:
@@ -137,7 +138,8 @@ GROUP BY ALL ORDER BY ALL
 """
 
 
-class WarningCourse(NamedTuple):
+@fact
+class WarningCourse:
     """A part's value on each day (days since 1970), and eight in ten of its peers between `low` and `high`."""
 
     days: list[int]
@@ -145,10 +147,6 @@ class WarningCourse(NamedTuple):
     peer_days: list[int]
     low: list[float]
     high: list[float]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return self._asdict()
 
 
 def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning], today: int) -> list[WarningCourse]:
@@ -199,23 +197,19 @@ class TrendReport:
         """Return the records of the rules that have warned."""
         return [one for one in self.records if one.counts]
 
-    def as_json(self) -> TrendsAnswer:
-        """Return plain JSON data, as the edge has it."""
-        found = self.answer.as_json()
-        plain: TrendsAnswer = {
-            "warnings": [one.as_json() for one in self.advised],
-            "groups": found["groups"],
-            "cannot_tell": found["cannot_tell"],
-            "rules": found["rules"],
-            "records": [one.as_json() for one in self.judged_records],
-        }
-        if self.unread:
-            plain["unread"] = [*self.unread]
-        return plain
+    def make_answer(self) -> TrendsAnswer:
+        """Return what is told of it."""
+        return extend(
+            TrendsAnswer,
+            self.answer.make_answer(),
+            warnings=[one.make_answer() for one in self.advised],
+            records=[one.make_answer() for one in self.judged_records],
+            unread=[*self.unread] or None,
+        )
 
     def as_page_json(self) -> dict[str, Any]:
         """Return the same with its moment and the courses, for pages."""
-        plain = self.as_json()
-        courses, warnings = [one.as_json() for one in self.courses], plain["warnings"]
+        plain, courses = to_json(self.make_answer()), to_json(self.courses)
+        warnings = plain["warnings"]
         drawn = [{**one, "course": course} for one, course in zip(warnings, courses, strict=False)]
         return {"at": format_time(self.at), **plain, "warnings": [*drawn, *warnings[len(courses) :]]}

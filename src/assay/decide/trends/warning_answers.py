@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from collections.abc import Sequence
+from typing import Literal
 
-from typing_extensions import TypedDict
+from assay.model.facts import fact, inline, shown
 
 
-class PayingAct(TypedDict):
+@fact
+class PayingAct:
     """Something to do about a warning."""
 
     act: str
@@ -18,39 +20,42 @@ class PayingAct(TypedDict):
     """From which chance on that the warning is right it pays, from 0 to 1."""
 
 
-ChangeWarningAnswer = TypedDict(
-    "ChangeWarningAnswer",
-    {
-        "node": str,
-        "subject": str,
-        "name": str,
-        "unit": str,
-        "serial": str,
-        "from": float,
-        "to": float,
-        "peers": int,
-        "peers_change": float,
-        "score": float,
-        "limit": float | None,
-        "days": list[float] | None,
-        "group": str,
-        "because": str,
-    },
-)
-ChangeWarningAnswer.__doc__ = """A part that gets worse among its peers.
+@fact
+class ChangeWarningAnswer:
+    """A part that gets worse among its peers."""
 
-- `node`: its node. `subject`: the part. `name`: the measurement. `unit`: the unit of values and limit, "" for a count
-  or a ratio. `serial`: the serial number of the part, "" if it is not known.
-- `from`: what was usual for it. `to`: its value of the last days. `peers`: with how many others it was
-  compared. `peers_change`: how these have changed meanwhile. `score`: how unlike its peers it has changed, in
-  deviations.
-- `limit`: the limit of the measurement, null if there is none. `days`: in how many days it reaches the limit, as the
-  low end, the middle and the high end of a range; null while history is too short to tell.
-- `group`: what it shares with others that get worse, "" for nothing. `because`: the reason in a sentence.
-"""
+    node: str
+    """Its node."""
+    subject: str
+    """The part."""
+    name: str
+    """The measurement."""
+    unit: str
+    """The unit of values and limit, "" for a count or a ratio."""
+    serial: str
+    """The serial number of the part, "" if it is not known."""
+    from_: float = shown("from")
+    """What was usual for it."""
+    to: float
+    """Its value of the last days."""
+    peers: int
+    """With how many others it was compared."""
+    peers_change: float
+    """How these have changed meanwhile."""
+    score: float
+    """How unlike its peers it has changed, in deviations."""
+    limit: float | None
+    """The limit of the measurement, null if there is none."""
+    days: Sequence[float] | None
+    """In how many days it reaches the limit (low, middle, high); null while history is too short to tell."""
+    group: str
+    """What it shares with others that get worse, "" for nothing."""
+    because: str
+    """The reason in a sentence."""
 
 
-class WarningPayoffAnswer(TypedDict):
+@fact
+class WarningPayoffAnswer:
     """What to do about a warning."""
 
     p: float | None
@@ -65,9 +70,11 @@ class WarningPayoffAnswer(TypedDict):
     """What follows, in words."""
 
 
-class TrendWarningAnswer(ChangeWarningAnswer, WarningPayoffAnswer):
+@fact
+class TrendWarningAnswer(ChangeWarningAnswer):
     """A part that gets worse among its peers, and what follows."""
 
+    payoff: WarningPayoffAnswer = inline()
     rule: str
     """The rule that warns."""
     stage: str
@@ -76,7 +83,8 @@ class TrendWarningAnswer(ChangeWarningAnswer, WarningPayoffAnswer):
     """In how many days it reaches the limit in a straight line; null if it does not move towards one."""
 
 
-class SharedGroupAnswer(TypedDict):
+@fact
+class SharedGroupAnswer:
     """A group that explains several warnings of one measurement."""
 
     trait: str
@@ -95,14 +103,16 @@ class SharedGroupAnswer(TypedDict):
     """The reason in a sentence."""
 
 
-class WarningCost(TypedDict):
+@fact
+class WarningCost:
     """What warnings cost."""
 
     node_hours: float
     """The node-hours of tests."""
 
 
-class PastRecordAnswer(TypedDict):
+@fact
+class PastRecordAnswer:
     """How a rule has fared."""
 
     right: int
@@ -113,18 +123,19 @@ class PastRecordAnswer(TypedDict):
     """Of how many nobody can tell."""
     precision: float | None
     """The share of right ones among right and wrong, from 0 to 1; null without any."""
-    precision_interval: list[float | None] | None
+    precision_interval: Sequence[float | None] | None
     """Both ends of its 90 % interval; null without any."""
     recall: float | None
     """Of the failures with a sign, the share that was warned of, from 0 to 1; null without any."""
     recall_of_all: float | None
     """Of all failures, the share that was warned of, from 0 to 1; null without any."""
-    lead_days: list[float | None] | None
+    lead_days: Sequence[float | None] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
     cost: WarningCost
     """What the warnings cost if each was acted on by a test."""
 
 
+@fact
 class PastRuleAnswer(PastRecordAnswer):
     """How the rule would have fared in the past, by the present history."""
 
@@ -142,7 +153,8 @@ class PastRuleAnswer(PastRecordAnswer):
     """How many warn now."""
 
 
-class RuleRecordAnswer(TypedDict):
+@fact
+class RuleRecordAnswer:
     """How a rule has fared, by the warnings that assay recorded."""
 
     name: str
@@ -169,19 +181,20 @@ class RuleRecordAnswer(TypedDict):
     """Of how many nobody can tell."""
     precision: float | None
     """The share of right ones among right and wrong, from 0 to 1; null without any."""
-    precision_interval: list[float] | None
+    precision_interval: Sequence[float] | None
     """Both ends of the interval of that share; null without any."""
     failures: int
     """How many failures it could have foreseen since its first warning."""
     recall: float | None
     """The share of these that it foresaw, from 0 to 1; null if nothing failed."""
-    lead_days: list[float] | None
+    lead_days: Sequence[float] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
     cost_node_hours: float
     """What its wrong warnings cost in node-hours if each was acted on by a test."""
 
 
-class FoundTrends(TypedDict):
+@fact
+class FoundTrends:
     """What gets worse."""
 
     warnings: list[ChangeWarningAnswer]
@@ -194,7 +207,8 @@ class FoundTrends(TypedDict):
     """How the rule would have fared in the past."""
 
 
-class TrendsAnswer(TypedDict):
+@fact
+class TrendsAnswer:
     """Which parts get worse among their peers."""
 
     warnings: list[TrendWarningAnswer]
@@ -207,11 +221,12 @@ class TrendsAnswer(TypedDict):
     """How the rule would have fared in the past."""
     records: list[RuleRecordAnswer]
     """The records of the rules that have warned."""
-    unread: NotRequired[list[str]]
+    unread: list[str] | None = shown(omit=True, default=None)
     """The damaged files that were left out, each with its mistake; missing if there are none."""
 
 
-class TrendRulesAnswer(TypedDict):
+@fact
+class TrendRulesAnswer:
     """How each rule has fared."""
 
     rules: list[RuleRecordAnswer]

@@ -12,12 +12,13 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from assay.decide.trends.backtest import find_share_interval
+from assay.decide.trends.warning_answers import PastRecordAnswer, WarningCost
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
 
 if TYPE_CHECKING:
-    from assay.decide.trends.warning_answers import PastRecordAnswer
+    pass
 
 
 Outcome = Literal["right", "wrong", "cannot_tell"]
@@ -78,22 +79,22 @@ class PastRecord(NamedTuple):
         """The share of right ones; None where none was right or wrong."""
         return _divide(self.right, self.right + self.wrong)
 
-    def as_json(self) -> PastRecordAnswer:
-        """Return plain JSON data."""
+    def make_answer(self) -> PastRecordAnswer:
+        """Return what is told of it."""
         seen = self.failures
         interval = find_share_interval(self.right, self.right + self.wrong, CONFIDENCE)
         lead = [median(self.leads), _find_low(self.leads)] if self.leads else None
-        return {
-            "right": self.right,
-            "wrong": self.wrong,
-            "cannot_tell": self.cannot_tell,
-            "precision": _round(self.precision),
-            "precision_interval": [_round(end) for end in interval] if interval else None,
-            "recall": _round(_divide(seen.foreseen_with_sign, seen.with_sign)),
-            "recall_of_all": _round(_divide(seen.foreseen, seen.every)),
-            "lead_days": [_round(days) for days in lead] if lead else None,
-            "cost": {"node_hours": round(self.node_hours, 3)},
-        }
+        return PastRecordAnswer(
+            right=self.right,
+            wrong=self.wrong,
+            cannot_tell=self.cannot_tell,
+            precision=_round(self.precision),
+            precision_interval=[_round(end) for end in interval] if interval else None,
+            recall=_round(_divide(seen.foreseen_with_sign, seen.with_sign)),
+            recall_of_all=_round(_divide(seen.foreseen, seen.every)),
+            lead_days=[_round(days) for days in lead] if lead else None,
+            cost=WarningCost(round(self.node_hours, 3)),
+        )
 
 
 def judge_record(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.decide.trends.change_scores import ChangeScores, SeriesCount
 from assay.decide.trends.day_comparison import LEAST_KEPT, SAMPLED_NODES
 from assay.decide.trends.series import ChangeScore
+from assay.decide.trends.warning_answers import ChangeWarningAnswer
 from assay.decide.trends.warning_record import ForecastFactors
 
 if TYPE_CHECKING:
-    from assay.decide.trends.warning_answers import ChangeWarningAnswer
+    pass
 
 USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, LEAST_KEPT, 24.0
 """8: at most 0.08 false alarms per 1,000 nodes and day on six measurements of planted fleets. It holds while the
@@ -71,25 +72,25 @@ class ChangeWarning:
         low, middle, high = factors.apply(self.forecast.line)
         return replace(self, forecast=Forecast(middle, low, high, factors.middle))
 
-    def as_json(self) -> ChangeWarningAnswer:
-        """Return plain JSON data, as the edge has it."""
+    def make_answer(self) -> ChangeWarningAnswer:
+        """Return what is told of it."""
         one, days = self.score, self.forecast and self.forecast.days
-        return {
-            "node": one.node,
-            "subject": one.subject,
-            "name": one.name,
-            "unit": one.unit,
-            "serial": one.serial,
-            "from": one.own,
-            "to": one.recent,
-            "peers": one.peers - 1,
-            "peers_change": one.peers_change,
-            "score": round(one.worse, 2),
-            "limit": self.limit,
-            "days": [round(day, 1) for day in days] if days else None,
-            "group": self.group,
-            "because": self.because,
-        }
+        return ChangeWarningAnswer(
+            node=one.node,
+            subject=one.subject,
+            name=one.name,
+            unit=one.unit,
+            serial=one.serial,
+            from_=one.own,
+            to=one.recent,
+            peers=one.peers - 1,
+            peers_change=one.peers_change,
+            score=round(one.worse, 2),
+            limit=self.limit,
+            days=[round(day, 1) for day in days] if days else None,
+            group=self.group,
+            because=self.because,
+        )
 
     def _tell_days(self) -> str:
         if self.forecast is None:

@@ -19,15 +19,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.decide.state.part_holders import PartHolder
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.rule_record import RuleRecord, WarningPayoff, find_chance, weigh_acts
+from assay.decide.trends.warning_answers import TrendWarningAnswer
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory
 from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
+from assay.model.facts import extend
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 from assay.model.timestamps import format_time, parse_time
 
 if TYPE_CHECKING:
-    from assay.decide.trends.warning_answers import TrendWarningAnswer
+    pass
 
 
 QUIET = timedelta(days=30)
@@ -239,16 +241,18 @@ class AdvisedWarning:
     stage: str
     payoff: WarningPayoff
 
-    def as_json(self) -> TrendWarningAnswer:
-        """Return plain JSON data, as the edge has it."""
+    def make_answer(self) -> TrendWarningAnswer:
+        """Return what is told of it."""
         forecast = self.warning.forecast
-        return {
-            **self.warning.as_json(),
-            "rule": self.rule,
-            "stage": self.stage,
-            "rate_days": forecast.line if forecast else None,
-            **self.payoff.as_json(),
-        }
+        rate_days = forecast.line if forecast else None
+        return extend(
+            TrendWarningAnswer,
+            self.warning.make_answer(),
+            payoff=self.payoff.make_answer(),
+            rule=self.rule,
+            stage=self.stage,
+            rate_days=rate_days,
+        )
 
 
 def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[ChangeWarning]) -> list[AdvisedWarning]:
