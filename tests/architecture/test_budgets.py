@@ -17,6 +17,8 @@ MAX_MODULES = 920
 MAX_SCRAPS = 820
 MAX_SKIPPED_FORMATS = 120
 MAX_EMPTY_NAMES = 4_000
+MAX_TYPED_DICTS = 50
+"""What an answer holds is a fact. A TypedDict is for data of others, and for data whose keys differ each time."""
 MAX_COMMIT_LINES_WITHOUT_BODY = 100
 BODIES_SINCE = date(2026, 11, 30)
 SCRAP_LINES = 3
@@ -77,6 +79,15 @@ def test_the_formatter_is_not_told_to_look_away_more_often(modules: list[SourceM
 
 def test_no_more_variables_have_names_that_say_nothing(modules: list[SourceModule]) -> None:
     assert sum(map(count_empty_names, modules)) <= MAX_EMPTY_NAMES
+
+
+def test_there_are_no_more_typed_dicts(modules: list[SourceModule]) -> None:
+    made = 0
+    for module in modules:
+        for node in ast.walk(module.tree):
+            named = node.bases if isinstance(node, ast.ClassDef) else [node.func] if isinstance(node, ast.Call) else []
+            made += any(isinstance(name, ast.Name) and name.id == "TypedDict" for name in named)
+    assert made <= MAX_TYPED_DICTS
 
 
 def test_a_large_commit_says_why() -> None:

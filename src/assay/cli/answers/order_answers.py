@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from assay.decide.moves.held_answers import OpenBreaker
 from assay.model.facts import fact, shown
 
 
@@ -44,35 +43,3 @@ class OrdersAnswer:
 
     words: list[OrderInAnswer]
     """The order for each node."""
-
-
-@fact
-class BreakersAnswer:
-    """The circuit breakers that hold nodes back."""
-
-    breakers: list[OpenBreaker]
-    """The breakers, by pool."""
-
-
-@fact
-class ClearedBreakerAnswer:
-    """A circuit breaker that was cleared, and what it held back until then."""
-
-    pool: str
-    """The pool whose breaker it is."""
-    since: str
-    """Since when it held nodes back: ISO 8601 with the offset of UTC."""
-    nodes: tuple[str, ...]
-    """The nodes whose repair it held back."""
-    cordoned: tuple[str, ...]
-    """Those of them that are cordoned meanwhile."""
-    clear: str
-    """The command that clears it."""
-    reason: str
-    """Why it was cleared, in that person's words."""
-    who: str
-    """Who cleared it."""
-    at: str
-    """When: ISO 8601 with the offset of UTC."""
-    new: bool
-    """Whether this was recorded now; false if it was recorded before."""

@@ -4,37 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.decide.moves.held_answers import OpenBreaker
-from assay.model.facts import fact, inline
+from assay.model.facts import fact
 
 if TYPE_CHECKING:
-    from assay.cli.answers.rollout_answers import UncomparedCommit
-    from assay.tell.views.listings import NodeSummary, RolloutSummary
-    from assay.tell.views.node_status import NodeStatus
-    from assay.tell.views.trust_view import FleetTrust
-
-
-@fact
-class RolloutStatusPart:
-    """What of the rollouts belongs to the state of the fleet."""
-
-    rollout: RolloutSummary | None
-    """The active rollout; null if there is none."""
-    uncompared: UncomparedCommit | None
-    """The commit that was adopted last, if it could not be compared with the one before; else null."""
-
-
-@fact
-class StatusAnswer:
-    """The state of each node that was asked for, the active rollout and the open circuit breakers."""
-
-    nodes: list[NodeStatus]
-    """The nodes that were asked for, by pool and name."""
-    breakers: list[OpenBreaker]
-    """The circuit breakers that hold nodes back, of the whole fleet."""
-    rollouts: RolloutStatusPart = inline()
-    trust: FleetTrust | None
-    """How far automation may go; null without an inventory and one policy."""
+    from assay.tell.views.listings import NodeSummary
 
 
 @fact

@@ -13,16 +13,35 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.answers.declaration_answers import ImageFile
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import to_json
+from assay.model.facts import fact, to_json
 
 if TYPE_CHECKING:
     from assay.act.boot.image_store import ImageStore
     from assay.cli.output import ProgressByLabel
     from assay.model.fleet import Fleet
+
+
+@fact
+class ImageFile:
+    """A file of an image that nodes boot."""
+
+    image: str
+    """The name of the image."""
+    version: str
+    """The version of the image."""
+    nodes: int
+    """How many nodes boot it."""
+    file: str
+    """Which of its files it is, such as kernel."""
+    bytes: int | None
+    """The size of the file on this server's disk, in bytes; null if it is missing."""
+    sha256: str
+    """The digest that the file must have."""
+    url: str
+    """Where it is fetched from."""
 
 
 boot_app = typer.Typer(add_completion=False, no_args_is_help=True)

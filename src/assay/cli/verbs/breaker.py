@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity
-from assay.cli.answers.order_answers import BreakersAnswer, ClearedBreakerAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, complete_pools
@@ -16,7 +15,7 @@ from assay.cli.orders import Reason, Who, identify_operator
 from assay.cli.workspace import Workspace
 from assay.model.entries.node import BreakerClearedEntry
 from assay.model.errors import AssayError
-from assay.model.facts import extend
+from assay.model.facts import extend, fact
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_time, hours, parse_time
@@ -25,6 +24,39 @@ from assay.tell.views.open_breakers import format_breaker
 if TYPE_CHECKING:
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.state.node_state import NodeState
+
+
+@fact
+class BreakersAnswer:
+    """The circuit breakers that hold nodes back."""
+
+    breakers: list[OpenBreaker]
+    """The breakers, by pool."""
+
+
+@fact
+class ClearedBreakerAnswer:
+    """A circuit breaker that was cleared, and what it held back until then."""
+
+    pool: str
+    """The pool whose breaker it is."""
+    since: str
+    """Since when it held nodes back: ISO 8601 with the offset of UTC."""
+    nodes: tuple[str, ...]
+    """The nodes whose repair it held back."""
+    cordoned: tuple[str, ...]
+    """Those of them that are cordoned meanwhile."""
+    clear: str
+    """The command that clears it."""
+    reason: str
+    """Why it was cleared, in that person's words."""
+    who: str
+    """Who cleared it."""
+    at: str
+    """When: ISO 8601 with the offset of UTC."""
+    new: bool
+    """Whether this was recorded now; false if it was recorded before."""
+
 
 breaker_app = typer.Typer(add_completion=False)
 

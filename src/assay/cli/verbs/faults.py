@@ -8,16 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.fault_answers import FaultsAnswer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_catalog
 from assay.model.errors import AssayError
-from assay.model.facts import to_json
+from assay.model.facts import fact, to_json
 
 if TYPE_CHECKING:
-    from assay.decide.faults.log_file_faults import LogFaultCollector
+    from assay.decide.faults.log_file_faults import FaultInLog, LogFaultCollector
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.observe.logs.log_reader import LogReader
+
+
+@fact
+class FaultsAnswer:
+    """The faults in a log, by the fault catalogue."""
+
+    faults: list[FaultInLog]
+    """The faults, the worst first; if one asks for an action, the exit code is 1."""
+    lines: int
+    """How many lines the log has."""
+    unread: int
+    """How many of them could not be read."""
+    uncounted: str
+    """The beginning of the first line that cannot be counted: it names a fault, or is of another log; "" without one.
+
+    The exit code is then 2, unless a fault asks for an action.
+    """
+    broken: str
+    """Why a packed file could not be unpacked to its end, so that the rest was not judged; "" if it could.
+
+    The exit code is then 2, unless a fault asks for an action.
+    """
+
 
 SHOWN_LENGTH = 200
 FETCH_AGAIN = "fetch the file again: what is missing may name a fault"

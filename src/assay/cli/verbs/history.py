@@ -10,14 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.answers.history_answers import (
-    ArchivedEntries,
-    HistoryEntry,
-    NodeHistoryAnswer,
-    PartEvent,
-    PartHistoryAnswer,
-    PlaceOfPart,
-)
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state
@@ -36,6 +28,7 @@ from assay.model.entries.node import (
     ZapRequestedEntry,
 )
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute, format_second, parse_time
@@ -43,6 +36,90 @@ from assay.model.timestamps import format_minute, format_second, parse_time
 if TYPE_CHECKING:
     from assay.decide.state.node_state import NodeState
     from assay.ledger.copies.archive import ArchivedHistory
+
+
+@fact
+class HistoryEntry:
+    """An entry of the ledger about a node."""
+
+    seq: int
+    """Its number in the ledger."""
+    at: str
+    """When it was written: ISO 8601 with the offset of UTC."""
+    kind: str
+    """The kind of entry, such as fault, decision, transition or effect.verified."""
+    text: str
+    """What it says, for people."""
+    body: dict[str, Any]
+    """The fields of an entry of this kind."""
+
+
+@fact
+class ArchivedEntries:
+    """Entries of the node that were moved into an archive."""
+
+    file: str
+    """The archive."""
+    entries: int
+    """How many entries of the node it holds."""
+    until: str
+    """The time of the last of them: ISO 8601 UTC."""
+
+
+@fact
+class NodeHistoryAnswer:
+    """Everything recorded about a node, oldest first."""
+
+    node: str
+    """The name of the node."""
+    pool: str
+    """The pool that it is in."""
+    state: str
+    """The state that it is in."""
+    entries: list[HistoryEntry]
+    """The entries; with --moves, only transitions and people's orders."""
+    archived: list[ArchivedEntries]
+    """Older entries, which archives hold."""
+
+
+@fact
+class PartEvent:
+    """What happened to a part while it was in one place."""
+
+    at: str
+    """When: ISO 8601 with the offset of UTC."""
+    kind: str
+    """The kind of the ledger's entry."""
+    text: str
+    """What it says, for people."""
+
+
+@fact
+class PlaceOfPart:
+    """A place where a part, or a node, was."""
+
+    node: str
+    """The node."""
+    place: str
+    """The place in the node; "" for the node itself."""
+    kind: str
+    """The kind of the part; node for the node itself."""
+    since: str
+    """When it was first seen there: ISO 8601 with the offset of UTC."""
+    until: str
+    """When something else was seen there; "" if it is still there."""
+    happened: list[PartEvent]
+    """What happened there meanwhile."""
+
+
+@fact
+class PartHistoryAnswer:
+    """Every place where a part was, and what happened there."""
+
+    serial: str
+    """The serial number."""
+    stays: list[PlaceOfPart]
+    """The places, oldest first."""
 
 
 history_app = typer.Typer(add_completion=False)

@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from assay.cli.answers.history_answers import (
-    NodeMeasurementsAnswer,
-    NodeOutcomesAnswer,
-    PoolDay,
-    PoolRatesAnswer,
-    UsualMeasurement,
-)
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
@@ -31,7 +24,7 @@ from assay.ledger.history.queries import (
     query_turns,
 )
 from assay.model.errors import AssayError
-from assay.model.facts import extend
+from assay.model.facts import extend, fact
 from assay.model.outcome import CheckVerdict, read_whole
 from assay.model.reading import format_value
 from assay.model.text.lists import format_count, format_percent
@@ -40,6 +33,105 @@ from assay.validate.results.outcome_lines import SUBJECT_WIDTH, shorten_check, v
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
+
+
+@fact
+class NodeOutcomesAnswer:
+    """When each check of a node failed and recovered, and which checks are flaky."""
+
+    node: str
+    """The name of the node."""
+    days: int
+    """How many days were looked at, besides today."""
+    runs: int
+    """How many runs judged the node."""
+    outcomes: int
+    """How many outcomes there are."""
+    first: str
+    """When the first of these runs began: ISO 8601; "" without one."""
+    last: str
+    """When the last of these runs began: ISO 8601; "" without one."""
+    turns: list[VerdictTurn]
+    """The verdicts that differ from the one before, oldest first."""
+    flapping: list[FlakyCheck]
+    """The flaky checks, those that turned most often first."""
+
+
+@fact
+class UsualMeasurement:
+    """The newest value of a measurement, and what is usual for it."""
+
+    check: str
+    """The id of the check that measured it."""
+    subject: str
+    """What was measured: a node or a part of it."""
+    node: str
+    """The node of the subject."""
+    name: str
+    """The name of the measurement."""
+    unit: str
+    """The unit of value, median and noise; "" for a count or a ratio."""
+    value: float
+    """The newest value."""
+    at: str
+    """When it was measured: ISO 8601."""
+    count: int
+    """How many earlier documents `median` and `noise` are from."""
+    median: float | None
+    """The median of the earlier values; null if there is none."""
+    noise: float | None
+    """How much the earlier values vary; null if that is not known."""
+    times: float | None
+    """How far the newest value is from the median, in multiples of the noise; null if that is not known."""
+
+
+@fact
+class NodeMeasurementsAnswer:
+    """The newest measurements of a node, each with its usual value."""
+
+    node: str
+    """The name of the node."""
+    days: int
+    """How many days were looked at, besides today."""
+    measurements: list[UsualMeasurement]
+    """The measurements."""
+
+
+@fact
+class PoolDay:
+    """The outcomes of a pool on a day, without checks at stage observe."""
+
+    day: str
+    """The day in UTC, as YYYY-MM-DD."""
+    pool: str
+    """The pool, or rack or fabric, as the first part of a subject."""
+    runs: int
+    """How many runs there were."""
+    passed: int
+    """How many checks passed."""
+    failed: int
+    """How many checks failed and nothing excuses it."""
+    known: int
+    """How many failures a known issue excuses."""
+    errors: int
+    """How many checks could not be judged."""
+    skipped: int
+    """How many checks were skipped."""
+    success: float | None
+    """Passes as a share of passes, failures and errors, from 0 to 1; null if there are none."""
+
+
+@fact
+class PoolRatesAnswer:
+    """The success rate of each pool by day, and the checks that are flakiest."""
+
+    days: int
+    """How many days were looked at, besides today."""
+    pools: list[PoolDay]
+    """The pools by day, oldest first."""
+    flapping: list[FlakyCheck]
+    """The flaky checks, those that turned most often first."""
+
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
 MAX_FLAKY_SHOWN = 20

@@ -19,7 +19,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from assay.cli.answers.evidence_answers import LabNode, LabStatusAnswer
 from assay.cli.context import describe_context, format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.output import escape
@@ -32,10 +31,41 @@ from assay.lab.scenario import ExpectationResult, LabScenario, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError, require_extra
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 
 if TYPE_CHECKING:
     pass
+
+
+@fact
+class LabNode:
+    """A node of the lab."""
+
+    node: str
+    """The name of the node."""
+    power: str
+    """Whether it is on, such as On or Off."""
+    boots: int
+    """How often it has started."""
+    flashes: int
+    """How often firmware was written."""
+    fails: Any
+    """The faults that are planted on it."""
+
+
+@fact
+class LabStatusAnswer:
+    """Whether the lab is up, which of its parts are real tools, and how its nodes are."""
+
+    up: bool
+    """Whether it is up; else the exit code is 1."""
+    pid: int
+    """The id of its process; 0 if it is down."""
+    parts: str
+    """Which parts are real tools and which are stand-ins, in words."""
+    nodes: list[LabNode]
+    """Its nodes."""
 
 
 A_YEAR_HOURS = 365 * 24

@@ -17,20 +17,59 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.answers.evidence_answers import CollectedNode, ObserveAnswer, RecordingAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, complete_nodes, nodes_argument
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import extend
+from assay.model.facts import extend, fact
 from assay.model.specs.load_parts import LOAD_PARTS
 
 if TYPE_CHECKING:
     from assay.model.evidence import EvidenceDocument
     from assay.model.fleet import Fleet
     from assay.model.reading import EvidenceReading
+
+
+@fact
+class CollectedNode:
+    """What was collected of a node, without the evidence itself."""
+
+    node: str
+    """The name of the node."""
+    pool: str
+    """The pool that it is in."""
+    at: str
+    """When the evidence was collected: ISO 8601 with the offset of UTC."""
+    evidence: str
+    """The digest of the evidence."""
+    channels: dict[str, str]
+    """Each channel, such as host or bmc, with value if it answered, else absent, unsupported or failed."""
+    unanswered: dict[str, dict[str, str]]
+    """What did not answer, by channel: the branch ("" for all of the channel) with the reason."""
+    readings: dict[str, int]
+    """How many readings there are of each kind: value, absent, unsupported or failed."""
+    failed: dict[str, str]
+    """The readings that failed: the path of each, which begins with the channel, with the reason."""
+
+
+@fact
+class RecordingAnswer(CollectedNode):
+    """What files of a node hold, without the evidence itself."""
+
+    foreign_hosts: list[str]
+    """The hosts with other names that the files name."""
+
+
+@fact
+class ObserveAnswer:
+    """What was collected of each node; the evidence itself is stored."""
+
+    nodes: list[CollectedNode]
+    """The nodes, in the order of the inventory."""
+    took_s: float
+    """How many seconds it took."""
 
 
 MAX_FAILURES_SHOWN = 3

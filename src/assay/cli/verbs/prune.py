@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.run_answers import PruneAnswer, PrunedEvidence, RetainedRun
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.orders import Who, find_operator_name
 from assay.cli.workspace import Workspace
+from assay.model.facts import fact
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
@@ -20,6 +20,51 @@ if TYPE_CHECKING:
 
     from assay.model.specs.serving import RetentionRules
     from assay.validate.results.retention import EvidencePlan, PrunePlan
+
+
+@fact
+class RetainedRun:
+    """A run that is kept although it is old."""
+
+    run: str
+    """The id of the run."""
+    why: str
+    """Why it is kept."""
+
+
+@fact
+class PrunedEvidence:
+    """Evidence that was deleted, or would be."""
+
+    documents: int
+    """How many documents."""
+    bytes: int
+    """Their size in bytes."""
+    kept_all: str
+    """Why all evidence is kept; "" if not all is."""
+
+
+@fact
+class PruneAnswer:
+    """What is older than the policy wants and was deleted, or would be."""
+
+    deleted: bool
+    """Whether it was deleted; false without --yes."""
+    runs: list[str]
+    """The ids of the runs."""
+    artefacts: int
+    """How many files of failures that only these runs have."""
+    outcomes: int
+    """How many outcomes in the ledger."""
+    bytes: int
+    """The size of runs and artefacts in bytes."""
+    evidence: PrunedEvidence
+    """The evidence."""
+    rejudgeable: int
+    """How many of these runs `assay rejudge` could judge again until now."""
+    kept: list[RetainedRun]
+    """The runs that are kept although they are old."""
+
 
 prune_app = typer.Typer(add_completion=False)
 

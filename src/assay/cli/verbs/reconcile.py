@@ -12,18 +12,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.answers.operation_answers import DueSlot, EntryInAnswer, PassInAnswer, ReconcileAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
-from assay.model.facts import to_json
+from assay.model.facts import fact, to_json
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 
 if TYPE_CHECKING:
@@ -35,6 +34,55 @@ if TYPE_CHECKING:
     from assay.act.schedules.due_slots import SlotTask
     from assay.model.fleet import Fleet
     from assay.model.ledger_entry import LedgerEntry
+
+
+@fact
+class EntryInAnswer:
+    """An entry of the ledger."""
+
+    at: str
+    """When it was written: ISO 8601 with the offset of UTC."""
+    kind: str
+    """The kind of entry, such as fault, decision, transition or effect.verified."""
+    node: str
+    """The node that it is about; "" for none."""
+    body: dict[str, Any]
+    """The fields of an entry of this kind."""
+
+
+@fact
+class PassInAnswer:
+    """One pass of the controller over the fleet."""
+
+    at: str
+    """When it began: ISO 8601 with the offset of UTC."""
+    changes: list[EntryInAnswer]
+    """The entries that it wrote into the ledger, in order."""
+    runs: list[str]
+    """The ids of the runs of checks that it made."""
+
+
+@fact
+class DueSlot:
+    """A scheduled job that is due and that a round does not run."""
+
+    schedule: str
+    """The name of the schedule."""
+    of: str
+    """The pool or fabric that it is for."""
+    slot: str
+    """When it was due: ISO 8601 with the offset of UTC."""
+
+
+@fact
+class ReconcileAnswer:
+    """What one round of the controller did."""
+
+    passes: list[PassInAnswer]
+    """The passes of the round."""
+    due: list[DueSlot]
+    """The scheduled jobs that are due: `assay schedules run` runs them."""
+
 
 reconcile_app = typer.Typer(add_completion=False)
 LOG = logging.getLogger("assay.reconcile")

@@ -9,16 +9,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.run_answers import RejudgeHead
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
+from assay.model.facts import fact
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from assay.validate.results.comparison_summary import RunDifferences
     from assay.validate.runs.rejudge import RejudgedRun
+
+
+@fact
+class RejudgeHead:
+    """What of a rejudging comes before the comparison."""
+
+    run: str
+    """The id of the run."""
+    spec: str
+    """The commit or the folder whose specs judged it again."""
+    itself: bool
+    """Whether these are the specs that judged it first."""
+    identical: bool
+    """Whether no outcome differs."""
+    differing: int
+    """How many outcomes differ, if only in a reason or a measurement."""
+    verdicts: int
+    """How many outcomes differ in the verdict."""
+    alone: int
+    """How many outcomes only one of the two has."""
+    programs: list[str]
+    """The programs that judged in another version."""
+
 
 rejudge_app = typer.Typer(add_completion=False)
 

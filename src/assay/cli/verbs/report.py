@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.run_answers import ReportPagesAnswer
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 
 if TYPE_CHECKING:
     from assay.tell.report.overview_page import SyncNumbers
     from assay.tell.report.status_changes import RolloutWaits
+
+
+@fact
+class ReportPagesAnswer:
+    """Where the pages of the report are."""
+
+    overview: str
+    """The first page."""
+    allure: str
+    """The folder of the Allure report."""
+
 
 report_app = typer.Typer(add_completion=False)
 

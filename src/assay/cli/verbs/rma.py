@@ -8,17 +8,83 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.operation_answers import DossierAnswer, RequiredPhoto, SuspectPart, TakenPhoto
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.orders import find_operator_name
 from assay.cli.workspace import Workspace, find_node_state
 from assay.model.errors import AssayError
-from assay.model.facts import from_json
+from assay.model.facts import fact, from_json
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from assay.act.actions.action import EffectIntent
+
+
+@fact
+class SuspectPart:
+    """A part that open hardware faults name."""
+
+    kind: str
+    """The kind of the part, such as gpu; node for the whole node."""
+    place: str
+    """Its place in the node; "" for the whole node."""
+    serial: str
+    """Its serial number."""
+    faults: list[str]
+    """The fault classes."""
+
+
+@fact
+class RequiredPhoto:
+    """A photo that the dossier needs."""
+
+    name: str
+    """The name of the photo, such as label."""
+    shows: str
+    """What it must show."""
+    files: list[str]
+    """The files that are this photo; none if it is missing."""
+
+
+@fact
+class TakenPhoto:
+    """A photo in the dossier."""
+
+    file: str
+    """The name of the file."""
+    sha256: str
+    """Its digest."""
+    bytes: int
+    """Its size in bytes."""
+    who: str
+    """Who added it; "" if nobody has."""
+    at: str
+    """When: ISO 8601 with the offset of UTC; "" if nobody has."""
+
+
+@fact
+class DossierAnswer:
+    """The dossier of a node that goes back to its vendor."""
+
+    node: str
+    """The name of the node."""
+    archive: str
+    """The archive, relative to the fleet repository."""
+    bytes: int
+    """The size of the archive in bytes."""
+    sha256: str
+    """The digest of the archive."""
+    suspects: list[SuspectPart]
+    """The parts that go back."""
+    folder: str
+    """The folder for photos, relative to the fleet repository."""
+    photos: list[RequiredPhoto]
+    """The photos that the dossier needs."""
+    taken: list[TakenPhoto]
+    """The photos that it has."""
+    refused: dict[str, str]
+    """The files in the folder that were not taken, each with the reason."""
+
 
 rma_app = typer.Typer(add_completion=False)
 

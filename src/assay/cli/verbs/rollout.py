@@ -9,20 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
-from assay.cli.answers.rollout_answers import (
-    ComingWave,
-    RolloutNode,
-    RolloutOrderAnswer,
-    RolloutProgress,
-    RolloutsAnswer,
-    RolloutShowAnswer,
-    UncomparedCommit,
-)
+from assay.cli.answers.rollout_answers import UncomparedCommit
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.orders import Reason, Who, identify_operator
@@ -35,15 +27,92 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.location import read_all_entries
 from assay.model.entries.node import DecisionWithdrawnEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry
-from assay.model.facts import extend
+from assay.model.facts import extend, fact
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_ago
-from assay.tell.views.listings import summarize_rollout
+from assay.tell.views.listings import RolloutSummary, summarize_rollout
 
 if TYPE_CHECKING:
     from assay.act.rollouts.rollout_advance import RolloutReport
+    from assay.decide.rollouts.node_progress import ProgressKind
+
+
+@fact
+class RolloutProgress(RolloutSummary):
+    """A rollout, what it waits for, and how long it will still take."""
+
+    waits_for: str
+    """What it waits for; "" for nothing, and once it has ended."""
+    hours_left: float | None
+    """About how many hours it will still take; null once it has ended, or if nothing tells it."""
+
+
+@fact
+class RolloutNode:
+    """A node that takes part in a rollout."""
+
+    node: str
+    """The name of the node."""
+    progress: ProgressKind | Literal[""]
+    """How far it is; "" for a node that had not come back when the rollout ended."""
+    why: str
+    """What it waits for, what failed, or what proves that it is back; "" if there is nothing to say."""
+    to: str
+    """The state that brings the change: the node is sent there."""
+    change: str
+    """What changes on it."""
+    ordered_at: str
+    """When it was sent there: ISO 8601 with the offset of UTC; "" before that."""
+
+
+@fact
+class ComingWave:
+    """A wave: nodes that leave service together."""
+
+    number: int
+    """Its number among the waves to come, from 1."""
+    canary: bool
+    """Whether it is a small trial."""
+    nodes: list[str]
+    """Its nodes."""
+
+
+@fact
+class RolloutShowAnswer:
+    """How far one rollout is: each node, and the waves to come."""
+
+    rollout: RolloutProgress
+    """The rollout."""
+    nodes: list[RolloutNode]
+    """Each node that takes part."""
+    waves: list[ComingWave]
+    """The waves to come, in order."""
+
+
+@fact
+class RolloutsAnswer:
+    """The rollouts of merged changes, and the commits that got none."""
+
+    rollouts: list[RolloutSummary]
+    """All rollouts, the newest first."""
+    uncompared: list[UncomparedCommit]
+    """The commits that were adopted without a rollout because they could not be compared, the newest first."""
+
+
+@fact
+class RolloutOrderAnswer:
+    """What was recorded of an order about a rollout."""
+
+    rollout: str
+    """The id of the rollout."""
+    new: bool
+    """Whether this was recorded now; false if the same order was recorded before."""
+    who: str
+    """Who gave the order."""
+    reason: str
+    """Why, in that person's words."""
 
 
 BAR_WIDTH = 30

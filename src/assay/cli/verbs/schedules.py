@@ -13,18 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.operation_answers import (
-    CoverageAnswer,
-    CoveredGpu,
-    LastSlot,
-    LoadPartCoverage,
-    RanSlot,
-    ScheduledRunsAnswer,
-    ScheduledVisits,
-    ScheduleInAnswer,
-    SchedulesAnswer,
-    WaitPercentiles,
-)
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
@@ -34,6 +22,7 @@ from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
 from assay.decide.state.visit_plan import VisitCosts
 from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
+from assay.model.facts import fact, shown
 from assay.model.text.lists import format_count
 from assay.model.timestamps import parse_time
 
@@ -44,6 +33,148 @@ if TYPE_CHECKING:
     from assay.model.entries.schedules import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
+
+
+@fact
+class LastSlot:
+    """The last slot of a schedule."""
+
+    slot: str
+    """When it was due: ISO 8601 with the offset of UTC."""
+    ended: str
+    """How it ended: done, failed or lost; begun if it still runs."""
+    reason: str
+    """Why it ended so, or which attempt it is."""
+
+
+@fact
+class ScheduleInAnswer:
+    """One schedule for one pool or fabric."""
+
+    schedule: str
+    """The name of the schedule."""
+    does: str
+    """What it does, such as observe or validate."""
+    of: str
+    """The pool or fabric that it is for."""
+    when: str
+    """When it runs: a cron expression with its time zone, or every so many minutes."""
+    last: LastSlot | None
+    """Its last slot; null if there was none, or if the ledger cannot be read."""
+    due: bool | None
+    """Whether it is due now; null if that is not known."""
+    next: str | None
+    """When it runs next: ISO 8601 with the offset of UTC; null if nothing says it."""
+
+
+@fact
+class SchedulesAnswer:
+    """Every schedule: its last slot, how that ended, and the next one."""
+
+    schedules: list[ScheduleInAnswer]
+    """The schedules."""
+    problem: str | None = shown(omit=True, default=None)
+    """Why the ledger cannot be read; missing if it can. The exit code is 2 then."""
+
+
+@fact
+class RanSlot:
+    """A scheduled job that was run now."""
+
+    of: str
+    """The pool or fabric that it was for."""
+    schedule: str
+    """The name of the schedule."""
+    does: str
+    """What it does, such as observe or validate."""
+    slot: str
+    """When it was due: ISO 8601 with the offset of UTC."""
+    ended: str
+    """How it ended: done, failed or lost."""
+    reason: str
+    """Why it ended so."""
+
+
+@fact
+class ScheduledRunsAnswer:
+    """The scheduled jobs that were due and were run now."""
+
+    ran: list[RanSlot]
+    """The jobs; with one that failed, the exit code is 2."""
+
+
+@fact
+class LoadPartCoverage:
+    """How one part of a load has covered one GPU."""
+
+    covered_at: str | None
+    """When it last covered the GPU: ISO 8601 UTC; null for never."""
+    hours_since: float | None
+    """How many hours ago that was; null for never."""
+    visits: int
+    """How many visits it covered the GPU in."""
+    cut: int
+    """How many visits a customer's job cut short."""
+    lacking: int
+    """In how many visits the node lacked something for it."""
+    units: int | None = shown(omit=True, default=None)
+    """How many units it computed in all; only for a part that counts in units."""
+    tests: dict[str, int] | None = shown(omit=True, default=None)
+    """The units by test; only for a part that counts in units."""
+    last_unit: str | None = shown(omit=True, default=None)
+    """The unit at which it stands; only for a part that counts in units."""
+
+
+@fact
+class CoveredGpu:
+    """A GPU, known by its serial number."""
+
+    serial: str
+    """The serial number."""
+    node: str
+    """The node where it was seen last."""
+    parts: dict[str, LoadPartCoverage]
+    """How each part of the load has covered it."""
+
+
+@fact
+class WaitPercentiles:
+    """How long at most customers waited, in milliseconds."""
+
+    p50: int | None
+    """Half of the visits did not exceed it; null if none is known."""
+    p95: int | None
+    """95 % of the visits did not exceed it; null if none is known."""
+    p99: int | None
+    """99 % of the visits did not exceed it; null if none is known."""
+    p100: int | None
+    """No visit exceeded it; null if none is known."""
+
+
+@fact
+class ScheduledVisits:
+    """What the visits of one schedule to idle nodes of one pool cost customers."""
+
+    schedule: str
+    """The name of the schedule."""
+    pool: str
+    """The pool; "" for nodes in none."""
+    visits: int
+    """How many visits there were."""
+    made_room: int
+    """How many of them ended because a customer's job came."""
+    gone_ms: WaitPercentiles
+    """How long at most such a job waited until the load was gone."""
+
+
+@fact
+class CoverageAnswer:
+    """Which parts of a load each GPU has seen in its idle time, and what that cost customers."""
+
+    gpus: list[CoveredGpu]
+    """The GPUs, by node."""
+    visits: list[ScheduledVisits]
+    """The visits, by schedule and pool."""
 
 
 schedules_app = typer.Typer(add_completion=False)

@@ -44,29 +44,27 @@ def _forms(*forms: tuple[str, str]) -> Answer:
     return tuple(AnswerForm(shape, when) for when, shape in forms)
 
 
-HISTORY, LEDGER, OPERATION, ORDER = (
-    f"assay.cli.answers.{group}_answers" for group in ("history", "ledger", "operation", "order")
-)
+ORDER = "assay.cli.answers.order_answers"
 BROKEN = "if the ledger is broken (exit code 1)"
 NO_LEDGER = "if the ledger cannot be read (exit code 2)"
 
 ANSWERS: dict[str, Answer] = {
     "status": _forms(
-        ("", "assay.cli.answers.status_answers:StatusAnswer"),
+        ("", "assay.cli.verbs.status:StatusAnswer"),
         ("with --server", "assay.cli.answers.status_answers:ServerNodesAnswer"),
         (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodesAnswer"),
     ),
     "show": _forms(
-        ("", "assay.cli.answers.declaration_answers:ShowAnswer"),
+        ("", "assay.cli.verbs.show:ShowAnswer"),
         ("with --cloud-init", "assay.cli.answers.declaration_answers:CloudInitAnswer"),
     ),
-    "sync": _one("assay.cli.answers.sync_answers:SyncAnswer"),
+    "sync": _one("assay.cli.verbs.sync:SyncAnswer"),
     "tickets": _forms(
-        ("", "assay.cli.answers.ticket_answers:TicketsAnswer"),
+        ("", "assay.cli.verbs.tickets:TicketsAnswer"),
         (NO_LEDGER, "assay.cli.answers.ticket_answers:UnknownTicketsAnswer"),
     ),
-    "tickets deliver": _one("assay.cli.answers.ticket_answers:DeliveryAnswer"),
-    "tickets done": _one("assay.cli.answers.ticket_answers:WorkDoneAnswer"),
+    "tickets deliver": _one("assay.cli.verbs.tickets:DeliveryAnswer"),
+    "tickets done": _one("assay.cli.verbs.tickets:WorkDoneAnswer"),
     "results": _forms(
         ("", "assay.tell.report.registry:RunAnswer"),
         ("with --compare or --against", "assay.tell.report.registry:ComparisonAnswer"),
@@ -75,26 +73,26 @@ ANSWERS: dict[str, Answer] = {
     ),
     "check": _one("assay.declare.check:CheckAnswer"),
     "doctor": _one("assay.cli.verbs.doctor:DoctorAnswer"),
-    "images": _one("assay.cli.answers.declaration_answers:ImageFile[]"),
+    "images": _one("assay.cli.verbs.boot:ImageFile[]"),
     "upgrade": _forms(
-        ("", "assay.cli.answers.declaration_answers:UpgradeAnswer"),
+        ("", "assay.cli.verbs.upgrade:UpgradeAnswer"),
         (
             "if it finished an upgrade that was broken off",
-            "assay.cli.answers.declaration_answers:FinishedUpgradeAnswer",
+            "assay.cli.verbs.upgrade:FinishedUpgradeAnswer",
         ),
     ),
     "discover": _one("assay.tell.views.machine_list:MachineList"),
     "observe": _forms(
-        ("", "assay.cli.answers.evidence_answers:ObserveAnswer"),
-        ("with --from", "assay.cli.answers.evidence_answers:RecordingAnswer"),
+        ("", "assay.cli.verbs.observe:ObserveAnswer"),
+        ("with --from", "assay.cli.verbs.observe:RecordingAnswer"),
         ("with --here", "assay.cli.answers.evidence_answers:LocalEvidenceAnswer"),
     ),
-    "suites list": _one("assay.cli.answers.run_answers:SuitesListAnswer"),
-    "suites verify": _one("assay.cli.answers.run_answers:SuitesVerifyAnswer"),
+    "suites list": _one("assay.cli.verbs.suites:SuitesListAnswer"),
+    "suites verify": _one("assay.cli.verbs.suites:SuitesVerifyAnswer"),
     "rejudge": _one("assay.cli.answers.run_answers:RejudgeAnswer"),
-    "report": _one("assay.cli.answers.run_answers:ReportPagesAnswer"),
-    "prune": _one("assay.cli.answers.run_answers:PruneAnswer"),
-    "lab status": _one("assay.cli.answers.evidence_answers:LabStatusAnswer"),
+    "report": _one("assay.cli.verbs.report:ReportPagesAnswer"),
+    "prune": _one("assay.cli.verbs.prune:PruneAnswer"),
+    "lab status": _one("assay.cli.verbs.lab:LabStatusAnswer"),
     "trends": _one("assay.decide.trends.warning_answers:TrendsAnswer"),
     "trends rules": _one("assay.decide.trends.warning_answers:TrendRulesAnswer"),
     "collectives plan": _one("assay.validate.collectives.search_answers:CollectivesPlanAnswer"),
@@ -106,7 +104,7 @@ ANSWERS: dict[str, Answer] = {
     "fabric scan": _one("assay.fabric.fabric_answers:FabricComparisonAnswer"),
     "fabric evaluate": _one("assay.fabric.fabric_answers:FabricWeekAnswer"),
     "fabric impact": _one("assay.fabric.fabric_answers:ImpactAnswer"),
-    "faults": _one("assay.cli.answers.fault_answers:FaultsAnswer"),
+    "faults": _one("assay.cli.verbs.faults:FaultsAnswer"),
     "gate": _one("assay.validate.results.run_gates:GateAnswer"),
     "validate": _one("assay.tell.report.registry:ValidationAnswer"),
     "explain": _forms(
@@ -119,22 +117,22 @@ ANSWERS: dict[str, Answer] = {
         (f"with --for customer, {NO_LEDGER}", "assay.tell.customer.explanation:UnknownForCustomerAnswer"),
     ),
     "history": _forms(
-        ("", f"{HISTORY}:NodeHistoryAnswer"),
-        ("with --serial", f"{HISTORY}:PartHistoryAnswer"),
-        ("with --outcomes, for a node", f"{HISTORY}:NodeOutcomesAnswer"),
-        ("with --measurements", f"{HISTORY}:NodeMeasurementsAnswer"),
-        ("with --outcomes, for the pools", f"{HISTORY}:PoolRatesAnswer"),
+        ("", "assay.cli.verbs.history:NodeHistoryAnswer"),
+        ("with --serial", "assay.cli.verbs.history:PartHistoryAnswer"),
+        ("with --outcomes, for a node", "assay.cli.verbs.history_outcomes:NodeOutcomesAnswer"),
+        ("with --measurements", "assay.cli.verbs.history_outcomes:NodeMeasurementsAnswer"),
+        ("with --outcomes, for the pools", "assay.cli.verbs.history_outcomes:PoolRatesAnswer"),
         (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
     ),
     "reconcile": (
-        AnswerForm(f"{OPERATION}:ReconcileAnswer", "with --once"),
-        AnswerForm(f"{OPERATION}:EntryInAnswer", "without --once, a document on each line", is_lines=True),
+        AnswerForm("assay.cli.verbs.reconcile:ReconcileAnswer", "with --once"),
+        AnswerForm("assay.cli.verbs.reconcile:EntryInAnswer", "without --once, a document on each line", is_lines=True),
     ),
-    "schedules": _one(f"{OPERATION}:SchedulesAnswer"),
-    "schedules run": _one(f"{OPERATION}:ScheduledRunsAnswer"),
-    "schedules coverage": _one(f"{OPERATION}:CoverageAnswer"),
-    "breaker": _one(f"{ORDER}:BreakersAnswer"),
-    "breaker clear": _one(f"{ORDER}:ClearedBreakerAnswer"),
+    "schedules": _one("assay.cli.verbs.schedules:SchedulesAnswer"),
+    "schedules run": _one("assay.cli.verbs.schedules:ScheduledRunsAnswer"),
+    "schedules coverage": _one("assay.cli.verbs.schedules:CoverageAnswer"),
+    "breaker": _one("assay.cli.verbs.breaker:BreakersAnswer"),
+    "breaker clear": _one("assay.cli.verbs.breaker:ClearedBreakerAnswer"),
     "hold": _one(f"{ORDER}:OrdersAnswer"),
     "release": _one(f"{ORDER}:OrdersAnswer"),
     "move": _one(f"{ORDER}:OrdersAnswer"),
@@ -143,18 +141,27 @@ ANSWERS: dict[str, Answer] = {
     "certify": _one(f"{ORDER}:OrdersAnswer"),
     "approve": _one(f"{ORDER}:OrdersAnswer"),
     "decline": _one(f"{ORDER}:OrdersAnswer"),
-    "rma": _one(f"{OPERATION}:DossierAnswer"),
-    "ledger verify": _one(f"{LEDGER}:LedgerVerifyAnswer"),
-    "ledger seal": _one(f"{LEDGER}:LedgerSealAnswer"),
-    "ledger backup": _forms(("", f"{LEDGER}:LedgerCopyAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
-    "ledger restore": _forms(("", f"{LEDGER}:LedgerCopyAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
-    "ledger archive": _forms(("", f"{LEDGER}:LedgerArchiveAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
-    "rollout": _one("assay.cli.answers.rollout_answers:RolloutsAnswer"),
-    "rollout list": _one("assay.cli.answers.rollout_answers:RolloutsAnswer"),
-    "rollout show": _one("assay.cli.answers.rollout_answers:RolloutShowAnswer"),
-    "rollout pause": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
-    "rollout resume": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
-    "rollout abort": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
+    "rma": _one("assay.cli.verbs.rma:DossierAnswer"),
+    "ledger verify": _one("assay.cli.verbs.ledger_copies:LedgerVerifyAnswer"),
+    "ledger seal": _one("assay.cli.verbs.ledger_copies:LedgerSealAnswer"),
+    "ledger backup": _forms(
+        ("", "assay.cli.verbs.ledger_copies:LedgerCopyAnswer"),
+        (BROKEN, "assay.cli.verbs.ledger_copies:BrokenLedgerAnswer"),
+    ),
+    "ledger restore": _forms(
+        ("", "assay.cli.verbs.ledger_copies:LedgerCopyAnswer"),
+        (BROKEN, "assay.cli.verbs.ledger_copies:BrokenLedgerAnswer"),
+    ),
+    "ledger archive": _forms(
+        ("", "assay.cli.verbs.ledger_copies:LedgerArchiveAnswer"),
+        (BROKEN, "assay.cli.verbs.ledger_copies:BrokenLedgerAnswer"),
+    ),
+    "rollout": _one("assay.cli.verbs.rollout:RolloutsAnswer"),
+    "rollout list": _one("assay.cli.verbs.rollout:RolloutsAnswer"),
+    "rollout show": _one("assay.cli.verbs.rollout:RolloutShowAnswer"),
+    "rollout pause": _one("assay.cli.verbs.rollout:RolloutOrderAnswer"),
+    "rollout resume": _one("assay.cli.verbs.rollout:RolloutOrderAnswer"),
+    "rollout abort": _one("assay.cli.verbs.rollout:RolloutOrderAnswer"),
 }
 """The words of a command, after `assay` → its answer."""
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from assay.cli.answers.declaration_answers import EffectiveSpecValue, ShowAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
@@ -26,12 +25,37 @@ from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.secret_detection import find_secret_shape
 from assay.declare.spec_reader import DeclaredValue, walk_entries
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
     pass
+
+
+@fact
+class EffectiveSpecValue:
+    """One value that is declared for a node."""
+
+    of: str
+    """The document that it belongs to, such as Node/n0007 or NodeSpec/hgx-h100."""
+    path: str
+    """Where it is in the document, with dots, such as limits.pcie_width.value."""
+    value: Any
+    """The value; an empty list or mapping too. A secret is shown as "(not shown)"."""
+    where: str
+    """The file and line that say it, as `file:line`; "default" if no file does."""
+
+
+@fact
+class ShowAnswer:
+    """What a node must be: its variables, node spec, firmware bundle and profile."""
+
+    node: str
+    """The name of the node."""
+    values: list[EffectiveSpecValue]
+    """The innermost values below PATH, in the order of the documents."""
 
 
 HIDDEN_VALUE = "(not shown)"

@@ -23,7 +23,6 @@ from rich import box
 from rich.table import Table
 
 from assay.act.orders.orders import format_hold_end
-from assay.cli.answers.status_answers import RolloutStatusPart, StatusAnswer
 from assay.cli.context import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.name_check import require_known
@@ -34,6 +33,7 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.errors import LedgerError
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
+from assay.model.facts import fact, inline
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
@@ -44,8 +44,34 @@ from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fl
 
 if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
+    from assay.cli.answers.rollout_answers import UncomparedCommit
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.rollouts.rollout_history import RolloutHistory
+    from assay.tell.views.listings import RolloutSummary
+    from assay.tell.views.node_status import NodeStatus
+
+
+@fact
+class RolloutStatusPart:
+    """What of the rollouts belongs to the state of the fleet."""
+
+    rollout: RolloutSummary | None
+    """The active rollout; null if there is none."""
+    uncompared: UncomparedCommit | None
+    """The commit that was adopted last, if it could not be compared with the one before; else null."""
+
+
+@fact
+class StatusAnswer:
+    """The state of each node that was asked for, the active rollout and the open circuit breakers."""
+
+    nodes: list[NodeStatus]
+    """The nodes that were asked for, by pool and name."""
+    breakers: list[OpenBreaker]
+    """The circuit breakers that hold nodes back, of the whole fleet."""
+    rollouts: RolloutStatusPart = inline()
+    trust: FleetTrust | None
+    """How far automation may go; null without an inventory and one policy."""
 
 
 PIPE_WIDTH = 160

@@ -7,15 +7,37 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
+from assay.model.facts import fact
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
-    from assay.validate.must_fail_verification import SuiteProof
+    from assay.validate.check_catalogue import CheckDescription
+    from assay.validate.must_fail_verification import SuiteProof, UnprovedCheck
+
+
+@fact
+class SuitesListAnswer:
+    """Every check of the fleet."""
+
+    checks: list[CheckDescription]
+    """The checks, by file and name."""
+
+
+@fact
+class SuitesVerifyAnswer:
+    """Whether each check passes on the good recording and fails on its cases for the stated reason."""
+
+    checks: list[str]
+    """The ids of the checks."""
+    cases: int
+    """How many cases were run."""
+    unproved: tuple[UnprovedCheck, ...]
+    """What does not hold; with any, the exit code is 1."""
+
 
 suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -14,20 +14,51 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from assay.cli.answers.sync_answers import PoolSyncCounts, SyncAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
 from assay.decide.drift.sync_report import SYNC_STATES, DriftItem, NodeSync, PoolSync, SyncReport
-from assay.model.facts import to_json
+from assay.model.facts import fact, to_json
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_ago, format_minute
 from assay.tell.views.node_sync import STATE_WORDS, format_difference, node_sync_as_json
 
 if TYPE_CHECKING:
-    pass
+    from assay.tell.views.node_sync import NodeSyncStatus
+
+
+@fact
+class PoolSyncCounts:
+    """How the nodes of a pool compare, in numbers."""
+
+    pool: str
+    """The name of the pool."""
+    nodes: int
+    """How many nodes were compared."""
+    in_sync: int
+    """How many of them are what the repository says."""
+    rolling: int
+    """How many are on their way in a rollout."""
+    drifted: int
+    """How many differ."""
+    held: int
+    """How many are on their way or differ, and are held."""
+    unknown: int
+    """How many cannot be told, since a check lacks fresh evidence."""
+    revision: str
+    """The commit that they were compared with, with `-dirty` and a digest if files differ from it; "" without one."""
+
+
+@fact
+class SyncAnswer:
+    """How far the nodes are what git says, by pool and by node."""
+
+    pools: list[PoolSyncCounts]
+    """The pools, in the order of the inventory."""
+    nodes: list[NodeSyncStatus]
+    """The nodes that were asked for."""
 
 
 sync_app = typer.Typer(add_completion=False)

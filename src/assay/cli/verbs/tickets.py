@@ -10,13 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.ticket_answers import (
-    DeliveryAnswer,
-    TicketInAnswer,
-    TicketsAnswer,
-    UndeliveredAnswer,
-    WorkDoneAnswer,
-)
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat, TableFormat
 from assay.cli.orders import Who
@@ -24,15 +17,81 @@ from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
 from assay.model.errors import AssayError
-from assay.model.facts import extend
+from assay.model.facts import extend, fact, inline
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import format_count
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
-    from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
+    from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord, WorkReport
     from assay.tell.messages.routes import UndeliveredTicket
+
+
+@fact
+class TicketInAnswer:
+    """A ticket: work for a technician. Times are ISO 8601 with the offset of UTC."""
+
+    ticket: Ticket = inline()
+    opened_at: str
+    """When the ticket was first opened."""
+    updated_at: str
+    """When its text changed last; "" if it never has."""
+    closed_at: str
+    """When it was closed; "" while it is open."""
+    by: str
+    """What closed it; "" while it is open."""
+    reopened: int
+    """How often it was opened again."""
+    history: tuple[TicketEvent, ...]
+    """What happened to it, oldest first."""
+    done: WorkReport | None
+    """The last word of a technician that the work is done; null without one since it was opened again."""
+    photos: int
+    """How many photos of the work there are."""
+
+
+@fact
+class TicketsAnswer:
+    """The tickets, oldest first; with `--all`, closed ones too."""
+
+    tickets: list[TicketInAnswer]
+    """The tickets."""
+
+
+@fact
+class WorkDoneAnswer:
+    """What became of a technician's word that the work is done."""
+
+    recorded: bool
+    """Whether it was recorded now; false if it was recorded before."""
+    message: str
+    """What comes next."""
+
+
+@fact
+class UndeliveredAnswer:
+    """A ticket that a sink still lacks."""
+
+    sink: str
+    """The name of the TicketRoute."""
+    ticket: str
+    """The id of the ticket; "" if the sink as a whole failed."""
+    why: str
+    """What the sink, or the way to it, said."""
+
+
+@fact
+class DeliveryAnswer:
+    """What was delivered to the ticket systems, and what was not."""
+
+    delivered: list[TicketDeliveredEntry]
+    """The tickets that sinks have now."""
+    digests: list[DigestSentEntry]
+    """The messages about several tickets that were sent."""
+    undelivered: list[UndeliveredAnswer]
+    """What failed; the exit code is then 2."""
+
 
 CSV_COLUMNS = (
     "id",

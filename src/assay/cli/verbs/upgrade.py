@@ -14,15 +14,59 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradeAnswer, UpgradedFile
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
 from assay.model.errors import AssayError
+from assay.model.facts import fact, shown
 from assay.model.text.lists import format_count, format_list
 
 if TYPE_CHECKING:
     from assay.declare.starter.starter_record import SiteFiles
+
+
+@fact
+class UpgradedFile:
+    """What becomes of one file of a fleet repository."""
+
+    path: str
+    """The path of the file."""
+    status: Status
+    """What becomes of it."""
+    reason: str
+    """Why; "" if there is nothing to say."""
+    moved_from: str
+    """Where the file stood before; "" if it did not move."""
+
+
+@fact
+class UpgradeAnswer:
+    """What an upgrade does to the files of a fleet repository."""
+
+    from_: str = shown("from")
+    """The version of assay that the files are of."""
+    to: str
+    """The version of assay that they are brought to."""
+    applied: bool
+    """Whether the files were written; false without --apply."""
+    finished: bool
+    """Whether this finished an upgrade that was broken off."""
+    uncommitted: list[str]
+    """Files that are not committed and would be touched."""
+    files: list[UpgradedFile]
+    """Every file, also those that stay as they are."""
+
+
+@fact
+class FinishedUpgradeAnswer:
+    """An upgrade that was broken off and is finished now."""
+
+    applied: bool
+    """Always true."""
+    finished: bool
+    """Always true."""
+    files: list[UpgradedFile]
+    """The files with conflicts."""
 
 
 upgrade_app = typer.Typer(add_completion=False)
