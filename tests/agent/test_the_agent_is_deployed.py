@@ -45,7 +45,13 @@ def test_the_one_file_carries_the_probe_and_nothing_of_the_controller(file):
     modules = find_needed_modules(ENTRY)
     assert "assay.node.probe.__main__" in modules
     assert {name.split(".")[1] for name in modules if "." in name} <= {"node", "model"}
-    assert {name.split(".")[2] for name in modules if name.startswith("assay.node.")} <= {"agent", "burnin", "load_tools", "probe"}
+    rooms = {name.split(".")[2] for name in modules if name.startswith("assay.node.")}
+    assert rooms <= {"agent", "burnin", "load_tools", "probe"}
+        "agent",
+        "burnin",
+        "load_tools",
+        "probe",
+    }
     command = [sys.executable, "-m", "assay.node.probe", "--root", "/nowhere"]
     said = subprocess.run(command, env={"PYTHONPATH": str(file)}, capture_output=True, text=True, check=True)
     assert said.stdout.startswith('{"probe"')
