@@ -104,8 +104,8 @@ def test_wrong_results_end_a_burn_in_and_missing_ones_do_not(journal: Any) -> No
 def test_what_gave_too_few_results_is_named(day: BurnIn) -> None:
     expected = [("heat", "gpu_burn"), ("heat", "memory"), ("again", "gpu_burn")]
     work = {
-        ("heat", "gpu_burn"): PartWork(10, 8, 600, {"gpu0": 480.0}, "failed: killed"),
-        ("again", "gpu_burn"): PartWork(10, 10, 600, {"gpu0": 600.0, "gpu1": 300.0}),
+        "heat": {"gpu_burn": PartWork(10, 8, 600, {"gpu0": 480.0}, "failed: killed")},
+        "again": {"gpu_burn": PartWork(10, 10, 600, {"gpu0": 600.0, "gpu1": 300.0})},
     }
     assert find_missing_work(day, expected, work) == [
         "heat: gpu_burn gave a result in 8 of 10 runs (failed: killed)",

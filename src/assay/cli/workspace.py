@@ -12,19 +12,23 @@ Damaged files of history, which a command leaves out and names.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from assay.cli.context import CHOSEN, print_context
 from assay.cli.name_check import suggest_names
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
-from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
-from assay.decide.state.node_projection import project_node_states
+from assay.decide.state.asset_history import (
+    ASSET_ENTRY_KINDS,
+    NODES_WITH_RETURNED_PARTS,
+    describe_returned_part,
+    find_returned_parts,
+)
 from assay.decide.state.node_state import NodeState
 from assay.declare.home import Home, find_home
 from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
@@ -39,9 +43,13 @@ if TYPE_CHECKING:
     from assay.act.loop.fleet_reload import FleetReloader
     from assay.decide.drift.sync_report import SyncReport
     from assay.ledger.store import Ledger
+    from assay.ledger.stored_states import EntrySource
     from assay.model.fleet import Fleet
     from assay.model.node import Node
+    from assay.model.projection import Projection
     from assay.model.specs.fault_catalog import FaultCatalog
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -166,21 +174,36 @@ class Workspace:
 
         Raises LedgerError for a ledger of the other context.
         """
-        from assay.ledger.location import read_all_entries
+        self._check_context()
+        return self._entry_source.entries()
 
-        entries = read_all_entries(self.ledger_location)
-        if entries and entries[0].context != self.home.context:
-            raise make_other_context_error(entries[0].context, self.home.context, str(self.ledger_location))
-        if self.home.is_lab:
-            self._print_context_once()
-        return entries
+    def read_state(self, projection: Projection[S]) -> S:
+        """Return what follows from the ledger's entries of some kinds. Raises AssayError as `read_entries` does."""
+        self._check_context()
+        return projection.fold(self._entry_source.entries(kinds=projection.kinds))
 
     def read_node_states(self) -> list[NodeState]:
         """Return the state of every enrolled node, by pool and name. Raises AssayError as `read_entries` does."""
-        from assay.decide.state.node_projection import project_node_states
+        from assay.decide.state.node_projection import STORED_NODE_STATES
+        from assay.ledger.stored_states import read_stored_state
 
-        states = project_node_states(self.read_entries())
-        return sorted(states.values(), key=lambda state: (state.pool, state.node))
+        self._check_context()
+        projected = read_stored_state(STORED_NODE_STATES, self.data_dir / "cache" / "states", self._entry_source)
+        return sorted(projected.node_states().values(), key=lambda state: (state.pool, state.node))
+
+    @cached_property
+    def _entry_source(self) -> EntrySource:
+        from assay.ledger.location import open_source
+
+        return open_source(self.ledger_location)
+
+    def _check_context(self) -> None:
+        """Say on stderr if the entries are the lab's. Raises LedgerError for a ledger of the other context."""
+        first = self._entry_source.entries(most=1)
+        if first and first[0].context != self.home.context:
+            raise make_other_context_error(first[0].context, self.home.context, str(self.ledger_location))
+        if self.home.is_lab:
+            self._print_context_once()
 
     @cached_property
     def clock(self) -> Clock:
@@ -243,9 +266,9 @@ def _read_catalogs(root: Path) -> list[FaultCatalog]:
 
 def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]], RolloutHistory]:
     """Return the node states, node → notes on parts in it that were sent back once, and the rollouts."""
-    entries = workspace.read_entries()
-    rollouts = ROLLOUTS.fold(entries)
-    return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries), rollouts
+    states, rollouts = workspace.read_node_states(), workspace.read_state(ROLLOUTS)
+    has_returned = bool(workspace.read_state(NODES_WITH_RETURNED_PARTS))
+    return states, _describe_returned_by_node(workspace.read_entries()) if has_returned else {}, rollouts
 
 
 def find_node_state(workspace: Workspace, name: str) -> NodeState:
@@ -270,10 +293,6 @@ def _describe_returned_by_node(entries: Iterable[LedgerEntry]) -> dict[str, list
     nodes = {entry.node for entry in relevant if entry.kind == "part.returned"}
     parts = {name: find_returned_parts(entry for entry in relevant if entry.node == name) for name in nodes}
     return {name: [describe_returned_part(entry) for entry in found] for name, found in parts.items() if found}
-
-
-def _sort_by_pool(states: Mapping[str, NodeState]) -> list[NodeState]:
-    return sorted(states.values(), key=lambda state: (state.pool, state.node))
 
 
 def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -> SyncReport:

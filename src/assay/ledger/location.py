@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from assay.ledger.connection import SqliteSource
 from assay.ledger.errors import (
@@ -21,10 +23,11 @@ from assay.ledger.errors import (
     make_not_a_ledger_error,
     make_schema_version_error,
 )
+from assay.ledger.stored_states import EntrySource
 from assay.model.ledger_entry import LedgerEntry
 
 READ_TIMEOUT_S = 10.0
-_READ_ALL = "SELECT id, at, kind, node, body, seq FROM entry WHERE body NOT LIKE '@%' ORDER BY seq"
+_ENTRIES = "SELECT id, at, kind, node, body, seq FROM entry WHERE body NOT LIKE '@%' AND seq > ?"
 """Leaves out the entries whose body stands in an archive, see `copies.archived_bodies`."""
 
 
@@ -55,29 +58,50 @@ def is_server_url(where: Path | str) -> bool:
 
 def read_all_entries(where: Path | str) -> list[LedgerEntry]:
     """Return every entry, in order. Makes no file if there is none, and needs no right to write. Raises AssayError."""
+    return open_source(where).entries()
+
+
+def open_source(where: Path | str) -> EntrySource:
+    """Open a ledger that is only read. Makes no file if there is none, and needs no right to write."""
     if not is_server_url(where):
-        return read_sqlite_entries(Path(where))
+        return SqliteEntries(Path(where))
     from assay.ledger.store import Ledger
 
-    ledger = Ledger.open_for_reading(where)
-    try:
-        return ledger.entries()
-    finally:
-        ledger.close()
+    return Ledger.open_for_reading(where)
 
 
 def read_sqlite_entries(file: Path, patience_s: float = READ_TIMEOUT_S) -> list[LedgerEntry]:
     """Return every entry of the ledger in `file`, in order; none where there is no file. Raises AssayError."""
-    if not has_file(file):
-        return []
-    source = SqliteSource(file, patience_s)  # keeps a copy of the ledger as long as it lives
-    try:
-        with closing(source.connect()) as database:
-            _check_schema(database, str(file))
-            found = database.execute(_READ_ALL)
-            return [LedgerEntry(id_, at, kind, node, json.loads(body), seq) for id_, at, kind, node, body, seq in found]
-    except sqlite3.Error as error:
-        raise make_database_error(str(error), str(file)) from error
+    return SqliteEntries(file, patience_s).entries()
+
+
+class SqliteEntries:
+    """The entries of the ledger in a file; none where there is no file. Every method may raise AssayError."""
+
+    def __init__(self, file: Path, patience_s: float = READ_TIMEOUT_S) -> None:
+        self._file = file
+        self._source = SqliteSource(file, patience_s)  # keeps a copy of the ledger as long as it lives
+
+    def entries(self, *, kinds: Collection[str] = (), after: int = 0, most: int | None = None) -> list[LedgerEntry]:
+        """Return entries in order: of some kinds, with numbers above `after`; the first `most`."""
+        marks = f" AND kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        limit = "" if most is None else f" LIMIT {most:d}"
+        rows = self._ask(f"{_ENTRIES}{marks} ORDER BY seq{limit}", (after, *sorted(kinds)))
+        return [LedgerEntry(id_, at, kind, node, json.loads(body), seq) for id_, at, kind, node, body, seq in rows]
+
+    def hash_of(self, seq: int) -> str | None:
+        """Return the hash of an entry, None where there is none of that number."""
+        return next((str(found) for (found,) in self._ask("SELECT hash FROM entry WHERE seq = ?", (seq,))), None)
+
+    def _ask(self, question: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        if not has_file(self._file):
+            return []
+        try:
+            with closing(self._source.connect()) as database:
+                _check_schema(database, str(self._file))
+                return database.execute(question, values).fetchall()
+        except sqlite3.Error as error:
+            raise make_database_error(str(error), str(self._file)) from error
 
 
 def _check_schema(database: sqlite3.Connection, where: str) -> None:

@@ -209,6 +209,8 @@ def _find_parser(hint: Any) -> Parse | None:
     if origin in (Union, UnionType):
         return next(filter(None, map(_find_parser, parts)), None)
     item = _find_parser(parts[-2] if origin is tuple and parts[-1] is ... else parts[-1]) if parts else None
+    if origin is frozenset:
+        return frozenset
     if origin is tuple:
         return partial(_parse_tuple, item) if item else tuple
     if origin is list and item:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from assay.model.ledger_entry import LedgerEntry
 
@@ -31,3 +31,17 @@ class Projection(Generic[S]):
             if entry.kind in self.kinds:
                 folded = self.step(folded, entry)
         return folded
+
+
+@dataclass(frozen=True)
+class StateForm(Generic[S]):
+    """How a projection's state is kept as plain JSON data, for processes that begin later.
+
+    Whoever folds in another way, or changes the form, raises the `version`.
+    """
+
+    projection: Projection[S]
+    name: str
+    version: int
+    encode: Callable[[S], Any]
+    decode: Callable[[Any], S]

@@ -44,7 +44,7 @@ class BurnInRecord:
     held_hours: float = 0.0
     drifts: tuple[str, ...] = ()
     windows: tuple[BurnInWindow, ...] = ()
-    work: Mapping[tuple[str, str], PartWork] = field(default_factory=dict)
+    work: Mapping[str, Mapping[str, PartWork]] = field(default_factory=dict)
     serials: Mapping[str, str] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
     outcome: BurnInOutcome | None = None
@@ -80,7 +80,7 @@ class BurnInRecord:
         What loads the whole node counts for each of its DIMMs (`memory`), or of its GPUs.
         """
         hours: dict[tuple[str, str], float] = {}
-        for (_, part), work in self.work.items():
+        for part, work in ((part, work) for parts in self.work.values() for part, work in parts.items()):
             for subject, seconds in work.subjects.items():
                 for one in self._expand(subject, part):
                     hours[one, part] = hours.get((one, part), 0.0) + seconds / 3600
@@ -148,9 +148,9 @@ def _end(record: BurnInRecord, ended: BurnInEndedEntry, at: str) -> BurnInRecord
 
 def _add_window(record: BurnInRecord, entry: BurnInWindowEntry, at: str) -> BurnInRecord:
     window = BurnInWindow.from_json(entry.window)
-    work = dict(record.work)
+    work = dict(record.work.get(window.phase, {}))
     for part, done in window.parts.items():
-        work[window.phase, part] = work.get((window.phase, part), PartWork()).plus(done)
+        work[part] = work.get(part, PartWork()).plus(done)
     return replace(
         record,
         at=at,
@@ -161,6 +161,6 @@ def _add_window(record: BurnInRecord, entry: BurnInWindowEntry, at: str) -> Burn
         boot=entry.boot,
         reboots=record.reboots + bool(record.boot and entry.boot and record.boot != entry.boot),
         windows=(*record.windows, window),
-        work=work,
+        work={**record.work, window.phase: work} if work else record.work,
         serials={**record.serials, **entry.serials},
     )

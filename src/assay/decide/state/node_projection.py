@@ -52,9 +52,10 @@ from assay.model.entries.node import (
     NodeRenamedEntry,
     TransitionEntry,
 )
+from assay.model.facts import from_json, to_stored
 from assay.model.faults.fault_record import FaultRecord, FaultResponse, list_boots
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.projection import Projection, StateForm
 from assay.model.timestamps import format_time
 
 R = TypeVar("R", bound="FaultRecord | EffectRecord")
@@ -406,7 +407,7 @@ class NodeStateProjection:
     _states: dict[str, NodeState] = field(default_factory=dict)
     _machines: dict[str, NodeState] = field(default_factory=dict)
     _used_names: set[str] = field(default_factory=set)
-    _unread: set[str] = field(default_factory=set)
+    _unread: set[str] = field(default_factory=set, compare=False)
 
     def node_state(self, node: str) -> NodeState | None:
         """Return the state of a node, None if it was never enrolled."""
@@ -477,3 +478,27 @@ NODE_STATES = Projection(
     step=NodeStateProjection.apply,
     copy=NodeStateProjection.copy,
 )
+
+
+def encode_node_states(projected: NodeStateProjection) -> dict[str, Any]:
+    """Return the states as plain JSON data. A machine that has its last name still is only named."""
+    states = projected.node_states()
+    others = {
+        serial: machine.node if states.get(machine.node) is machine else to_stored(machine)
+        for serial, machine in projected._machines.items()
+    }
+    names = sorted(projected._used_names - states.keys())
+    return {"seq": projected.seq, "states": to_stored([*states.values()]), "machines": others, "former": names}
+
+
+def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
+    """Return the states that `encode_node_states` gave."""
+    states = {one["node"]: from_json(NodeState, one) for one in plain["states"]}
+    machines = {
+        serial: states[one] if isinstance(one, str) else from_json(NodeState, one)
+        for serial, one in plain["machines"].items()
+    }
+    return NodeStateProjection(plain["seq"], states, machines, {*states, *plain["former"]})
+
+
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 1, encode_node_states, decode_node_states)

@@ -209,12 +209,12 @@ def _value(tree: Mapping[str, Any], name: str) -> Any:
 
 
 def find_missing_work(
-    spec: BurnIn, expected: Sequence[tuple[str, str]], work: Mapping[tuple[str, str], PartWork]
+    spec: BurnIn, expected: Sequence[tuple[str, str]], work: Mapping[str, Mapping[str, PartWork]]
 ) -> list[str]:
     """Return what a burn-in that is over did not do, by phase and part: too few of its runs gave a result."""
     missing = []
     for phase, part in expected:
-        done = work.get((phase, part), PartWork())
+        done = work.get(phase, {}).get(part, PartWork())
         if not done.units:
             missing.append(f"{phase}: {part} never ran to its end")
         elif 100 * done.results < spec.results_percent * done.units:
