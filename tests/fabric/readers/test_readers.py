@@ -1,6 +1,7 @@
 """Every reader: one fabric in all its forms, and texts that were cut, garbled or lost a line."""
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,8 @@ def test_what_no_tool_prints_is_refused_with_what_is_known(text):
 
 def reader(name):
     form = next(form for form in FORMATS if form.name == name)
-    return __import__(f"assay.fabric.{form.module}", fromlist=["parse"]).parse
+    module, _, function = form.reader.partition(":")
+    return getattr(import_module(module), function)
 
 
 @pytest.mark.parametrize("name", FILES)
