@@ -15,6 +15,8 @@ PLACE = re.compile(r"`(?:src/assay/)?((?:[a-z_]+/)*[a-z_]+\.py)(?::([A-Za-z_.]+)
 """`room/module.py` or `room/module.py:name`, below `src/assay`."""
 FOLDER = re.compile(r"`((?:src|tests|specs|suites|docs|deploy|bench|playbooks|tools|inventory)/[A-Za-z0-9_./-]*)`")
 EVERY_ROOM = ("cli",)
+MAX_FUNCTIONS, MAX_MODULES = 12, 8
+"""In one walk of ARCHITECTURE."""
 
 
 def defines(path: Path, dotted: str) -> bool:
@@ -69,6 +71,27 @@ def test_a_room_starts_where_the_table_says(room: str) -> None:
         path = SOURCE / "assay" / room / file
         assert path.is_file(), path
         assert not name or defines(path, name), f"{path}:{name}"
+
+
+def read_walks() -> dict[str, set[tuple[str, str]]]:
+    """Return the places that each walk of ARCHITECTURE names, by its title."""
+    section = (ROOT / "ARCHITECTURE.md").read_text().partition("## Walks")[2].partition("\n## ")[0]
+    parts = re.split(r"(?m)^\*\*(.+)\*\*$", section)[1:]
+    return {title: set(PLACE.findall(text)) for title, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+@pytest.mark.parametrize("title", read_walks())
+def test_a_walk_is_short_enough_to_be_kept_in_mind(title: str) -> None:
+    places = read_walks()[title]
+    assert len(places) <= MAX_FUNCTIONS
+    assert len({file for file, _ in places}) <= MAX_MODULES
+
+
+def test_the_folders_of_each_feature_exist() -> None:
+    table = (ROOT / "ARCHITECTURE.md").read_text().partition("## Features")[2].partition("\n## ")[0]
+    folders = re.findall(r"`((?:[a-z_]+/)+)`", table)
+    assert folders
+    assert [folder for folder in folders if not (SOURCE / "assay" / folder).is_dir()] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
