@@ -86,7 +86,9 @@ def run_boot_server(site: BootSite) -> Iterator[None]:
         process = subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=file, stderr=file, env=environment)
     try:
         deadline = time.monotonic() + LISTEN_S
-        while not _listens(site.port):
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", site.port), 1.0):
+                break
             if process.poll() is not None or time.monotonic() > deadline:
                 raise AssayError("the boot server did not start", where=str(log), fix="read the log")
             time.sleep(0.1)
@@ -100,7 +102,8 @@ def _declare_image(source: Fleet, site: BootSite, nodes: list[str]) -> None:
     """Write the files of the nodes' images, and the address of their boot server."""
     files = _make_files(site)
     for node in nodes:
-        image, provisioning = source.image_of(node), source.provisioning_of(node)
+        image = source.image_of(node)
+        provisioning = source.provisioning_of(node)
         if image is None or provisioning is None:
             raise AssayError(f"no Provisioning holds for {node}", fix="name one of a pool with a Provisioning")
         kernel, initrd = (
@@ -135,9 +138,3 @@ def _find_free_port() -> int:
             socket.create_server(("127.0.0.1", port)).close()
             return port
     raise AssayError("no port is free for the boot server", where="127.0.0.1")
-
-
-def _listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
-        return True
-    return False

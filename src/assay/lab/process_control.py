@@ -1,10 +1,8 @@
-"""Makes the virtual fleet of a declared one, then starts, finds and stops the lab's process.
+"""Makes the virtual fleet of a declared one, starts and stops the lab's process, and ends all that a lab started.
 
-Finds and ends what a lab started: its daemon, machines in qemu, and all that runs on its nodes, wherever it went.
-
-Each of these processes has $ASSAY_ROOT below LAB/nodes, from the environment that it was started in, or is an Ansible
-that a controller in the lab started, with $ANSIBLE_HOME in the lab's home. Sessions and parents are no guide: a burn-in
-leaves them on purpose.
+That is its daemon, machines in qemu, and what runs on its nodes, wherever it went. Each such process has $ASSAY_ROOT
+below LAB/nodes, from the environment that it was started in, or is an Ansible that a controller in the lab started,
+with $ANSIBLE_HOME in the lab's home. Sessions and parents are no guide: a burn-in leaves them on purpose.
 """
 
 from __future__ import annotations
@@ -32,6 +30,10 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
 VARIABLE = "ASSAY_ROOT"
+DEFAULT_CLOCK_RATE = 60.0
+"""Lab seconds in a real second: a two-minute boot takes two seconds."""
+START_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 10.0
 
 
 def make_mark(home: Path) -> dict[str, str]:
@@ -41,15 +43,15 @@ def make_mark(home: Path) -> dict[str, str]:
 
 def list_marked_processes(home: Path) -> list[int]:
     """Return the ids of the processes of the lab in `home`, but for this one."""
-    mark = "".join(f"\0{name}={text}" for name, text in make_mark(home).items()).encode()
-    marks = (mark + b"/", mark + b"\0", f"\0ANSIBLE_HOME={home.resolve().parent}/".encode())
-    found = []
+    root = "".join(f"\0{name}={text}" for name, text in make_mark(home).items()).encode()
+    marks = (root + b"/", root + b"\0", f"\0ANSIBLE_HOME={home.resolve().parent}/".encode())
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is somebody else's
             content = b"\0" + (folder / "environ").read_bytes()
-            if any(one in content for one in marks):
-                found.append(int(folder.name))
-    return [process for process in found if process != os.getpid()]
+            if any(mark in content for mark in marks):
+                processes.append(int(folder.name))
+    return [process for process in processes if process != os.getpid()]
 
 
 def kill_marked_processes(home: Path) -> None:
@@ -59,13 +61,6 @@ def kill_marked_processes(home: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.02)
-
-
-DEFAULT_CLOCK_RATE = 60.0
-"""Lab seconds in a real second: a two-minute boot takes two seconds."""
-
-START_DEADLINE_S = 120.0
-STOP_DEADLINE_S = 10.0
 
 
 def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:

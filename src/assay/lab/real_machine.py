@@ -1,6 +1,6 @@
 """Runs a machine in qemu: SeaBIOS and iPXE ask the boot server, and start the kernel that it gives them.
 
-Builds an image from the distribution's kernel and busybox; its first program does what cloud-init does first.
+The image is built from the distribution's kernel and busybox; its first program does what cloud-init does first.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TOOLS = ("qemu-system-x86_64", "cpio", "busybox")
 NETWORK_BOOT_ROMS = Path("/usr/lib/ipxe/qemu")
 APPLETS = ("sh", "mount", "insmod", "ip", "udhcpc", "sed", "wget", "cat", "poweroff")
 MODULES = (
-    "drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
-    "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "net/core/failover",
-    "drivers/net/net_failover", "drivers/net/virtio_net",
-)  # fmt: skip
+    *("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev"),
+    *("drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "net/core/failover"),
+    *("drivers/net/net_failover", "drivers/net/virtio_net"),
+)
 """In the order in which they load."""
 COMMAND_LINE_MARK = "assay-command-line: "
 FIRST_PROGRAM = rf"""#!/bin/sh
@@ -46,6 +46,9 @@ echo "{COMMAND_LINE_MARK}$(cat /proc/cmdline)"; poweroff -f
 DHCP_SCRIPT = """#!/bin/sh
 case "$1" in bound|renew) ip addr add $ip/${mask:-24} dev $interface; ip route add default via $router;; esac
 """
+HOST = "10.0.2.2"
+"""This machine's own loopback, as a machine in qemu's user network sees it."""
+LIMIT_S = 300.0
 
 
 def find_obstacle() -> str:
@@ -91,7 +94,9 @@ def build_image(folder: Path) -> tuple[Path, Path]:
         (root / "bin" / applet).symlink_to("busybox")
     for module in MODULES:
         target = root / f"{Path(module).name}.ko"
-        target.write_bytes(_unpack(next(packages.glob(f"**/kernel/{module}.ko*"))))
+        source = next(packages.glob(f"**/kernel/{module}.ko*"))
+        content = source.read_bytes()
+        target.write_bytes(lzma.decompress(content) if source.suffix == ".xz" else content)
     (root / "modules").write_text("\n".join(Path(module).name for module in MODULES))
     for name, text in (("init", FIRST_PROGRAM), ("dhcp.sh", DHCP_SCRIPT)):
         (root / name).write_text(text)
@@ -102,15 +107,6 @@ def build_image(folder: Path) -> tuple[Path, Path]:
     initrd = folder / "initrd"
     initrd.write_bytes(packed.stdout)
     return next(packages.glob("boot/vmlinuz-*")), initrd
-
-
-def _unpack(source: Path) -> bytes:
-    return lzma.decompress(source.read_bytes()) if source.suffix == ".xz" else source.read_bytes()
-
-
-HOST = "10.0.2.2"
-"""This machine's own loopback, as a machine in qemu's user network sees it."""
-LIMIT_S = 300.0
 
 
 class MachineIdentity(NamedTuple):
@@ -129,14 +125,12 @@ def run_machine(
     `more`: further arguments of qemu. Raises TimeoutExpired if it is still on after `limit_s`.
     """
     console = folder / f"console-{identity.mac.replace(':', '')}.log"
-    command = [
-        "qemu-system-x86_64", "-M", "pc,graphics=off", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "256",
-        "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}",
-        "-netdev", f"user,id=n0,bootfile={server}{BOOT_PATH}/ipxe",
-        "-device", f"virtio-net-pci,netdev=n0,mac={identity.mac},bootindex=1",
-        "-smbios", f"type=1,manufacturer=assay,product=lab,serial={identity.serial}",
-        "-smbios", f"type=3,asset={identity.asset_tag}", *more,
-    ]  # fmt: skip
+    command = ["qemu-system-x86_64", "-M", "pc,graphics=off", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "256"]
+    command += ["-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}"]
+    command += ["-netdev", f"user,id=n0,bootfile={server}{BOOT_PATH}/ipxe"]
+    command += ["-device", f"virtio-net-pci,netdev=n0,mac={identity.mac},bootindex=1"]
+    command += ["-smbios", f"type=1,manufacturer=assay,product=lab,serial={identity.serial}"]
+    command += ["-smbios", f"type=3,asset={identity.asset_tag}", *more]
     subprocess.run(command, check=False, timeout=limit_s, capture_output=True)
     return console.read_text(errors="replace") if console.exists() else ""
 

@@ -184,7 +184,9 @@ class ScenarioObservation:
 
 def check_expectations(expect: ExpectStep, seen: ScenarioObservation) -> Iterator[ExpectationResult]:
     """Yield one result for each expectation in `expect`."""
-    yield from (_state(node, state, seen) for node, state in expect.state.items())
+    for node, state in expect.state.items():
+        now = str(seen.status.get(node, {}).get("state", "unknown"))
+        yield ExpectationResult(f"{node} is in {state}", now == state, f"it is in {now}")
     yield from (_path(node, states, seen) for node, states in expect.path.items())
     yield from (_waiting(node, job, seen) for node, job in expect.waiting.items())
     yield from (_fault(node, name, seen) for node, name in expect.faults.items())
@@ -194,11 +196,6 @@ def check_expectations(expect: ExpectStep, seen: ScenarioObservation) -> Iterato
     for node, flashes in expect.flashes.items():
         yield _flashes(node, flashes, seen)
     yield from (_ticket(ticket, seen) for ticket in expect.tickets)
-
-
-def _state(node: str, state: str, seen: ScenarioObservation) -> ExpectationResult:
-    now = str(seen.status.get(node, {}).get("state", "unknown"))
-    return ExpectationResult(f"{node} is in {state}", now == state, f"it is in {now}")
 
 
 def _path(node: str, states: list[str], seen: ScenarioObservation) -> ExpectationResult:
@@ -244,8 +241,8 @@ def _effect(node: str, action: str, times: int, seen: ScenarioObservation) -> Ex
 def _flashes(node: str, flashes: dict[str, int], seen: ScenarioObservation) -> ExpectationResult:
     counted = Counter(str(flash["component"]) for flash in seen.world.load(node)["flashes"])
     wanted = ", ".join(f"{component} {times}×" for component, times in sorted(flashes.items()))
-    found = ", ".join(f"{component} {times}×" for component, times in sorted(counted.items()))
-    return ExpectationResult(f"{node}'s BMC took {wanted}", dict(counted) == flashes, f"it took {found or 'none'}")
+    taken = ", ".join(f"{component} {times}×" for component, times in sorted(counted.items()))
+    return ExpectationResult(f"{node}'s BMC took {wanted}", dict(counted) == flashes, f"it took {taken or 'none'}")
 
 
 def _ticket(expected: TicketExpectation, seen: ScenarioObservation) -> ExpectationResult:

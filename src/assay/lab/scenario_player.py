@@ -103,43 +103,37 @@ class ScenarioPlayer:
                     self.missed.append((chapter.title, result))
 
     def _play_step(self, step: ScenarioStep) -> list[ExpectationResult]:
-        players: dict[str, Callable[..., list[ExpectationResult] | None]] = {
-            "inject": self._inject,
-            "swap": self._swap,
-            "job": self._job,
-            "certify": self._certify,
-            "move": self._move,
-            "advance_hours": self._advance,
-            "reconcile": self._reconcile,
-            "this_machine": self._this_machine,
-            "show": self._show,
-            "expect": self._expect,
-        }
-        return players[step.action](getattr(step, step.action)) or []
+        if step.reconcile:
+            return self._reconcile(step.reconcile)
+        if step.expect:
+            return self._check(step.expect)
+        self._act(step)
+        return []
 
-    def _inject(self, step: InjectStep) -> None:
-        arguments = " ".join(f"{name}={content}" for name, content in step.arguments.items())
-        self.reporter.begin_step(f"the lab plants {step.fault} {arguments} on {step.node}".replace("  ", " "))
-        inject_fault(self.world, step.fault, step.node, step.arguments)
-
-    def _swap(self, step: SwapStep) -> None:
-        self.reporter.begin_step(f"somebody swaps the cables of {step.a} and {step.b}")
-        swap_cables(self.world, step.a, step.b)
-
-    def _job(self, step: JobStep) -> None:
-        self.reporter.begin_step(f"a customer's job {step.name} starts on {step.node} for {step.hours:g} h")
-        scheduler = LabScheduler(self.fleet.nodes[step.node].settings)
-        scheduler.place(step.name, "customer", step.node, step.hours * 3600)
-
-    def _certify(self, step: CertifyStep) -> None:
-        self._run_assay("certify", step.node, "--reason", step.reason)
-
-    def _move(self, step: MoveStep) -> None:
-        self._run_assay("move", step.node, step.to, "--reason", step.reason)
-
-    def _advance(self, hours: float) -> None:
-        self.reporter.begin_step(f"{hours:g} hours pass")
-        let_time_pass(self.world, timedelta(hours=hours))
+    def _act(self, step: ScenarioStep) -> None:
+        match step:
+            case ScenarioStep(inject=InjectStep() as inject):
+                arguments = "".join(f" {name}={content}" for name, content in inject.arguments.items())
+                self.reporter.begin_step(f"the lab plants {inject.fault}{arguments} on {inject.node}")
+                inject_fault(self.world, inject.fault, inject.node, inject.arguments)
+            case ScenarioStep(swap=SwapStep(a=a, b=b)):
+                self.reporter.begin_step(f"somebody swaps the cables of {a} and {b}")
+                swap_cables(self.world, a, b)
+            case ScenarioStep(job=JobStep() as job):
+                self.reporter.begin_step(f"a customer's job {job.name} starts on {job.node} for {job.hours:g} h")
+                scheduler = LabScheduler(self.fleet.nodes[job.node].settings)
+                scheduler.place(job.name, "customer", job.node, job.hours * 3600)
+            case ScenarioStep(certify=CertifyStep(node=node, reason=reason)):
+                self._run_assay("certify", node, "--reason", reason)
+            case ScenarioStep(move=MoveStep() as move):
+                self._run_assay("move", move.node, move.to, "--reason", move.reason)
+            case ScenarioStep(advance_hours=float() as hours):
+                self.reporter.begin_step(f"{hours:g} hours pass")
+                let_time_pass(self.world, timedelta(hours=hours))
+            case ScenarioStep(this_machine=bool()):
+                self._run_assay("observe", "--here")
+            case ScenarioStep(show=list() as words):
+                self._run_assay(*words)
 
     def _reconcile(self, step: ReconcileStep) -> list[ExpectationResult]:
         options = [*(f"--node={node}" for node in step.nodes), *(["--settle"] if step.settle else [])]
@@ -159,7 +153,12 @@ class ScenarioPlayer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        flashing = _wait_until(lambda: _is_flashing(self.world, node) or process.poll() is not None, FLASH_DEADLINE_S)
+        flashing = False
+        deadline = time.monotonic() + FLASH_DEADLINE_S
+        while process.poll() is None and not flashing and time.monotonic() < deadline:
+            time.sleep(0.05)
+            now = self.world.clock().now().isoformat()
+            flashing = any(task["started_at"] <= now < task["ends_at"] for task in self.world.load(node)["tasks"])
         os.kill(process.pid, signal.SIGKILL)
         ended = process.wait()
         met = flashing and ended == -signal.SIGKILL
@@ -167,13 +166,7 @@ class ScenarioPlayer:
             f"assay was killed during the firmware update of {node}", met, f"it ended with {ended} before that"
         )
 
-    def _this_machine(self, _: bool) -> None:
-        self._run_assay("observe", "--here")
-
-    def _show(self, words: list[str]) -> None:
-        self._run_assay(*words)
-
-    def _expect(self, step: ExpectStep) -> list[ExpectationResult]:
+    def _check(self, step: ExpectStep) -> list[ExpectationResult]:
         answer = self.run(self._words("status", "--format", "json"))
         if answer.returncode:
             raise AssayError(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
@@ -191,17 +184,3 @@ class ScenarioPlayer:
 
     def _words(self, verb: str, *words: str) -> list[str]:
         return [verb, "--fleet", str(self.home.root), *words]
-
-
-def _is_flashing(world: LabWorld, node: str) -> bool:
-    now = world.clock().now().isoformat()
-    return any(task["started_at"] <= now < task["ends_at"] for task in world.load(node)["tasks"])
-
-
-def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False

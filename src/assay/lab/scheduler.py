@@ -14,9 +14,7 @@ POST /nodes/N/spare             {"command","given","deadline_s"}, bytes in base6
                                 → {"code","output","errors","yielded","gone_ms"}
 ```
 
-The scheduler adapter `lab`, for `assay.lab.scheduler`.
-
-The inventory variable `workloads: lab` selects it; `lab_scheduler` is the server's URL.
+Its adapter is `lab`: the inventory variable `workloads: lab` selects it; `lab_scheduler` is the server's URL.
 """
 
 from __future__ import annotations
@@ -52,6 +50,8 @@ from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
 
+ANSWER_WITHIN_S = 5.0
+
 
 class LabJobQueue:
     """Jobs and cordons, in memory. `now` is the lab's clock; a job becomes `ended` when its time is over."""
@@ -59,7 +59,9 @@ class LabJobQueue:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.cordons: dict[str, str] = {}
         self.closed_at: dict[str, str] = {}
-        self._now, self._jobs, self._numbers = now, list[dict[str, Any]](), count(1)
+        self._now = now
+        self._jobs: list[dict[str, Any]] = []
+        self._numbers = count(1)
 
     def jobs(self, node: str | None = None) -> list[dict[str, Any]]:
         """Return the jobs running on `node`, or, without a node, all jobs of all time."""
@@ -72,7 +74,8 @@ class LabJobQueue:
     def cordon(self, node: str, reason: str) -> str:
         """Cordon a node, unless it is cordoned already; return the reason of its cordon."""
         if node not in self.cordons:
-            self.cordons[node], self.closed_at[node] = reason, self._now().isoformat()
+            self.cordons[node] = reason
+            self.closed_at[node] = self._now().isoformat()
         return self.cordons[node]
 
     def uncordon(self, node: str) -> None:
@@ -109,7 +112,8 @@ class SpareCommandRunner:
     """Runs commands on idle nodes, one a node at a time. A customer's job ends the command at once."""
 
     def __init__(self, world: LabWorld, queue: LabJobQueue) -> None:
-        self._world, self._queue = world, queue
+        self._world = world
+        self._queue = queue
         self._running: dict[str, Process] = {}
         self._preempted: dict[str, float] = {}
 
@@ -155,7 +159,8 @@ class SpareCommandRunner:
 def _result_as_json(
     code: int | None, out: bytes = b"", err: bytes = b"", yielded: str = "", gone_ms: int | None = None
 ) -> dict[str, Any]:
-    output, errors = b64encode(out).decode(), err.decode(errors="replace")
+    output = b64encode(out).decode()
+    errors = err.decode(errors="replace")
     return {"code": code, "output": output, "errors": errors, "yielded": yielded, "gone_ms": gone_ms}
 
 
@@ -229,9 +234,6 @@ class _SchedulerRoutes:
         return JSONResponse(await self._spare.run_command(request.path_params["node"], **await request.json()))
 
 
-ANSWER_WITHIN_S = 5.0
-
-
 class LabScheduler:
     """The adapter `lab`, built from a node's settings. Raises AssayError without `lab_scheduler`."""
 
@@ -253,8 +255,8 @@ class LabScheduler:
 
     def list_jobs(self, node: str) -> tuple[CustomerJob, ...]:
         """Return the jobs running on the node."""
-        found = self._request("GET", f"/jobs?node={quote(node)}")["jobs"]
-        return tuple(CustomerJob(job["id"], job["name"], job["owner"], job["since"]) for job in found)
+        jobs = self._request("GET", f"/jobs?node={quote(node)}")["jobs"]
+        return tuple(CustomerJob(job["id"], job["name"], job["owner"], job["since"]) for job in jobs)
 
     def read_cordon_reason(self, node: str) -> str:
         """Return the reason of the node's cordon, "" if it has none."""

@@ -1,6 +1,6 @@
-"""The accounts and login sessions of one BMC. Sessions end with the process, as on a real BMC.
+"""The accounts and login sessions of one BMC, and the errors of Redfish, with which it also refuses a login.
 
-Redfish errors: an HTTP status and a message of DMTF's Base registry, as an error body.
+Sessions end with the process, as on a real BMC. An error is an HTTP status and a message of DMTF's Base registry.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+ROLES = {
+    "Administrator": ["Login", "ConfigureManager", "ConfigureUsers", "ConfigureComponents", "ConfigureSelf"],
+    "Operator": ["Login", "ConfigureComponents", "ConfigureSelf"],
+    "ReadOnly": ["Login", "ConfigureSelf"],
+}
+SESSION_TIMEOUT_S = 1800
+
 
 class RedfishErrorResponse(Exception):
     """An error as the answer to a request. `message_id` such as `PropertyMissing`; `arguments` are its MessageArgs."""
 
     def __init__(self, status: int, message_id: str, text: str, *arguments: str, **headers: str) -> None:
         super().__init__(text)
-        self.status, self.message_id, self.text, self.arguments = status, message_id, text, arguments
+        self.status = status
+        self.message_id = message_id
+        self.text = text
+        self.arguments = arguments
         self.headers = {name.replace("_", "-"): content for name, content in headers.items()}
 
     def body(self) -> dict[str, Any]:
@@ -70,9 +80,9 @@ def password_change_required(account_path: str) -> RedfishErrorResponse:
     return RedfishErrorResponse(403, "PasswordChangeRequired", text, account_path)
 
 
-def malformed_body(why: str) -> RedfishErrorResponse:
+def malformed_body(reason: str) -> RedfishErrorResponse:
     """Return a 400: the body is not the expected JSON object."""
-    return RedfishErrorResponse(400, "MalformedJSON", f"The request body cannot be read: {why}")
+    return RedfishErrorResponse(400, "MalformedJSON", f"The request body cannot be read: {reason}")
 
 
 def missing_property(name: str) -> RedfishErrorResponse:
@@ -95,14 +105,6 @@ def not_writable(name: str) -> RedfishErrorResponse:
 def state_conflict(text: str) -> RedfishErrorResponse:
     """Return a 409: the resource's present state does not allow the operation."""
     return RedfishErrorResponse(409, "OperationFailed", text)
-
-
-ROLES = {
-    "Administrator": ["Login", "ConfigureManager", "ConfigureUsers", "ConfigureComponents", "ConfigureSelf"],
-    "Operator": ["Login", "ConfigureComponents", "ConfigureSelf"],
-    "ReadOnly": ["Login", "ConfigureSelf"],
-}
-SESSION_TIMEOUT_S = 1800
 
 
 def digest_password(account_id: str, password: str) -> str:
@@ -171,11 +173,8 @@ class BmcLogins:
             for name, content in entry.items():
                 setattr(account, name, content)
         for ident in self.accounts.keys() - stored.keys() - {"1"}:
-            self._drop_account(ident)
-
-    def _drop_account(self, account_id: str) -> None:
-        account = self.accounts.pop(account_id)
-        self.sessions = {name: session for name, session in self.sessions.items() if session.account is not account}
+            dropped = self.accounts.pop(ident)
+            self.sessions = {name: session for name, session in self.sessions.items() if session.account is not dropped}
 
     def live_sessions(self) -> dict[str, LoginSession]:
         """Drop expired sessions and return the others."""

@@ -24,10 +24,12 @@ from assay.lab.bmc.resource_tree import (
 from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit
 from assay.lab.virtual_node_state import VirtualNodeState
 
-BIOS, BIOS_SETTINGS = f"{SYSTEM}/Bios", f"{SYSTEM}/Bios/Settings"
+BIOS = f"{SYSTEM}/Bios"
+BIOS_SETTINGS = f"{BIOS}/Settings"
 APPLY_TIME = "@Redfish.SettingsApplyTime"
 BOOT_MODES = ["UEFI", "Legacy"]
-SECURE_BOOT, BOOT_OPTIONS = f"{SYSTEM}/SecureBoot", f"{SYSTEM}/BootOptions"
+SECURE_BOOT = f"{SYSTEM}/SecureBoot"
+BOOT_OPTIONS = f"{SYSTEM}/BootOptions"
 
 
 def bios(view: ResourceView) -> Resource:

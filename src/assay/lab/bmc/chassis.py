@@ -1,7 +1,4 @@
-"""The chassis as resources: lid, power supplies and power draw, fans, inlet temperature, leak detectors.
-
-The sensors of the chassis as resources.
-"""
+"""The chassis as resources: lid, power supplies and power draw, fans, inlet temperature, leak detectors, sensors."""
 
 from __future__ import annotations
 
@@ -22,11 +19,17 @@ from assay.lab.bmc.resource_tree import (
 from assay.lab.virtual_node_state import VirtualNodeState
 
 CHASSIS_PATH = "/Chassis/Chassis_0"
-POWER, SUPPLIES = f"{CHASSIS_PATH}/PowerSubsystem", f"{CHASSIS_PATH}/PowerSubsystem/PowerSupplies"
+POWER = f"{CHASSIS_PATH}/PowerSubsystem"
+SUPPLIES = f"{POWER}/PowerSupplies"
 METRICS = f"{CHASSIS_PATH}/EnvironmentMetrics"
-THERMAL, FANS = f"{CHASSIS_PATH}/ThermalSubsystem", f"{CHASSIS_PATH}/ThermalSubsystem/Fans"
-LEAKS, DETECTORS = f"{THERMAL}/LeakDetection", f"{THERMAL}/LeakDetection/LeakDetectors"
+THERMAL = f"{CHASSIS_PATH}/ThermalSubsystem"
+FANS = f"{THERMAL}/Fans"
+LEAKS = f"{THERMAL}/LeakDetection"
+DETECTORS = f"{LEAKS}/LeakDetectors"
 INPUT_V = (180, 264)
+UNITS = {"Temperature": "Cel", "Power": "W", "Voltage": "V", "Rotational": "{rev}/min"}
+UPPER = ("UpperCaution", "UpperCritical")
+LOWER = ("LowerCaution", "LowerCritical")
 
 
 def all_chassis(_: ResourceView) -> Resource:
@@ -111,13 +114,16 @@ def supplies(view: ResourceView) -> Resource:
 def supply(view: ResourceView, number: str) -> Resource:
     """One power supply bay."""
     psu = find_numbered_item(view.state["psus"], number)
+    line_input = "LossOfInput"
+    if psu["input_v"]:
+        line_input = "Normal" if INPUT_V[0] <= psu["input_v"] <= INPUT_V[1] else "OutOfRange"
     return make_resource(
         "PowerSupply",
         "1_6_0",
         number,
         f"PSU {number}",
         Status=part_status(psu),
-        LineInputStatus=_input(psu),
+        LineInputStatus=line_input,
         PowerCapacityWatts=3300,
         **({"SerialNumber": psu["serial"]} if psu.get("serial") and psu.get("present", True) else {}),
         Metrics=resource_link(f"{SUPPLIES}/{number}/Metrics"),
@@ -145,13 +151,6 @@ def part_status(part: dict[str, Any]) -> dict[str, str | None]:
     if not part.get("present", True):
         return make_status(None, "Absent")
     return make_status(part.get("health", "OK"))
-
-
-def _input(psu: dict[str, Any]) -> str:
-    """Return LineInputStatus, by the input range of such supplies."""
-    if not psu["input_v"]:
-        return "LossOfInput"
-    return "Normal" if INPUT_V[0] <= psu["input_v"] <= INPUT_V[1] else "OutOfRange"
 
 
 def thermal_subsystem(view: ResourceView) -> Resource:
@@ -247,10 +246,6 @@ def detector(view: ResourceView, ident: str) -> Resource:
     )
 
 
-UNITS = {"Temperature": "Cel", "Power": "W", "Voltage": "V", "Rotational": "{rev}/min"}
-UPPER, LOWER = ("UpperCaution", "UpperCritical"), ("LowerCaution", "LowerCritical")
-
-
 class ChassisSensor(NamedTuple):
     """One sensor. `high` and `low` are (caution, critical) thresholds. `value` None: nothing to measure."""
 
@@ -270,19 +265,19 @@ def sensors(view: ResourceView) -> Resource:
 
 def sensor(view: ResourceView, ident: str) -> Resource:
     """One sensor; Reading is null if there is nothing to measure."""
-    found = next(entry for entry in _sensors(view.state) if entry.name == ident)
-    status = make_status() if found.value is not None else make_status(None, "UnavailableOffline")
-    bounds = {**dict(zip(UPPER, found.high, strict=False)), **dict(zip(LOWER, found.low, strict=False))}
+    measured = next(entry for entry in _sensors(view.state) if entry.name == ident)
+    status = make_status() if measured.value is not None else make_status(None, "UnavailableOffline")
+    bounds = {**dict(zip(UPPER, measured.high, strict=False)), **dict(zip(LOWER, measured.low, strict=False))}
     thresholds = {name: {"Reading": bound} for name, bound in bounds.items()}
     return make_resource(
         "Sensor",
         "1_10_0",
         ident,
         ident,
-        ReadingType=found.kind,
-        Reading=found.value,
-        ReadingUnits=UNITS[found.kind],
-        PhysicalContext=found.place,
+        ReadingType=measured.kind,
+        Reading=measured.value,
+        ReadingUnits=UNITS[measured.kind],
+        PhysicalContext=measured.place,
         Status=status,
         **({"Thresholds": thresholds} if thresholds else {}),
     )

@@ -21,7 +21,8 @@ from assay.lab.bmc.resource_tree import (
 
 SYSTEM_PATH = "/Systems/System_0"
 SYSTEM_RESET = f"{REDFISH_ROOT}{SYSTEM_PATH}/Actions/ComputerSystem.Reset"
-PROCESSORS, MEMORY = f"{SYSTEM_PATH}/Processors", f"{SYSTEM_PATH}/Memory"
+PROCESSORS = f"{SYSTEM_PATH}/Processors"
+MEMORY = f"{SYSTEM_PATH}/Memory"
 SYSTEM_SETTINGS = f"{SYSTEM_PATH}/Settings"
 BOOT_TARGETS = ["None", "Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
 POWER_RESTORE_POLICIES = ["AlwaysOn", "AlwaysOff", "LastState"]
@@ -36,6 +37,8 @@ def systems(_: ResourceView) -> Resource:
 def system(view: ResourceView) -> Resource:
     """The node, as its BMC sees it."""
     state = view.state
+    memory_gib = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
+    memory_status = virtual_bmc.rollup_status(virtual_bmc.memory_health(state))
     return make_resource(
         "ComputerSystem",
         "1_20_0",
@@ -54,7 +57,7 @@ def system(view: ResourceView) -> Resource:
         LastResetTime=state["boot"].get("reset_at") or state["boot"]["ready_at"],
         Status=virtual_bmc.rollup_status(virtual_bmc.node_health(state)),
         ProcessorSummary=_processor_summary(state),
-        MemorySummary=_memory_summary(state),
+        MemorySummary={"TotalSystemMemoryGiB": memory_gib, "Status": memory_status},
         Boot=_boot(state),
         Bios=resource_link(f"{SYSTEM_PATH}/Bios"),
         SecureBoot=resource_link(f"{SYSTEM_PATH}/SecureBoot"),
@@ -129,11 +132,6 @@ def _processor_summary(state: dict[str, Any]) -> dict[str, Any]:
     return {**summary, "Status": virtual_bmc.rollup_status(virtual_bmc.processor_health(state))}
 
 
-def _memory_summary(state: dict[str, Any]) -> dict[str, Any]:
-    total = sum(dimm["gib"] for dimm in state["box"]["dimms"] if dimm["present"])
-    return {"TotalSystemMemoryGiB": total, "Status": virtual_bmc.rollup_status(virtual_bmc.memory_health(state))}
-
-
 def processors(view: ResourceView) -> Resource:
     """All CPUs and GPUs."""
     cpus = [f"CPU_{n}" for n in range(len(view.state["box"]["cpus"]))]
@@ -189,5 +187,5 @@ def _gpu(view: ResourceView, ident: str, gpu: dict[str, Any]) -> Resource:
     if not is_powered_on(view.state) and gpu["present"]:
         status = make_status(None, "StandbyOffline")
     model = gpu.get("name") or gpu.get("model")
-    told = {"Model": model, "SerialNumber": gpu.get("serial"), "Status": status}
-    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", **told)
+    properties = {"Model": model, "SerialNumber": gpu.get("serial"), "Status": status}
+    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", **properties)

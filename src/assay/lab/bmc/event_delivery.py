@@ -1,6 +1,6 @@
-"""Delivers new events: to subscribers by POST, and to open server-sent event streams.
+"""The BMC as an HTTP client that fetches images and posts events, always directly, never through a proxy.
 
-The BMC as an HTTP client: it fetches images and posts events, always directly, never through a proxy.
+New events go to subscribers by POST, and to open server-sent event streams.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ from assay.lab.bmc.services import SUBSCRIPTIONS, SYSLOG_PROTOCOLS, event_payloa
 from assay.lab.bmc.virtual_bmc import BmcRequest, VirtualBmc, require_string
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
-FETCH_DEADLINE_S, POST_DEADLINE_S = 10.0, 5.0
+FETCH_DEADLINE_S = 10.0
+POST_DEADLINE_S = 5.0
 
 # Separate pools: a fetch that hangs must not delay changes of state, and a subscriber must not delay fetches.
 _FETCHERS = ThreadPoolExecutor(32, thread_name_prefix="bmc-fetch")
 _CALLERS = ThreadPoolExecutor(8, thread_name_prefix="bmc-call")
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+POLL_EVERY_S = 0.25
+HEARTBEAT_EVERY_S = 5
+EventKey = tuple[str, str]
 
 
 class OutboundCallFailed(Exception):
@@ -71,11 +75,6 @@ def _call(uri: str, body: bytes) -> None:
         raise OutboundCallFailed(f"{type(error).__name__}: {error}") from None
 
 
-POLL_EVERY_S = 0.25
-HEARTBEAT_EVERY_S = 5
-EventKey = tuple[str, str]
-
-
 async def watch_states(machines: Sequence[VirtualBmc]) -> None:
     """Say it to each BMC when its state has changed or may change with time, until cancelled.
 
@@ -99,14 +98,21 @@ async def new_events(
 
     `pause` waits until it is worth to look again; without it, that is `POLL_EVERY_S`.
     """
-    delivered, last = _initially_delivered(machine, after), None
+    keys = [_key(event) for event in machine.stored_state().get("events", [])]
+    ids = [ident for ident, _ in keys]
+    delivered = set(keys[: ids.index(after) + 1] if after in ids else keys)
+    last = None
     while True:
-        state = last if machine.is_silent() else await _latest(machine)
-        if state is not None and state is not last:
-            for event in state.get("events", []):
-                if _key(event) not in delivered:
-                    yield event
-            delivered, last = {_key(event) for event in state.get("events", [])}, state
+        if not machine.is_silent():
+            state = machine.stored_state()
+            if has_pending_changes(state):  # time alone can change it: only then the clock is read
+                state = (await machine.view()).state
+            if state is not last:
+                for event in state.get("events", []):
+                    if _key(event) not in delivered:
+                        yield event
+                delivered = {_key(event) for event in state.get("events", [])}
+                last = state
         await (pause() if pause else asyncio.sleep(POLL_EVERY_S))
 
 
@@ -190,21 +196,10 @@ async def submit_test_event(call: BmcRequest) -> Response:
     """EventService.SubmitTestEvent: log an event; it is delivered like any other."""
     names = {"Message", "MessageId", "MessageArgs", "Severity", "MessageSeverity", "EventId", "EventType"}
     plain = await call.read_parameters(names | {"EventTimestamp", "EventGroupId", "OriginOfCondition"}, ("MessageId",))
-    text, message_id = str(plain.get("Message", "Test event")), require_string(plain, "MessageId")
+    text = str(plain.get("Message", "Test event"))
+    message_id = require_string(plain, "MessageId")
     await call.bmc.change(lambda state, now: with_sel_event(state, now, "OK", text, message_id))
     return no_content_answer()
-
-
-async def _latest(machine: VirtualBmc) -> VirtualNodeState:
-    """Return the present state. The clock is read only if time alone can change the state."""
-    state = machine.stored_state()
-    return (await machine.view()).state if has_pending_changes(state) else state
-
-
-def _initially_delivered(machine: VirtualBmc, after: str | None) -> set[EventKey]:
-    keys = [_key(event) for event in machine.stored_state().get("events", [])]
-    ids = [ident for ident, _ in keys]
-    return set(keys[: ids.index(after) + 1] if after in ids else keys)
 
 
 def _key(event: dict[str, Any]) -> EventKey:

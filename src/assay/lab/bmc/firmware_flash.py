@@ -1,6 +1,6 @@
 """Firmware updates as pure functions of a node's state: read an image, start its task, compute the progress.
 
-Planned faults of the next update of a component, as pure functions: what the update's task carries of them.
+A fault that is planned for the next update of a component goes into the task of that update:
 
 | fault | arguments | what the task carries |
 |---|---|---|
@@ -22,6 +22,18 @@ from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 from assay.model.lab_firmware_image import read_image_header
 
 FlashFault = dict[str, Any]
+UpdateTask = dict[str, Any]
+MAX_IMAGE_BYTES = 64 << 20
+RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
+    ("HGX_FW_BMC", "bmc"),
+    ("BMC", "bmc"),
+    ("FW_BMC", "bmc"),
+    ("BIOS", "host"),
+    ("HCA_", "host"),
+    ("CX7_", "host"),
+    ("CX8_", "host"),
+    ("HGX_FW_", "ac"),
+)
 
 
 def plan_flash_fault(state: VirtualNodeState, component: str, fault: str, **arguments: Any) -> None:
@@ -57,21 +69,6 @@ def start_faults(faults: list[FlashFault], now: datetime, flash_s: float) -> dic
     return carried
 
 
-UpdateTask = dict[str, Any]
-
-MAX_IMAGE_BYTES = 64 << 20
-RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
-    ("HGX_FW_BMC", "bmc"),
-    ("BMC", "bmc"),
-    ("FW_BMC", "bmc"),
-    ("BIOS", "host"),
-    ("HCA_", "host"),
-    ("CX7_", "host"),
-    ("CX8_", "host"),
-    ("HGX_FW_", "ac"),
-)
-
-
 class ImageRefused(Exception):
     """The image is invalid or does not fit this node."""
 
@@ -97,11 +94,12 @@ def read_image(content: bytes) -> UploadedImage:
         plain = read_image_header(content)
     except ValueError:
         raise ImageRefused("the file is no image: it has no readable header") from None
-    component, version, inventory = plain["component"], plain["version"], plain["inventory"]
+    inventory = plain["inventory"]
     if not (isinstance(inventory, list) and inventory and all(isinstance(name, str) for name in inventory)):
         raise ImageRefused("the image names no inventory id")
     digest = hashlib.sha256(content).hexdigest()
-    return UploadedImage(str(component), str(version), tuple(inventory), find_needed_reset(inventory), digest)
+    reset = find_needed_reset(inventory)
+    return UploadedImage(str(plain["component"]), str(plain["version"]), tuple(inventory), reset, digest)
 
 
 def find_needed_reset(inventory: Sequence[str]) -> str:
@@ -121,7 +119,8 @@ def start_flash(
     for task in state.get("tasks", []):
         if is_task_running(task) and set(task["inventory"]) & set(ids):
             raise ComponentBusy(f"task {task['id']} is writing {task['component']}")
-    fails = _planned_failure(state, image.component, ids)
+    planned = state.get("fails", {}).get("flash", [])
+    fails = next((name for name in planned if name == image.component or name in ids), None)
     faults, state = take_planned_faults(state, image.component)
     task = {
         **_task(state, image.component, image.sha256, now),
@@ -141,19 +140,19 @@ def start_flash(
     )
 
 
-def start_refused_flash(state: VirtualNodeState, sha256: str, why: str, now: datetime) -> VirtualNodeState:
+def start_refused_flash(state: VirtualNodeState, sha256: str, reason: str, now: datetime) -> VirtualNodeState:
     """Return the state with a new task that has ended in Exception; nothing was written."""
     ended = {
         "ends_at": now.isoformat(),
         "ended_at": now.isoformat(),
         "fails": True,
         "state": "Exception",
-        "message": why,
+        "message": reason,
     }
     unknown: dict[str, Any] = {"version": "", "inventory": [], "reset": "none"}
     task = {**_task(state, "unknown", sha256, now), **unknown, **ended}
     state = {**state, "tasks": [*state.get("tasks", []), task]}
-    return with_sel_event(state, now, "Warning", f"Update refused: {why}", "Update.1.0.VerificationFailed")
+    return with_sel_event(state, now, "Warning", f"Update refused: {reason}", "Update.1.0.VerificationFailed")
 
 
 def flash_progress(task: dict[str, Any], now: datetime) -> int:
@@ -178,11 +177,6 @@ def _ids(state: VirtualNodeState, image: UploadedImage, targets: Collection[str]
 def _task(state: VirtualNodeState, component: str, sha256: str, now: datetime) -> dict[str, Any]:
     number = max([0, *(int(task["id"]) for task in state.get("tasks", []) if task["id"].isdecimal())]) + 1
     return {"id": str(number), "component": component, "image_sha256": sha256, "started_at": now.isoformat()}
-
-
-def _planned_failure(state: VirtualNodeState, component: str, ids: Collection[str]) -> str | None:
-    planned = state.get("fails", {}).get("flash", [])
-    return next((name for name in planned if name == component or name in ids), None)
 
 
 def _without_failure(state: VirtualNodeState, name: str | None) -> VirtualNodeState:

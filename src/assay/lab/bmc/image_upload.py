@@ -31,7 +31,8 @@ APPLY_TIME = "@Redfish.OperationApplyTime"
 async def simple_update(call: BmcRequest) -> Response:
     """UpdateService.SimpleUpdate: fetch the image from ImageURI, then write it. A failed fetch gives a failed task."""
     plain = await call.read_parameters({"ImageURI", "TransferProtocol", "Targets", APPLY_TIME}, ("ImageURI",))
-    targets, uri = _targets(plain), require_string(plain, "ImageURI")
+    targets = _targets(plain)
+    uri = require_string(plain, "ImageURI")
     if "://" not in uri:
         uri = f"{require_string({'TransferProtocol': 'HTTP', **plain}, 'TransferProtocol').lower()}://{uri}"
     if urlsplit(uri).scheme not in {"http", "https"}:
@@ -39,8 +40,8 @@ async def simple_update(call: BmcRequest) -> Response:
     try:
         content = await fetch_image(uri, firmware_flash.MAX_IMAGE_BYTES)
     except OutboundCallFailed as error:
-        why = f"no image from {uri}: {error}"
-        return await _accept(call, lambda state, now: firmware_flash.start_refused_flash(state, "", why, now))
+        reason = f"no image from {uri}: {error}"
+        return await _accept(call, lambda state, now: firmware_flash.start_refused_flash(state, "", reason, now))
     return await _start_flash(call, content, targets)
 
 
@@ -113,7 +114,8 @@ def _targets(parameters: dict[str, Any]) -> list[str]:
     """
     if (when := parameters.get(APPLY_TIME, "Immediate")) != "Immediate":
         raise not_in_list(when, APPLY_TIME)
-    prefix, plain = f"{REDFISH_ROOT}{INVENTORY}/", parameters.get("Targets") or []
+    prefix = f"{REDFISH_ROOT}{INVENTORY}/"
+    plain = parameters.get("Targets") or []
     for target in plain if isinstance(plain, list) else [plain]:
         if not isinstance(target, str) or not target.startswith(prefix):
             raise not_in_list(json.dumps(target), "Targets")

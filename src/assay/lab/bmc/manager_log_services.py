@@ -56,9 +56,9 @@ def sel(view: ResourceView) -> Resource:
 def log_entries(view: ResourceView) -> Resource:
     """All entries, oldest first, in full, as the specification requires of log entries."""
     events = view.state.get("events", [])
-    found = make_collection("LogEntry", "Log entries", ())
+    collection = make_collection("LogEntry", "Log entries", ())
     members = [{"@odata.id": f"{REDFISH_ROOT}{ENTRIES}/{event['id']}", **_log_entry_body(event)} for event in events]
-    return {**found, "Members": members, "Members@odata.count": len(members)}
+    return {**collection, "Members": members, "Members@odata.count": len(members)}
 
 
 def log_entry(view: ResourceView, ident: str) -> Resource:
@@ -97,13 +97,13 @@ def console(_: ResourceView) -> Resource:
 
 def console_entries(view: ResourceView) -> Resource:
     """All lines of the console, oldest first."""
-    found = make_collection("LogEntry", "Host Logger Entries", ())
+    collection = make_collection("LogEntry", "Host Logger Entries", ())
     count = len(view.state.get("console", []))
     members = [
         {"@odata.id": f"{REDFISH_ROOT}{CONSOLE_ENTRIES}/{number}", **console_entry(view, str(number))}
         for number in range(count)
     ]
-    return {**found, "Members": members, "Members@odata.count": count}
+    return {**collection, "Members": members, "Members@odata.count": count}
 
 
 def console_entry(view: ResourceView, ident: str) -> Resource:

@@ -63,20 +63,26 @@ async def start_from_network(bmc: VirtualBmc, boot_id: str) -> None:
         await asyncio.sleep(max(0.0, (on_at - clock.now()).total_seconds() / clock.rate))
         if not _is_starting(bmc.stored_state(), boot_id):
             return
-        pause_s, command_line, shown = PAUSE_S, "", list[str]()
+        pause_s = PAUSE_S
+        command_line = ""
+        shown: list[str] = []
         try:
             if state.get("qemu_folder"):
-                command_line = await asyncio.to_thread(_start_in_qemu, state)
+                identity = MachineIdentity(state["nics"][0]["mac"], state["serial"], state["boot"]["asset_tag"])
+                folder = Path(state["qemu_folder"])
+                console = await asyncio.to_thread(run_machine, folder, state["boot_server"], identity)
+                command_line = find_command_line(console)
             else:
                 script = await asyncio.to_thread(_load, state, shown)
-                pause_s, command_line = script.pause_s, script.command_line
+                pause_s = script.pause_s
+                command_line = script.command_line
                 if command_line:
                     await asyncio.to_thread(_set_up, state, command_line, shown)
                     await asyncio.sleep(state["timing"]["boot_s"] / clock.rate)
         except (OSError, HTTPException, ValueError, StopIteration, subprocess.SubprocessError) as error:
             shown.append(f"{error}")
             command_line = ""
-        await bmc.change(partial(_show, boot_id, shown))
+        await bmc.change(partial(_show_on_console, boot_id, shown))
         if command_line:
             await bmc.change(partial(_complete, boot_id, command_line))
             return
@@ -94,15 +100,11 @@ def _complete(boot_id: str, command_line: str, state: VirtualNodeState, now: dat
     return {**state, "network_start": False, "cmdline": command_line, "boot": boot}
 
 
-def _show(boot_id: str, lines: list[str], state: VirtualNodeState, _: datetime) -> VirtualNodeState:
-    """Add lines to the machine's serial console."""
-    is_now = state["boot"]["id"] == boot_id
-    return {**state, "console": [*state.get("console", []), *lines][-CONSOLE_LINES:]} if is_now else state
-
-
-def _start_in_qemu(state: VirtualNodeState) -> str:
-    identity = MachineIdentity(state["nics"][0]["mac"], state["serial"], state["boot"]["asset_tag"])
-    return find_command_line(run_machine(Path(state["qemu_folder"]), state["boot_server"], identity))
+def _show_on_console(boot_id: str, lines: list[str], state: VirtualNodeState, _: datetime) -> VirtualNodeState:
+    """Add lines to the machine's serial console, unless another boot has begun."""
+    if state["boot"]["id"] != boot_id:
+        return state
+    return {**state, "console": [*state.get("console", []), *lines][-CONSOLE_LINES:]}
 
 
 def _load(state: VirtualNodeState, shown: list[str]) -> StartScript:

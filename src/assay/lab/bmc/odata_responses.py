@@ -81,7 +81,8 @@ class ODataFilter:
             raise self._syntax_error()
         path, operation, literal = self._tokens[:3]
         del self._tokens[:3]
-        compare, expected = COMPARE[operation], _value(literal)
+        compare = COMPARE[operation]
+        expected = _value(literal)
 
         def test(resource: Mapping[str, Any]) -> bool:
             actual = _property(resource, path)
@@ -106,10 +107,10 @@ class ODataFilter:
 
 
 def _property(resource: Mapping[str, Any], path: str) -> Any:
-    found: Any = resource
+    part: Any = resource
     for step in path.split("/"):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+        part = part.get(step) if isinstance(part, Mapping) else None
+    return part
 
 
 def _value(literal: str) -> Any:
@@ -232,10 +233,9 @@ def _expanded(tree: ResourceTree, view: ResourceView, body: Resource, levels: in
 
     def follow(part: Any) -> Any:
         if isinstance(part, dict) and set(part) == {"@odata.id"}:
-            found = tree.read(view, part["@odata.id"])
-            tag = etag(found)
-            deeper = _expanded(tree, view, found, levels - 1) if levels > 1 else found
-            return {**deeper, "@odata.etag": tag}
+            subordinate = tree.read(view, part["@odata.id"])
+            deeper = _expanded(tree, view, subordinate, levels - 1) if levels > 1 else subordinate
+            return {**deeper, "@odata.etag": etag(subordinate)}
         return [follow(item) for item in part] if isinstance(part, list) else part
 
     return {name: part if name in UNEXPANDED_KEYS else follow(part) for name, part in body.items()}

@@ -1,8 +1,7 @@
 """Resets and elapsed time as pure functions of a node's state.
 
-With time, a pending power-on takes effect and update tasks end (`apply_elapsed_time`).
-
-Firmware that is written and waits for its reset, and firmware that rolls back by itself, as pure functions.
+With time, a pending power-on takes effect, update tasks end, and firmware rolls back (`apply_elapsed_time`). Written
+firmware is staged until the reset that activates it.
 """
 
 from __future__ import annotations
@@ -21,6 +20,17 @@ from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
 WrittenFirmware = dict[str, Any]
 """What a task has written: its `inventory`, `version`, `reset`, and the faults `resets` and `rolls_back_s`."""
+StateStep = Callable[[VirtualNodeState], VirtualNodeState]
+ResetType = Literal[
+    "On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle", "FullPowerCycle"
+]
+RESET_TYPES: tuple[ResetType, ...] = get_args(ResetType)
+BMC_RESET_TYPES = ("GracefulRestart", "ForceRestart")
+OFF: tuple[ResetType, ...] = ("ForceOff", "GracefulShutdown")
+NEEDS_POWER: tuple[ResetType, ...] = ("GracefulRestart", "ForceRestart")
+CYCLES: tuple[ResetType, ...] = ("PowerCycle", "FullPowerCycle")
+NEVER = "9999-12-31T00:00:00+00:00"
+STANDBY = {"BMC", "FW_BMC_0"}  # the only firmware that runs on standby power
 
 
 def stage_firmware(state: VirtualNodeState, written: WrittenFirmware, now: datetime) -> VirtualNodeState:
@@ -38,11 +48,16 @@ def activate_staged(state: VirtualNodeState, resets: Collection[str], now: datet
 
     Firmware that needs several resets (`resets`) waits until the last of them.
     """
-    fitting = {name: entry for name, entry in state.get("staged", {}).items() if entry["reset"] in resets}
-    waiting = {name: {**entry, "resets": entry["resets"] - 1} for name, entry in fitting.items() if _waits(entry)}
-    left = {name: entry for name, entry in state.get("staged", {}).items() if name not in fitting}
-    ready = {name: entry for name, entry in fitting.items() if name not in waiting}
-    return _activate({**state, "staged": {**left, **waiting}}, ready, now)
+    staged = {}
+    ready = {}
+    for name, entry in state.get("staged", {}).items():
+        if entry["reset"] not in resets:
+            staged[name] = entry
+        elif entry.get("resets", 1) > 1:
+            staged[name] = {**entry, "resets": entry["resets"] - 1}
+        else:
+            ready[name] = entry
+    return _activate({**state, "staged": staged}, ready, now)
 
 
 def roll_back(state: VirtualNodeState, rollback: dict[str, Any]) -> VirtualNodeState:
@@ -51,10 +66,6 @@ def roll_back(state: VirtualNodeState, rollback: dict[str, Any]) -> VirtualNodeS
     state = {**state, "rollbacks": left, "firmware": {**state["firmware"], **rollback["firmware"]}}
     text = f"{', '.join(rollback['firmware'])} did not start its new firmware and runs the old one"
     return with_sel_event(state, datetime.fromisoformat(rollback["at"]), "Critical", text, "Update.1.0.RolledBack")
-
-
-def _waits(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("resets", 1) > 1)
 
 
 def _activate(state: VirtualNodeState, entries: dict[str, WrittenFirmware], now: datetime) -> VirtualNodeState:
@@ -70,19 +81,6 @@ def _activate(state: VirtualNodeState, entries: dict[str, WrittenFirmware], now:
     if rollbacks:
         state = {**state, "rollbacks": [*state.get("rollbacks", []), *rollbacks]}
     return {**state, "firmware": {**state["firmware"], **{name: entry["version"] for name, entry in entries.items()}}}
-
-
-StateStep = Callable[[VirtualNodeState], VirtualNodeState]
-ResetType = Literal[
-    "On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle", "FullPowerCycle"
-]
-RESET_TYPES: tuple[ResetType, ...] = get_args(ResetType)
-BMC_RESET_TYPES = ("GracefulRestart", "ForceRestart")
-OFF: tuple[ResetType, ...] = ("ForceOff", "GracefulShutdown")
-NEEDS_POWER: tuple[ResetType, ...] = ("GracefulRestart", "ForceRestart")
-CYCLES: tuple[ResetType, ...] = ("PowerCycle", "FullPowerCycle")
-NEVER = "9999-12-31T00:00:00+00:00"
-STANDBY = {"BMC", "FW_BMC_0"}  # the only firmware that runs on standby power
 
 
 class ResetNotPossible(Exception):
@@ -105,9 +103,9 @@ def has_pending_changes(state: VirtualNodeState) -> bool:
     return bool(state["power"].get("on_at") or state.get("rollbacks")) or running
 
 
-def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, why: str) -> VirtualNodeState:
-    """Return the state with a running task ended in Exception for the reason `why`; the firmware is unchanged."""
-    return _end_task(state, task_id, now, "Exception", why)
+def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, reason: str) -> VirtualNodeState:
+    """Return the state with a running task ended in Exception for this reason; the firmware is unchanged."""
+    return _end_task(state, task_id, now, "Exception", reason)
 
 
 def _due_changes(state: VirtualNodeState, now: datetime) -> Iterator[tuple[datetime, StateStep]]:
@@ -209,24 +207,23 @@ def reset_node(state: VirtualNodeState, reset_type: ResetType, now: datetime) ->
     if reset_type in NEEDS_POWER and not is_powered_on(state):
         raise ResetNotPossible(f"{reset_type} needs a system that is on, and this one is off")
     if reset_type in OFF:
-        return _power_off(state, reset_type, now) if is_powered_on(state) else state
+        if not is_powered_on(state):
+            return state
+        state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
+        state = {**state, "power": {**state["power"], "state": "Off", "on_at": None}}
+        return with_sel_event(state, now, "OK", f"System power is off: {reset_type}", "Assay.1.0.PowerOff")
     if reset_type == "On" and is_powered_on(state):
         return state
     return _restart(state, reset_type, now)
 
 
-def reset_bmc(state: VirtualNodeState, now: datetime, why: str = "BMC reset") -> VirtualNodeState:
+def reset_bmc(state: VirtualNodeState, now: datetime, cause: str = "BMC reset") -> VirtualNodeState:
     """Return the state after `Manager.Reset`: the BMC restarts, and every running update fails."""
-    state = _interrupt_updates(apply_elapsed_time(state, now), now, why, everything=True)
+    state = _interrupt_updates(apply_elapsed_time(state, now), now, cause, everything=True)
     ready_at = now + timedelta(seconds=state["timing"]["bmc_reset_s"])
     state = {**state, "bmc": {"ready_at": ready_at.isoformat(), "reset_at": now.isoformat()}}
-    return with_sel_event(activate_staged(state, {"bmc"}, now), now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
-
-
-def _power_off(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
-    state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
-    state = {**state, "power": {**state["power"], "state": "Off", "on_at": None}}
-    return with_sel_event(state, now, "OK", f"System power is off: {reset_type}", "Assay.1.0.PowerOff")
+    state = activate_staged(state, {"bmc"}, now)
+    return with_sel_event(state, now, "OK", f"{cause} was requested", "Assay.1.0.BmcReset")
 
 
 def _restart(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
@@ -263,9 +260,9 @@ def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
     }
 
 
-def _interrupt_updates(state: VirtualNodeState, now: datetime, why: str, *, everything: bool) -> VirtualNodeState:
+def _interrupt_updates(state: VirtualNodeState, now: datetime, cause: str, *, everything: bool) -> VirtualNodeState:
     """Return the state with running updates failed: those without standby power, or `everything`."""
     for task in state.get("tasks", []):
         if is_task_running(task) and (everything or not set(task["inventory"]) <= STANDBY):
-            state = interrupt_task(state, task["id"], now, f"{why} while {task['component']} was being written")
+            state = interrupt_task(state, task["id"], now, f"{cause} while {task['component']} was being written")
     return state

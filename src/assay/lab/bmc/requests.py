@@ -1,8 +1,6 @@
-"""Handlers of requests that create, change and delete accounts. They are part of the node's state on disk.
+"""Handlers of requests that change something: resets, boot override, event log, settings of the BMC, logins, accounts.
 
-Handlers of requests that change settings of the BMC itself.
-
-Handlers of requests that change something: resets, boot override, event log, logins.
+Accounts are part of the node's state on disk.
 """
 
 from __future__ import annotations
@@ -37,6 +35,14 @@ from assay.lab.bmc.service_root import RESOURCE_TREE
 from assay.lab.bmc.services import ACCOUNTS, SESSIONS
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
+
+BOOT_OVERRIDE_PROPERTIES = {
+    "BootSourceOverrideEnabled": ("enabled", BOOT_ENABLED),
+    "BootSourceOverrideTarget": ("target", BOOT_TARGETS),
+    "BootSourceOverrideMode": ("mode", ["UEFI"]),
+}
+MIN_PASSWORD_CHARS = 8
+WRITABLE = {"UserName", "Password", "RoleId", "Enabled", "Locked"}
 
 
 async def patch_network_protocol(call: BmcRequest) -> Response:
@@ -84,13 +90,6 @@ def _merge_array(name: str, sent: Any, before: list[str | None]) -> list[str]:
 
 def _wrong_type(name: str, content: object) -> RedfishErrorResponse:
     return RedfishErrorResponse(400, "PropertyValueTypeError", f"{name} has another type", str(content), name)
-
-
-BOOT_OVERRIDE_PROPERTIES = {
-    "BootSourceOverrideEnabled": ("enabled", BOOT_ENABLED),
-    "BootSourceOverrideTarget": ("target", BOOT_TARGETS),
-    "BootSourceOverrideMode": ("mode", ["UEFI"]),
-}
 
 
 async def reset_system(call: BmcRequest) -> Response:
@@ -197,10 +196,6 @@ def require_privilege(call: BmcRequest, privilege: str) -> None:
         raise RedfishErrorResponse(403, "InsufficientPrivilege", f"This needs the privilege {privilege}")
 
 
-MIN_PASSWORD_CHARS = 8
-WRITABLE = {"UserName", "Password", "RoleId", "Enabled", "Locked"}
-
-
 async def create_account(call: BmcRequest) -> Response:
     """POST to Accounts."""
     known = call.view.logins.accounts
@@ -233,7 +228,8 @@ async def delete_account(call: BmcRequest) -> Response:
         raise state_conflict("The first account cannot be deleted")
 
     def without(state: VirtualNodeState, _: datetime) -> VirtualNodeState:
-        return {**state, "accounts": {ident: one for ident, one in state["accounts"].items() if ident != call.ids[0]}}
+        accounts = {ident: account for ident, account in state["accounts"].items() if ident != call.ids[0]}
+        return {**state, "accounts": accounts}
 
     await call.bmc.change(without)
     await call.bmc.view()
@@ -244,11 +240,14 @@ async def _store(call: BmcRequest, account: BmcAccount, plain: dict[str, Any], s
     """Store an account with its changes, and answer with it."""
     if plain.get("Locked", False) is not False:
         raise not_in_list(plain["Locked"], "Locked")
+    role = plain.get("RoleId", account.role)
+    if role not in ROLES:
+        raise not_in_list(role, "RoleId")
     changed = {name: require_string(plain, name) for name in ("UserName", "Password") if name in plain}
     entry = {
         "user": changed.get("UserName", account.user),
         "digest": _digest(account.id, changed["Password"]) if "Password" in changed else account.digest,
-        "role": _role(plain.get("RoleId", account.role)),
+        "role": role,
         "enabled": plain.get("Enabled", account.enabled) is True,
         "locked": plain.get("Locked", account.locked),
         "must_change": account.must_change and "Password" not in changed,
@@ -264,9 +263,3 @@ def _digest(ident: str, password: str) -> str:
         text = f"The password is too short; it needs {MIN_PASSWORD_CHARS} characters"
         raise RedfishErrorResponse(400, "PropertyValueFormatError", text, "", "Password")
     return digest_password(ident, password)
-
-
-def _role(role: object) -> str:
-    if role not in ROLES:
-        raise not_in_list(role, "RoleId")
-    return str(role)

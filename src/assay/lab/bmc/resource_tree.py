@@ -13,6 +13,7 @@ from assay.lab.virtual_node_state import VirtualNodeState
 
 REDFISH_ROOT = "/redfish/v1"
 Resource = dict[str, Any]
+ResourceBuilder = Callable[..., Resource]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,6 @@ class ResourceView:
     now: datetime
     logins: BmcLogins
     listeners: Collection[str] = ()
-
-
-ResourceBuilder = Callable[..., Resource]
 
 
 class ResourceTree:
@@ -47,10 +45,10 @@ class ResourceTree:
 
     def read(self, view: ResourceView, path: str) -> Resource:
         """Return the resource at `path`, without its etag. Raises a 404 if there is none."""
-        found = self.find(path)
-        if found is None:
+        route = self.find(path)
+        if route is None:
             raise not_found(path)
-        build, ids = found
+        build, ids = route
         try:
             body = build(view, *ids)
         except (LookupError, StopIteration):

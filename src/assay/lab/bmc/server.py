@@ -1,6 +1,6 @@
-"""The HTTP side of all BMCs: finds the BMC by port, checks login and privileges, and calls the handler.
+"""The HTTP side of all BMCs of a lab, from one asyncio loop: one port each, one server, one certificate of its own CA.
 
-Serves all BMCs of a lab from one asyncio loop: one port each, one server, one certificate of the lab's own CA.
+A request's port says which BMC it is for; login and privileges are checked, then the handler is called.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
     ("POST", services.TEST_EVENT): ("ConfigureManager", event_delivery.submit_test_event),
 }
 WRITE_ROUTE_PATTERNS = [(method, compile_path_template(path), *entry) for (method, path), entry in WRITE_ROUTES.items()]
+NAMES = ("127.0.0.1", "localhost")
+ADDRESS = "127.0.0.1"
 
 
 class BmcHttpService:
@@ -89,15 +91,11 @@ class BmcHttpService:
         """Answer one request. A silent BMC never answers."""
         machine = self.machines[scope["server"][1]]
         if machine.is_silent():
-            await _hang_until_disconnect(receive)
+            while (await receive())["type"] != "http.disconnect":
+                pass
             return
         answer: ASGIApp = await _answer(machine, Request(scope, receive))
         await answer(scope, receive, send)
-
-
-async def _hang_until_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _answer(machine: VirtualBmc, request: Request) -> Response:
@@ -109,14 +107,12 @@ async def _answer(machine: VirtualBmc, request: Request) -> Response:
             raise RedfishErrorResponse(
                 503, "ServiceTemporarilyUnavailable", "The BMC is restarting", "1", Retry_After="1"
             )
-        return await _dispatch(machine, view, request, _path(request))
+        path = request.url.path.rstrip("/")
+        if path == f"{LOGIN}/Members":  # the specification allows both
+            path = LOGIN
+        return await _dispatch(machine, view, request, path)
     except RedfishErrorResponse as error:
         return error_answer(error)
-
-
-def _path(request: Request) -> str:
-    path = request.url.path.rstrip("/")
-    return LOGIN if path == f"{LOGIN}/Members" else path
 
 
 async def _dispatch(machine: VirtualBmc, view: ResourceView, request: Request, path: str) -> Response:
@@ -204,10 +200,6 @@ def _methods(path: str) -> Iterator[str]:
     yield from (method for method, pattern, *_ in WRITE_ROUTE_PATTERNS if pattern.fullmatch(path))
 
 
-NAMES = ("127.0.0.1", "localhost")
-ADDRESS = "127.0.0.1"
-
-
 def tls_context(authority: Path) -> ssl.SSLContext:
     """Return the servers' TLS context, and write the CA certificate that clients must trust to `authority` (PEM).
 
@@ -226,7 +218,8 @@ class VirtualBmcs:
     """The BMCs of all nodes of `world`. All have the same `credentials`, `user:password`."""
 
     def __init__(self, world: LabWorld, *, credentials: str) -> None:
-        self.world, self.credentials = world, credentials
+        self.world = world
+        self.credentials = credentials
         self.ports: dict[str, int] = {}
         self.machines: dict[str, VirtualBmc] = {}
         self._running: list[asyncio.Task[None]] = []

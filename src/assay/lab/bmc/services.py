@@ -1,6 +1,6 @@
-"""Sessions, accounts and roles as resources. They never contain passwords or tokens.
+"""The services of a BMC as resources: sessions, accounts and roles, events (subscriptions, and what is delivered).
 
-The event service as resources: subscriptions, and the payload of a delivered event.
+They never contain passwords or tokens.
 """
 
 from __future__ import annotations
@@ -18,8 +18,16 @@ from assay.lab.bmc.resource_tree import (
     resource_link,
 )
 
-ACCOUNT_SERVICE, SESSION_SERVICE = "/AccountService", "/SessionService"
-ACCOUNTS, ALL_ROLES, SESSIONS = f"{ACCOUNT_SERVICE}/Accounts", f"{ACCOUNT_SERVICE}/Roles", f"{SESSION_SERVICE}/Sessions"
+ACCOUNT_SERVICE = "/AccountService"
+ACCOUNTS = f"{ACCOUNT_SERVICE}/Accounts"
+ALL_ROLES = f"{ACCOUNT_SERVICE}/Roles"
+SESSION_SERVICE = "/SessionService"
+SESSIONS = f"{SESSION_SERVICE}/Sessions"
+EVENT_SERVICE = "/EventService"
+SUBSCRIPTIONS = f"{EVENT_SERVICE}/Subscriptions"
+SYSLOG_PROTOCOLS = ("SyslogTLS", "SyslogTCP", "SyslogUDP")
+STREAM = f"{REDFISH_ROOT}{EVENT_SERVICE}/SSE"
+TEST_EVENT = f"{REDFISH_ROOT}{EVENT_SERVICE}/Actions/EventService.SubmitTestEvent"
 
 
 def session_service(_: ResourceView) -> Resource:
@@ -94,13 +102,6 @@ def role(_: ResourceView, ident: str) -> Resource:
     return make_resource(
         "Role", "1_3_3", ident, ident, RoleId=ident, IsPredefined=True, AssignedPrivileges=privileges, OemPrivileges=[]
     )
-
-
-EVENT_SERVICE = "/EventService"
-SUBSCRIPTIONS = f"{EVENT_SERVICE}/Subscriptions"
-SYSLOG_PROTOCOLS = ("SyslogTLS", "SyslogTCP", "SyslogUDP")
-STREAM = f"{REDFISH_ROOT}{EVENT_SERVICE}/SSE"
-TEST_EVENT = f"{REDFISH_ROOT}{EVENT_SERVICE}/Actions/EventService.SubmitTestEvent"
 
 
 def event_service(_: ResourceView) -> Resource:

@@ -1,6 +1,6 @@
-"""One virtual BMC: reads and changes its node's state. `BmcRequest` is what a request handler works with.
+"""One virtual BMC: reads and changes its node's state, and rolls up the health of the node from that of its parts.
 
-Health rollup of a node: an area has the health of its worst part, the node that of its worst area.
+`BmcRequest` is what a request handler works with.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from assay.lab.world import LabWorld
 
 MAX_BODY_BYTES = 1 << 20
 StateEdit = Callable[[VirtualNodeState, datetime], VirtualNodeState]
+WORST = ("Critical", "Warning")
+LEAK = {"OK": "OK", "Warning": "Warning", "Critical": "Critical"}
 
 
 class VirtualBmc:
     """The BMC of one node. The node's state is on disk; logins and ids of open event streams are in memory."""
 
     def __init__(self, world: LabWorld, node: str, credentials: str) -> None:
-        self.world, self.node, self.logins = world, node, BmcLogins(credentials)
+        self.world = world
+        self.node = node
+        self.logins = BmcLogins(credentials)
         self.listeners: set[str] = set()
         self.writing = asyncio.Lock()
         self.may_have_changed = asyncio.Event()
@@ -47,7 +51,8 @@ class VirtualBmc:
 
     async def view(self) -> ResourceView:
         """Return the present view. Changes that are due by time are written to disk first."""
-        stored, now = self.stored_state(), self.world.clock().now()
+        stored = self.stored_state()
+        now = self.world.clock().now()
         if apply_elapsed_time(stored, now) is not stored:
             stored = await self.change(lambda state, _: state)
         self.logins.load_accounts(stored["accounts"])
@@ -137,14 +142,10 @@ def require_string(plain: dict[str, Any], name: str) -> str:
     return content
 
 
-WORST = ("Critical", "Warning")
-LEAK = {"OK": "OK", "Warning": "Warning", "Critical": "Critical"}
-
-
 def worst_health(levels: Iterable[str]) -> str:
     """Return the worst of some health levels, OK for none."""
-    found = set(levels)
-    return next((level for level in WORST if level in found), "OK")
+    levels = set(levels)
+    return next((level for level in WORST if level in levels), "OK")
 
 
 def power_health(state: VirtualNodeState) -> str:

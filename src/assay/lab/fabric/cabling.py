@@ -69,7 +69,8 @@ def find_reachable_devices(start: Iterable[str], cables: Iterable[DiscoveredCabl
     for cable in cables:
         neighbours.setdefault(cable.a.guid, set()).add(cable.b.guid)
         neighbours.setdefault(cable.b.guid, set()).add(cable.a.guid)
-    reached, front = set(start), list(start)
+    reached = set(start)
+    front = list(start)
     while front:
         new = neighbours.get(front.pop(), set()) - reached
         reached |= new
@@ -118,16 +119,21 @@ def list_neighbours(world: LabWorld, node: str) -> set[str]:
 
 def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
     """Return the cables that carry a link, with its present rate."""
-    rates = {hca["guid"]: hca for node in world.nodes() for hca in world.load(node).get("hcas", ())}
-    down = {guid for guid, hca in rates.items() if hca["state"] != "ACTIVE"}
-    up = [cable for cable in now.cables if not {cable.a.guid, cable.b.guid} & down]
-    return [cable._replace(rate=_slowest(cable, rates)) for cable in up]
+    hcas = {hca["guid"]: hca for node in world.nodes() for hca in world.load(node).get("hcas", ())}
+    links = []
+    for cable in now.cables:
+        ends = [hcas[port.guid] for port in (cable.a, cable.b) if port.guid in hcas]
+        if all(hca["state"] == "ACTIVE" for hca in ends):
+            slowest = min((hca["rate_gbps"] for hca in ends), default=0)
+            links.append(cable._replace(rate=SLOWER.get(slowest, cable.rate)))
+    return links
 
 
 def swap_cables(world: LabWorld, end_a: str, end_b: str) -> None:
     """Swap the plugs of two ports. A second swap repairs it."""
     with _change_cabling(world) as now:
-        port_a, port_b = now.port(end_a), now.port(end_b)
+        port_a = now.port(end_a)
+        port_b = now.port(end_b)
         for here, there, cable in [(port_a, port_b, now.unplug(port_a)), (port_b, port_a, now.unplug(port_b))]:
             if cable:
                 now.cables.append(_replug(cable, here, there))
@@ -136,7 +142,8 @@ def swap_cables(world: LabWorld, end_a: str, end_b: str) -> None:
 def move_cable(world: LabWorld, end: str, to: str) -> None:
     """Move the plug of port `end` to the port `to`, from which any other cable is removed."""
     with _change_cabling(world) as now:
-        here, there = now.port(end), now.port(to)
+        here = now.port(end)
+        there = now.port(to)
         now.unplug(there)
         if cable := now.unplug(here):
             now.cables.append(_replug(cable, here, there))
@@ -163,8 +170,9 @@ def replace_devices(world: LabWorld, guids: Mapping[str, str]) -> None:
         devices = [device._replace(guid=guids.get(guid, guid)) for guid, device in now.devices.items()]
         now.devices = {device.guid: device for device in devices}
         for cables in (now.cables, now.designed_cables):
-            ends = [[PortId(guids.get(end.guid, end.guid), end.number) for end in (one.a, one.b)] for one in cables]
-            cables[:] = [DiscoveredCable(a, b, one.rate) for (a, b), one in zip(ends, cables, strict=True)]
+            for place, cable in enumerate(cables):
+                a, b = (PortId(guids.get(end.guid, end.guid), end.number) for end in (cable.a, cable.b))
+                cables[place] = DiscoveredCable(a, b, cable.rate)
 
 
 def repair_cabling(world: LabWorld) -> None:
@@ -175,11 +183,6 @@ def repair_cabling(world: LabWorld) -> None:
 
 def _replug(cable: DiscoveredCable, here: PortId, there: PortId) -> DiscoveredCable:
     return cable._replace(a=there) if cable.a == here else cable._replace(b=there)
-
-
-def _slowest(cable: DiscoveredCable, hcas: dict[str, dict[str, Any]]) -> str:
-    rates = [hcas[port.guid]["rate_gbps"] for port in (cable.a, cable.b) if port.guid in hcas]
-    return SLOWER.get(min(rates, default=0), cable.rate)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ def peer_ports(cables: Iterable[DiscoveredCable]) -> PeerPorts:
     """Return port → (port at the other end, rate)."""
     ends: PeerPorts = {}
     for cable in cables:
-        ends[cable.a], ends[cable.b] = (cable.b, cable.rate), (cable.a, cable.rate)
+        ends[cable.a] = (cable.b, cable.rate)
+        ends[cable.b] = (cable.a, cable.rate)
     return ends
 
 
@@ -68,7 +69,8 @@ def format_port_line(devices: Mapping[str, DiscoveredDevice], here: PortId, ther
 
 
 def _format_device_record(device: DiscoveredDevice, lines: list[str]) -> str:
-    guid, letter = device.guid[2:], LETTER[device.kind]
+    guid = device.guid[2:]
+    letter = LETTER[device.kind]
     if device.kind == "hca":
         kind = [f"caguid=0x{guid}", f'Ca\t{device.ports} "{letter}-{guid}"\t\t# "{device.description}"']
     else:
@@ -93,8 +95,8 @@ def discover_lab_fabric(world: LabWorld, node: str = "") -> str:
     root = find_discovery_root(now.devices, peer_ports(links))
     reached = find_reachable_devices([root], links)
     devices = {guid: device for guid, device in now.devices.items() if guid in reached}
-    found = format_net_file(devices, (link for link in links if link.a.guid in reached))
-    return f"#\n# Initiated from node {root[2:]} port {root[2:]}\n\n{found}"
+    net_file = format_net_file(devices, (link for link in links if link.a.guid in reached))
+    return f"#\n# Initiated from node {root[2:]} port {root[2:]}\n\n{net_file}"
 
 
 def main(arguments: list[str]) -> int:

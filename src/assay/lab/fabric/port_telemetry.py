@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from assay.fabric.discovery import DiscoveredCable
-from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
+from assay.lab.fabric.cabling import find_links, load_cabling
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.specs.fabric.cable import PortId
@@ -46,7 +46,8 @@ def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
 
 def format_ibqueryerrors(world: LabWorld, node: str = "") -> str:
     """Return the output of ibqueryerrors: ports with errors by device, and the summary."""
-    now, planted = load_cabling(world, node), _load_planted_facts(world)
+    now = load_cabling(world, node)
+    planted = _load_planted_facts(world)
     counted = _node_counters(world)
     for key, facts in planted.items():
         counted[key] = {**counted.get(key, {}), **facts.get("counters", {})}
@@ -56,15 +57,14 @@ def format_ibqueryerrors(world: LabWorld, node: str = "") -> str:
         errors = " ".join(f"[{name} == {count}]" for name, count in sorted(counters.items()) if count)
         if errors and guid in now.devices:
             by_guid.setdefault(guid, []).append(f"   GUID {guid} port {number}: {errors}")
-    text = [
-        line for guid, ports in by_guid.items() for line in (f'Errors for {guid} "{now.devices[guid].name}"', *ports)
-    ]
-    ports, bad = 2 * len(find_links(world, now)), sum(map(len, by_guid.values()))
-    return "\n".join([
-        *text, "", f"## Summary: {len(now.devices)} nodes checked, {len(by_guid)} bad nodes found",
-        f"##          {ports} ports checked, {bad} ports have errors beyond threshold", "## Thresholds: ",
-        "## Suppressed:", "",
-    ])  # fmt: skip
+    lines = []
+    for guid, ports in by_guid.items():
+        lines += [f'Errors for {guid} "{now.devices[guid].name}"', *ports]
+    port_count = 2 * len(find_links(world, now))
+    bad_count = sum(map(len, by_guid.values()))
+    lines += ["", f"## Summary: {len(now.devices)} nodes checked, {len(by_guid)} bad nodes found"]
+    lines += [f"##          {port_count} ports checked, {bad_count} ports have errors beyond threshold"]
+    return "\n".join([*lines, "## Thresholds: ", "## Suppressed:", ""])
 
 
 def format_sminfo(world: LabWorld, node: str = "") -> str:
@@ -75,17 +75,15 @@ def format_sminfo(world: LabWorld, node: str = "") -> str:
 
 def port_telemetry(world: LabWorld, node: str = "") -> str:
     """Return a JSON document with every port's transceiver and bit error ratio, and every switch."""
-    now, planted = load_cabling(world, node), _load_planted_facts(world)
+    now = load_cabling(world, node)
+    planted = _load_planted_facts(world)
     ports = [
         _port_facts(port, cable, planted.get(f"{port.guid}/{port.number}", {}))
-        for cable, port in _plugged_ports(world, now)
+        for cable in find_links(world, now)
+        for port in (cable.a, cable.b)
     ]
     switches = [_switch(device.guid) for device in now.devices.values() if device.kind == "switch"]
     return json.dumps({"schema": "assay.fabric-facts/1", "ports": ports, "switches": switches}, separators=(",", ":"))
-
-
-def _plugged_ports(world: LabWorld, now: LabCabling) -> list[tuple[DiscoveredCable, PortId]]:
-    return [(cable, port) for cable in find_links(world, now) for port in (cable.a, cable.b)]
 
 
 def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,10 +91,14 @@ def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]
     vendor, part, batch = TRANSCEIVER_MODELS[crc32(f"{cable.a}{cable.b}".encode()) % len(TRANSCEIVER_MODELS)]
     rx = [round(1.2 - (chance >> shift & 7) / 10, 1) for shift in (0, 3, 6, 9)]
     module = {
-        "vendor": vendor, "part": part, "serial": f"{batch}{chance % 100_000:05}",
-        "temperature_c": 44.0 + chance % 9, "rx_power_dbm": rx, "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
+        "vendor": vendor,
+        "part": part,
+        "serial": f"{batch}{chance % 100_000:05}",
+        "temperature_c": 44.0 + chance % 9,
+        "rx_power_dbm": rx,
+        "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
         "bias_ma": [7.1, 7.0, 7.2, 7.1],
-    }  # fmt: skip
+    }
     overrides = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys", "fec_bins")}
     ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
     pkeys = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION])}
@@ -107,10 +109,9 @@ def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]
 def _switch(guid: str) -> dict[str, Any]:
     chance = crc32(guid.encode())
     fans = {str(number): 8000.0 + chance % 500 for number in range(1, 8)}
-    return {
-        "guid": guid, "firmware": "31.2014.1068", "temperature_c": 58.0 + chance % 7,
-        "psus": {"1": "ok", "2": "ok"}, "fans": fans,
-    }  # fmt: skip
+    psus = {"1": "ok", "2": "ok"}
+    temperature = 58.0 + chance % 7
+    return {"guid": guid, "firmware": "31.2014.1068", "temperature_c": temperature, "psus": psus, "fans": fans}
 
 
 def _node_counters(world: LabWorld) -> dict[str, dict[str, int]]:

@@ -1,10 +1,7 @@
-"""Faults that only the BMC sees: power supplies, fans, leaks, memory, processors, BIOS, its event log and clock.
+"""Faults of what assay orders through the BMC, and what only the BMC sees.
 
-How a virtual machine starts: from which boot server, and what goes wrong on the way.
-
-Faults of the next firmware update of a component.
-
-Drives that cannot be wiped, or say that they were.
+These are power supplies, fans, leaks, memory, processors, BIOS, its event log and clock; then starts from a boot
+server, the next firmware update of a component, and wipes of drives that fail or only seem to succeed.
 """
 
 from __future__ import annotations
@@ -114,7 +111,8 @@ def bmc_ntp(state: VirtualNodeState, now: datetime, enabled: bool = True, server
 
 def bmc_syslog(state: VirtualNodeState, now: datetime, server: str = "") -> None:
     """A BMC that sends its log to no server, or by UDP to another `server` (HOST:PORT)."""
-    others = {ident: one for ident, one in state["subscriptions"].items() if "Syslog" not in one.get("protocol", "")}
+    subscriptions = state["subscriptions"]
+    others = {ident: entry for ident, entry in subscriptions.items() if "Syslog" not in entry.get("protocol", "")}
     added = {"destination": f"syslog://{server}", "context": "", "protocol": "SyslogUDP"}
     state["subscriptions"] = others | ({"planted": added} if server else {})
 
@@ -124,7 +122,7 @@ def bmc_account(
 ) -> None:
     """An account that somebody added to the BMC or changed there."""
     accounts = state["accounts"]
-    known = [ident for ident, one in accounts.items() if one["user"] == user]
+    known = [ident for ident, account in accounts.items() if account["user"] == user]
     ident = known[0] if known else str(max(map(int, accounts), default=1) + 1)
     entry = {"user": user, "digest": "", "enabled": True}
     accounts[ident] = entry | accounts.get(ident, {}) | {"role": role, "locked": locked}

@@ -1,10 +1,6 @@
 """Faults of GPUs, as the kernel log, NVML and nvidia-smi show them. A docstring is the line of `assay lab inject`.
 
-Faults of GPUs that only show in what they compute. A docstring is the line of `assay lab inject`.
-
-Faults that only show under load: GPUs and adapters that are slow, a diagnosis that fails, drives that forget.
-
-A docstring is the line of `assay lab inject`.
+Some show only under load: wrong results, slow GPUs and adapters, a diagnosis that fails, drives that forget.
 """
 
 from __future__ import annotations
@@ -26,6 +22,7 @@ XID_TEXTS = {
     79: "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
     48: "pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU.",
 }
+EVERY_TEST = "*"
 
 
 def gpu_missing(state: VirtualNodeState, now: datetime, gpu: int) -> None:
@@ -155,9 +152,6 @@ GPU_FAULTS: Mapping[str, Callable[..., None]] = {
 
 
 # ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
-
-
-EVERY_TEST = "*"
 
 
 def gpu_computes_wrong(

@@ -1,6 +1,6 @@
-"""Faults of the host: memory, PCIe, drives, file systems, kernel, clock, services, network adapters.
+"""Faults of the host: memory, PCIe, drives, file systems, kernel, clock, services, adapters, and changed settings.
 
-Settings of a node that somebody changed. A docstring is the line of `assay lab inject`.
+A docstring is the line of `assay lab inject`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from assay.model.errors import AssayError
 
 
 REDIRECTS = 0x1D  # ACS: source validation, request and completion redirect, upstream forwarding
-MACHINE_CHECK, SOFT_LOCKUP = 1 << 4, 1 << 14  # Documentation/admin-guide/tainted-kernels.rst
-UNRELIABLE, READ_ONLY = 0x04, 0x08  # NVM Express Base Specification, critical warning
+MACHINE_CHECK = 1 << 4  # Documentation/admin-guide/tainted-kernels.rst
+SOFT_LOCKUP = 1 << 14
+UNRELIABLE = 0x04  # NVM Express Base Specification, critical warning
+READ_ONLY = 0x08
 KIB_A_GIB = 2**20
 FIRST_PID = 70_000
+GpuSettingName = Literal["persistence", "ecc", "mig", "compute_mode", "application_mhz", "power_limit_w"]
 
 
 def dimm_missing(state: VirtualNodeState, now: datetime, dimm: int) -> None:
@@ -231,14 +234,14 @@ def hca_misplaced(state: VirtualNodeState, now: datetime, hca: str, numa_node: i
 def _named(state: VirtualNodeState, name: str) -> VirtualNodeState:
     """Return the adapter, drive or interface of that name. Raises AssayError if the node has none."""
     parts = {part["name"]: part for kind in ("hcas", "nvme", "nics") for part in state[kind]}
-    found: VirtualNodeState = parts[_known(name, parts)]
-    return found
+    part: VirtualNodeState = parts[_known(name, parts)]
+    return part
 
 
 def _mount(state: VirtualNodeState, point: str) -> VirtualNodeState:
     mounts = {mount["point"]: mount for mount in state["host"]["mounts"]}
-    found: VirtualNodeState = mounts[_known(point, mounts)]
-    return found
+    mount: VirtualNodeState = mounts[_known(point, mounts)]
+    return mount
 
 
 def _known(name: str, among: Mapping[str, object] | list[str] | tuple[str, ...]) -> str:
@@ -285,9 +288,6 @@ HOST_FAULTS: Mapping[str, Callable[..., None]] = {
 
 
 # ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
-
-
-GpuSettingName = Literal["persistence", "ecc", "mig", "compute_mode", "application_mhz", "power_limit_w"]
 
 
 def gpu_setting(

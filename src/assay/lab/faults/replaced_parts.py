@@ -1,9 +1,8 @@
 """Parts that somebody replaced by new ones of the same kind, and a whole machine. What was wrong with them is gone.
 
 A new part is as the node's part was when the lab was made (LAB/nodes/N/new.json), with another identity. A node is off
-while its GPUs, adapters, memory or chassis are replaced, and then starts.
-
-Cables of a node that are plugged wrong or not at all, or that are slow. A docstring is a line of `inject list`.
+while its GPUs, adapters, memory or chassis are replaced, and then starts. The module also plugs a node's cables wrong,
+pulls them or makes them slow. A docstring is a line of `inject list`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,8 @@ def hca_replaced(world: LabWorld, node: str, hca: str) -> None:
 def dimm_replaced(world: LabWorld, node: str, dimm: int) -> None:
     """A new memory module in place of this one."""
     with _replacing(world, node) as (state, new):
-        old, modules = state["host"]["dimms"][dimm], state["box"]["dimms"]
+        old = state["host"]["dimms"][dimm]
+        modules = state["box"]["dimms"]
         state["host"]["dimms"][dimm] = _renew(new["host"]["dimms"][dimm], old)
         state["memory_bytes"] += 0 if old["present"] else old["size_gib"] * 2**30
         state["active"]["memory_errors"] = 0

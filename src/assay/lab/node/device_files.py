@@ -1,14 +1,8 @@
 """The files of a virtual node's devices: GPUs, adapters and their ports, network interfaces, bonds, drives.
 
-`pci_files` has the same devices as the PCI bus shows them.
-
-The PCI devices of a virtual node and the bridges above them, as files of sysfs.
-
-A GPU and an adapter with neighbouring buses share one PCIe switch; every other device has its own root port.
-
-The firmware settings of a virtual node's HCAs and NICs, as mstconfig prints them.
-
-An adapter's `settings` are by name: `default`, `current` (in force) and `next_boot`.
+`pci_files` has the same devices as the PCI bus shows them: a GPU and an adapter with neighbouring buses share one PCIe
+switch, every other device has its own root port. `adapter_firmware_files` has the settings of HCAs and NICs as
+mstconfig prints them, by name: `default`, `current` (in force) and `next_boot`.
 """
 
 from __future__ import annotations
@@ -37,6 +31,28 @@ PORT_COUNTERS = (
 HW_COUNTERS = ("out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
 PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
+DEVICES = "sys/bus/pci/devices"
+CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}
+SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
+ROOT_PORT = 4
+UPSTREAM = 5
+DOWNSTREAM = 6
+SWITCH_BUS_SPAN = 8  # buses
+AER = {
+    "correctable": ("RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF", "TOTAL_ERR_COR"),
+    "nonfatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_NONFATAL"),
+    "fatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_FATAL"),
+}
+Adapter = dict[str, Any]
+NUMBERS: Mapping[str, Mapping[str, int]] = {  # Mellanox/mstflint, mlxconfig_dbs/mlxconfig_host.db
+    "LINK_TYPE_P1": {"IB": 1, "ETH": 2},
+    "PCI_WR_ORDERING": {"per_mkey": 0, "force_relax": 1},
+    "ROCE_CONTROL": {"DEVICE_DEFAULT": 0, "ROCE_DISABLE": 1, "ROCE_ENABLE": 2},
+}
+SWITCH = {"False": 0, "True": 1}
+DEFAULTS = {"PCI_WR_ORDERING": "per_mkey", "ROCE_CONTROL": "ROCE_ENABLE", "ATS_ENABLED": "False", "NUM_OF_VFS": "16"}
+HEADING = f"{'Configurations:':<16}{'Default':>43}{'Current':>17}{'Next Boot':>19}"
+DEVICE = "\nDevice #1:\n----------\n\nDevice type:        ConnectX7\nDevice:             "
 
 
 def device_files(state: VirtualNodeState) -> Files:
@@ -58,17 +74,13 @@ def _hcas(state: VirtualNodeState) -> Files:
     for hca in state["hcas"]:
         folder = f"sys/class/infiniband/{hca['name']}"
         yield f"{folder}/node_guid", f"{_grouped(hca['guid'])}\n"
-        yield f"{folder}/fw_ver", (hca.get("firmware") or _hca_firmware(state, hca["rail"])) + "\n"
+        idents = [f"{kind}_{hca['rail']}" for kind in ("HCA", "CX7", "CX8")]  # BMCs differ in their ids for adapters
+        firmware = next((state["firmware"][ident] for ident in idents if ident in state["firmware"]), "")
+        yield f"{folder}/fw_ver", f"{hca.get('firmware') or firmware}\n"
         yield f"{folder}/board_id", "MT_0000000838\n"
         yield f"{folder}/hca_type", "MT4129\n"
         yield from _device(folder, "mlx5_core", hca)
         yield from ((f"{folder}/ports/1/{name}", content) for name, content in _port(hca))
-
-
-def _hca_firmware(state: VirtualNodeState, rail: int) -> str:
-    """Return an adapter's firmware version; BMCs differ in their ids for adapters."""
-    firmware = state["firmware"]
-    return str(next((firmware[ident] for kind in ("HCA", "CX7", "CX8") if (ident := f"{kind}_{rail}") in firmware), ""))
 
 
 def _device(folder: str, driver: str, part: VirtualNodeState) -> Files:
@@ -77,7 +89,8 @@ def _device(folder: str, driver: str, part: VirtualNodeState) -> Files:
 
 
 def _port(hca: VirtualNodeState) -> Files:
-    state, rate = hca["state"], hca["rate_gbps"]
+    state = hca["state"]
+    rate = hca["rate_gbps"]
     yield "state", f"{PORT_STATE[state]}: {state}\n"
     yield "phys_state", "2: Polling\n" if state == "DOWN" else "5: LinkUp\n"
     yield "rate", f"{rate} Gb/sec (4X {SPEED_NAME.get(rate, 'SDR')})\n"
@@ -157,18 +170,6 @@ def _bonds(state: VirtualNodeState) -> Files:
             yield f"sys/class/net/{member}/bonding_slave/mii_status", f"{up}\n"
 
 
-DEVICES = "sys/bus/pci/devices"
-CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}
-SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
-ROOT_PORT, UPSTREAM, DOWNSTREAM = 4, 5, 6
-SWITCH_BUS_SPAN = 8  # buses
-AER = {
-    "correctable": ("RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF", "TOTAL_ERR_COR"),
-    "nonfatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_NONFATAL"),
-    "fatal": ("Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmplt", "TOTAL_ERR_FATAL"),
-}
-
-
 def pci_files(state: VirtualNodeState) -> Files:
     """Yield the files of all PCI devices and bridges."""
     for kind, parts in (("gpu", "gpus"), ("hca", "hcas"), ("nic", "nics"), ("nvme", "nvme")):
@@ -187,7 +188,8 @@ def pci_files(state: VirtualNodeState) -> Files:
 def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> Files:
     folder = f"{DEVICES}/{part['pci']}"
     best = (4, 4) if kind == "nvme" else (16, int(part.get("pcie_generation_max", 5)))
-    width, generation = part.get("pcie_width", best[0]), int(part.get("pcie_generation", best[1]))
+    width = part.get("pcie_width", best[0])
+    generation = int(part.get("pcie_generation", best[1]))
     yield f"{folder}/class", f"{CLASSES[kind]}\n"
     yield f"{folder}/current_link_width", f"{width}\n"
     yield f"{folder}/current_link_speed", f"{SPEEDS[generation]} GT/s PCIe\n"
@@ -208,19 +210,20 @@ def _aer(folder: str, part: VirtualNodeState) -> Files:
 
 def pci_bridges(state: VirtualNodeState) -> dict[str, tuple[int, int, int]]:
     """Return the bridges by PCI address: kind of port, first and last bus behind it."""
-    found: dict[str, tuple[int, int, int]] = {}
+    bridges: dict[str, tuple[int, int, int]] = {}
     alone = [part["pci"] for parts in ("gpus", "hcas", "nics", "nvme") for part in state[parts]]
     for gpu, hca in zip(state["gpus"], state["hcas"], strict=False):
         if _is_same_switch(gpu["pci"], hca["pci"]):
-            found |= _switch(gpu["pci"], hca["pci"])
+            bridges |= _switch(gpu["pci"], hca["pci"])
             alone = [pci for pci in alone if pci not in (gpu["pci"], hca["pci"])]
     for domain, bus in map(_place, alone):
-        found[f"{domain}:{bus - 1:02x}:01.0"] = (ROOT_PORT, bus, bus)
-    return found
+        bridges[f"{domain}:{bus - 1:02x}:01.0"] = (ROOT_PORT, bus, bus)
+    return bridges
 
 
 def _switch(gpu: str, hca: str) -> dict[str, tuple[int, int, int]]:
-    domain, first, last = _place(gpu)[0], *sorted((_place(gpu)[1], _place(hca)[1]))
+    domain = _place(gpu)[0]
+    first, last = sorted((_place(gpu)[1], _place(hca)[1]))
     return {
         f"{domain}:{first - 3:02x}:01.0": (ROOT_PORT, first - 2, last),
         f"{domain}:{first - 2:02x}:00.0": (UPSTREAM, first - 1, last),
@@ -230,7 +233,8 @@ def _switch(gpu: str, hca: str) -> dict[str, tuple[int, int, int]]:
 
 
 def _is_same_switch(gpu: str, hca: str) -> bool:
-    (gpu_domain, gpu_bus), (hca_domain, hca_bus) = _place(gpu), _place(hca)
+    gpu_domain, gpu_bus = _place(gpu)
+    hca_domain, hca_bus = _place(hca)
     near = 0 < abs(gpu_bus - hca_bus) <= SWITCH_BUS_SPAN
     return gpu_domain == hca_domain and near and min(gpu_bus, hca_bus) > SWITCH_BUS_SPAN
 
@@ -251,18 +255,6 @@ def bridge_config_space(port: int, first: int, last: int, acs: int) -> bytes:
     struct.pack_into("<I", header, 0x100, 0x0001 | 2 << 16 | 0x148 << 20)  # error reporting, then
     struct.pack_into("<IHH", header, 0x148, 0x000D | 1 << 16, 0x5F, acs)  # access controls, the last
     return bytes(header)
-
-
-Adapter = dict[str, Any]
-NUMBERS: Mapping[str, Mapping[str, int]] = {  # Mellanox/mstflint, mlxconfig_dbs/mlxconfig_host.db
-    "LINK_TYPE_P1": {"IB": 1, "ETH": 2},
-    "PCI_WR_ORDERING": {"per_mkey": 0, "force_relax": 1},
-    "ROCE_CONTROL": {"DEVICE_DEFAULT": 0, "ROCE_DISABLE": 1, "ROCE_ENABLE": 2},
-}
-SWITCH = {"False": 0, "True": 1}
-DEFAULTS = {"PCI_WR_ORDERING": "per_mkey", "ROCE_CONTROL": "ROCE_ENABLE", "ATS_ENABLED": "False", "NUM_OF_VFS": "16"}
-HEADING = f"{'Configurations:':<16}{'Default':>43}{'Current':>17}{'Next Boot':>19}"
-DEVICE = "\nDevice #1:\n----------\n\nDevice type:        ConnectX7\nDevice:             "
 
 
 def print_firmware_value(name: str, text: str) -> str:
@@ -296,18 +288,17 @@ def _make_settings(link_type: str, declared: Mapping[str, Any]) -> dict[str, Ada
 def adapter_after_boot(adapter: Mapping[str, Any]) -> Adapter:
     """Return the adapter after a boot: the pending settings are in force."""
     settings = adapter.get("settings", {})
-    return {**adapter, "settings": {name: {**one, "current": one["next_boot"]} for name, one in settings.items()}}
+    in_force = {name: {**setting, "current": setting["next_boot"]} for name, setting in settings.items()}
+    return {**adapter, "settings": in_force}
 
 
 def adapter_firmware_files(state: VirtualNodeState) -> Iterator[tuple[str, str]]:
     """Yield what `mstconfig -e query` prints of each adapter. An adapter without settings refuses to be asked."""
     for adapter in [*state["hcas"], *state["nics"]]:
         if settings := adapter.get("settings"):
-            rows = "".join(_print_row(name, one) for name, one in settings.items())
+            rows = ""
+            for name, setting in settings.items():
+                cells = [setting["default"], setting["current"], setting["next_boot"]]
+                mark = "*" if len(set(cells)) > 1 else ""
+                rows += f"{mark:<8}{name:<44}{cells[0]:<20} {cells[1]:<20} {cells[2]:<20}\n"
             yield f"run/mstconfig/{adapter['pci']}", f"{DEVICE}{adapter['pci']}\n\n{HEADING}\n{rows}"
-
-
-def _print_row(name: str, setting: Mapping[str, str]) -> str:
-    cells = [setting["default"], setting["current"], setting["next_boot"]]
-    mark = "*" if len(set(cells)) > 1 else ""
-    return f"{mark:<8}{name:<44}{cells[0]:<20} {cells[1]:<20} {cells[2]:<20}\n"

@@ -37,8 +37,10 @@ HEALTHY_SUMMARY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
 NVLINK_5 = ("B200", "GB200", "GB300")
 HGX_NVLINKS = 18  # per GPU, from H100 to GB200
 NDR_GBPS = 400  # ConnectX-7, 4X NDR
-NIC_DOMAIN, NIC_BUS = "0000", 0x2A  # free in every spec; no spec names these addresses
-NVME_DOMAIN, NVME_BUS = "0000", 0x82
+NIC_DOMAIN = "0000"
+NIC_BUS = 0x2A  # free in every spec; no spec names these addresses
+NVME_DOMAIN = "0000"
+NVME_BUS = 0x82
 HEALTHY_DRIVE = {
     "critical_warning": 0,
     "temperature_c": 38,
@@ -121,6 +123,11 @@ def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
     clock = round(spec_limit(spec, "gpu_clock", 1980))
     memory_clock = round(spec_limit(spec, "gpu_memory_clock", 2619))
     fifth = spec.gpus.model.endswith(NVLINK_5)
+    rack_domain: dict[str, Any] = {}
+    if spec.rack:  # all GPUs of a rack share one cluster and clique
+        cluster = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node.site}.{node.rack}"))
+        health = {"fabric_health": RACK_HEALTH, "fabric_summary": HEALTHY_SUMMARY}
+        rack_domain = {"fabric_cluster": cluster, "fabric_clique": 1, **health}
     return {
         **HEALTHY_GPU,
         "sm_max_mhz": clock,
@@ -134,13 +141,14 @@ def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
         "memory_total_bytes": round(spec_limit(spec, "gpu_memory", 81_559)) * MIB,
         "nvlink_speed_mb_s": 53_125 if fifth else 26_562,
         "nvlink_generation": 5 if fifth else 4,
-        **(_rack_domain(node) if spec.rack else {}),
+        **rack_domain,
     }
 
 
 def _gpu_settings(spec: NodeSpec) -> dict[str, Any]:
     """Return the keys of settings: those of the spec, else the usual ones."""
-    given, clocks = spec.gpu_settings, spec.gpu_settings.application_clocks
+    given = spec.gpu_settings
+    clocks = given.application_clocks
     modes = {"ecc_enabled": given.ecc, "ecc_pending": given.ecc, "mig_enabled": given.mig, "mig_pending": given.mig}
     memory = {"application_memory_mhz": clocks.memory_mhz, "application_mhz": clocks.graphics_mhz} if clocks else {}
     return {
@@ -149,13 +157,6 @@ def _gpu_settings(spec: NodeSpec) -> dict[str, Any]:
         "compute_mode": COMPUTE_MODES.index(given.compute_mode or "default"),
         "power_limit_w": given.power_limit_w or round(spec_limit(spec, "gpu_power_limit", 700)),
     }
-
-
-def _rack_domain(node: Node) -> dict[str, Any]:
-    """Return the keys of a rack-scale NVLink domain: all GPUs of a rack share one cluster and clique."""
-    cluster = uuid.uuid5(uuid.NAMESPACE_DNS, f"{node.site}.{node.rack}")
-    health = {"fabric_health": RACK_HEALTH, "fabric_summary": HEALTHY_SUMMARY}
-    return {"fabric_cluster": str(cluster), "fabric_clique": 1, **health}
 
 
 def gpu_after_boot(gpu: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,11 +287,11 @@ def spec_limit(spec: NodeSpec, name: str, otherwise: float) -> float:
     return spec.limits[name].value if name in spec.limits else otherwise
 
 
-def derive_number_below(node: str, what: str, bound: int) -> int:
-    """Return a number in [0, bound) derived from the node's name and `what`."""
-    return int.from_bytes(hashlib.sha256(f"{node}/{what}".encode()).digest()[:8], "big") % bound
+def derive_number_below(node: str, key: str, bound: int) -> int:
+    """Return a number in [0, bound) derived from the node's name and `key`."""
+    return int.from_bytes(hashlib.sha256(f"{node}/{key}".encode()).digest()[:8], "big") % bound
 
 
-def derive_serial_number(node: str, what: str, digits: int) -> str:
-    """Return a serial number of `digits` digits, derived from the node's name and `what`."""
-    return f"{derive_number_below(node, what, 10**digits):0{digits}}"
+def derive_serial_number(node: str, key: str, digits: int) -> str:
+    """Return a serial number of `digits` digits, derived from the node's name and `key`."""
+    return f"{derive_number_below(node, key, 10**digits):0{digits}}"

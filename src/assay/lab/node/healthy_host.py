@@ -1,8 +1,7 @@
 """The host of a healthy virtual node: firmware, kernel, services, clock, file systems, memory modules.
 
-Also its chassis, which only the BMC sees: BIOS settings, leak detectors, the lid, the BMC's clock.
-
-What the load tools of a healthy virtual node find, by GPU and adapter in slot order: the key `load` of its state.
+Also its chassis, which only the BMC sees: BIOS settings, leak detectors, the lid, the BMC's clock. And what the load
+tools find, by GPU and adapter in slot order, the key `load` of the node's state:
 
 | key | meaning |
 |---|---|
@@ -68,6 +67,8 @@ SYSCTLS = {
     "vm.swappiness": "10",
     "vm.zone_reclaim_mode": "0",
 }
+ABOVE = 1.08
+"""Healthy speeds are so far above their limits; each further GPU is a little slower."""
 
 
 def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
@@ -84,9 +85,17 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     | leaks | `[{state}]`: OK, Warning or Critical |
     | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; error of the BMC's clock in seconds |
     """
+    # Modules of 64 GiB if they add up to the spec's size, else one module a socket (soldered memory).
+    module_count, rest = divmod(spec.memory_gib, MODULE_GIB)
+    module_gib = MODULE_GIB
+    if rest:
+        module_count = spec.cpu_sockets
+        module_gib = spec.memory_gib // spec.cpu_sockets
+    threads = spec.cpu_threads // spec.cpu_sockets
+    cpu = {"health": "OK", "model": CPU_MODEL, "cores": threads // 2 or 1, "threads": threads}
     return {
-        "dimms": _bmc_dimms(spec),
-        "cpus": [_bmc_cpu(spec) for _ in range(spec.cpu_sockets)],
+        "dimms": [{"present": True, "health": "OK", "gib": module_gib} for _ in range(module_count)],
+        "cpus": [dict(cpu) for _ in range(spec.cpu_sockets)],
         "bios": {**USUAL_BIOS, **spec.bios},
         "bios_pending": {},
         "boot_options": [dict(option) for option in BOOT_OPTIONS],
@@ -116,21 +125,9 @@ def make_syslog_subscriptions(spec: NodeSpec) -> dict[str, dict[str, str]]:
 def make_declared_accounts(spec: NodeSpec) -> dict[str, dict[str, Any]]:
     """Return the spec's accounts by id. They have no password yet; account 1 is the one that assay logs in with."""
     return {
-        str(number): {"user": user, "digest": "", "role": one.role, "enabled": one.enabled, "locked": False}
-        for number, (user, one) in enumerate(spec.bmc.accounts.users.items(), 2)
+        str(number): {"user": user, "digest": "", "role": account.role, "enabled": account.enabled, "locked": False}
+        for number, (user, account) in enumerate(spec.bmc.accounts.users.items(), 2)
     }
-
-
-def _bmc_dimms(spec: NodeSpec) -> list[dict[str, Any]]:
-    """Return modules of 64 GiB if they add up to the spec's size, else one module a socket (soldered memory)."""
-    whole, rest = divmod(spec.memory_gib, MODULE_GIB)
-    count, gib = (spec.cpu_sockets, spec.memory_gib // spec.cpu_sockets) if rest else (whole, MODULE_GIB)
-    return [{"present": True, "health": "OK", "gib": gib} for _ in range(count)]
-
-
-def _bmc_cpu(spec: NodeSpec) -> dict[str, Any]:
-    threads = spec.cpu_threads // spec.cpu_sockets
-    return {"health": "OK", "model": CPU_MODEL, "cores": threads // 2 or 1, "threads": threads}
 
 
 def apply_pending_settings(state: VirtualNodeState) -> VirtualNodeState:
@@ -210,10 +207,6 @@ def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
 def _slot(socket: int, place: int) -> str:
     """Return a slot's name as boards print it: socket, channel, place in the channel."""
     return f"P{socket + 1}-DIMM{string.ascii_uppercase[place // 2]}{place % 2 + 1}"
-
-
-ABOVE = 1.08
-"""Healthy speeds are so far above their limits; each further GPU is a little slower."""
 
 
 def make_healthy_load(spec: NodeSpec) -> dict[str, Any]:

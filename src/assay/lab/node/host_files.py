@@ -66,7 +66,9 @@ def _identity(state: VirtualNodeState) -> Files:
 
 
 def _cpus(state: VirtualNodeState) -> Files:
-    sockets, threads, arm = state["cpu_sockets"], state["cpu_threads"], state["host"]["arm"]
+    sockets = state["cpu_sockets"]
+    threads = state["cpu_threads"]
+    arm = state["host"]["arm"]
     offline = state["host"]["cpus_offline"]
     yield "proc/cpuinfo", _cpuinfo(sockets, threads - offline, arm)
     yield f"{CPU}/present", f"0-{threads - 1}\n"
@@ -179,7 +181,8 @@ def _mounts(state: VirtualNodeState) -> Files:
 
 
 def _df(mount: VirtualNodeState) -> str:
-    size, used_percent = 1754 * GIB, mount.get("used_percent", OTHER_USED_PERCENT)
+    size = 1754 * GIB
+    used_percent = mount.get("used_percent", OTHER_USED_PERCENT)
     used = size * used_percent // 100
     counts_inodes = mount["type"] != "vfat"
     inodes = INODES if counts_inodes else 0
@@ -189,7 +192,9 @@ def _df(mount: VirtualNodeState) -> str:
 
 def _processes(state: VirtualNodeState) -> Files:
     for process in state["host"]["processes"]:
-        pid, name, mode = process["pid"], process["name"], process["state"]
+        pid = process["pid"]
+        name = process["name"]
+        mode = process["state"]
         yield f"proc/{pid}/stat", f"{pid} ({name}) {mode} 1 1 1 0 -1 4194560 0 0 0 0\n"
         switches = "voluntary_ctxt_switches:\t120\nnonvoluntary_ctxt_switches:\t4\n"
         yield f"proc/{pid}/status", f"Name:\t{name}\nState:\t{mode}\n{switches}"
@@ -213,18 +218,18 @@ def _boot(state: VirtualNodeState) -> Files:
 
 def _kernel_log(state: VirtualNodeState) -> Files:
     start = kernel_start_time(state)
+    faults = []
+    for line in state["kernel_log"]:
+        after_s = (datetime.fromisoformat(line["at"]) - start).total_seconds()
+        faults.append((max(0.0, after_s), 3, line["text"]))
     lines = [
         (0.0, 5, f"Linux version {state['kernel']} (buildd@lcy02) (gcc 13.2.0) #67-Ubuntu SMP PREEMPT_DYNAMIC"),
         (0.1, 6, f"Command line: {state['cmdline']}"),
         (9.2, 4, f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {state['driver']}"),
-        *((_since(start, line["at"]), 3, line["text"]) for line in state["kernel_log"]),
+        *faults,
     ]
     records = (f"{level},{seq},{int(t * 1e6)},-;{text}\n" for seq, (t, level, text) in enumerate(lines))
     yield "dev/kmsg", "".join(records)
-
-
-def _since(start: datetime, at: str) -> float:
-    return max(0.0, (datetime.fromisoformat(at) - start).total_seconds())
 
 
 def _etc(state: VirtualNodeState) -> Files:

@@ -14,10 +14,16 @@ from assay.node.probe.gpu.nvml import GPU_LOST
 
 ReadingTree = dict[str, Any]
 StubField = tuple[str, Callable[[Any], Any]]
+_CLOCKS = (
+    *("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz"),
+    *("application_mhz", "application_memory_mhz", "application_default_mhz"),
+)
+_ERRORS = [f"{place}{kind}" for place in ("", "sram_", "dram_") for kind in ("corrected", "uncorrected")]
+_THROTTLED = ("thermal", "power_cap", "software_thermal", "hardware_thermal", "power_brake")
 
 
-def _unchanged(what: Any) -> Any:
-    return what
+def _unchanged(answer: Any) -> Any:
+    return answer
 
 
 def _plain_fields(*names: str, prefix: str = "") -> dict[str, StubField]:
@@ -32,20 +38,9 @@ def _watts(milliwatts: int) -> float:
     return milliwatts / 1000
 
 
-def _microseconds(nanoseconds: int) -> int:
-    return nanoseconds // 1000
-
-
 def _pids(listed: str) -> list[int]:
     return sorted(int(pid) for pid in listed.split())
 
-
-_CLOCKS = (
-    *("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz"),
-    *("application_mhz", "application_memory_mhz", "application_default_mhz"),
-)
-_ERRORS = [f"{place}{kind}" for place in ("", "sram_", "dram_") for kind in ("corrected", "uncorrected")]
-_THROTTLED = ("thermal", "power_cap", "software_thermal", "hardware_thermal", "power_brake")
 
 DEVICE: Mapping[str, Any] = {
     **_plain_fields("name", "serial", "uuid", "board_part", "vbios", "gsp"),
@@ -54,7 +49,9 @@ DEVICE: Mapping[str, Any] = {
     "pcie": _plain_fields("generation", "generation_max", "width", "width_max", "replays", prefix="pcie_"),
     "clocks": _plain_fields(*_CLOCKS),
     "throttle": ("throttle", name_throttle_reasons),
-    "throttled": {f"{reason}_us": (f"throttled_{reason}_ns", _microseconds) for reason in _THROTTLED},
+    "throttled": {
+        f"{reason}_us": (f"throttled_{reason}_ns", lambda nanoseconds: nanoseconds // 1000) for reason in _THROTTLED
+    },
     "temperature": {
         "gpu_c": ("temperature_c", _unchanged),
         "memory_c": ("memory_temperature_c", _unchanged),
@@ -113,18 +110,19 @@ def _device(flat: Flat, slot: str, index: int) -> ReadingTree:
 
 
 def _leaves(names: Mapping[str, Any], answer: Flat) -> ReadingTree:
-    return {
-        name: _leaves(what, answer) if isinstance(what, Mapping) else _leaf(answer, *what)
-        for name, what in names.items()
-    }
-
-
-def _leaf(answer: Flat, key: str, convert: Callable[[Any], Any]) -> ReadingTree:
-    return value(convert(answer[key])) if key in answer else unsupported("Not Supported")
+    tree: ReadingTree = {}
+    for name, field in names.items():
+        if isinstance(field, Mapping):
+            tree[name] = _leaves(field, answer)
+        else:
+            key, convert = field
+            tree[name] = value(convert(answer[key])) if key in answer else unsupported("Not Supported")
+    return tree
 
 
 def _nvlink(answer: Flat) -> ReadingTree:
-    links, up = int(answer["nvlink_links"]), int(answer["nvlink_up"])
+    links = int(answer["nvlink_links"])
+    up = int(answer["nvlink_up"])
     return {
         "links": value(links),
         "up": value(min(links, up)),

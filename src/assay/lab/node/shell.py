@@ -1,11 +1,8 @@
 """Runs a command on a virtual node as ssh would: `python -m assay.lab.node.shell LABDIR NODE COMMAND…`.
 
 A node that is off or booting is unreachable (exit code 255, as with ssh). With the fault `probe.hangs` it never
-answers. The command sees the node's root as $ASSAY_ROOT, the node's NVML and its tools.
-
-What commands wrote on a virtual node, taken into its state: a real kernel would have taken it at once.
-
-Commands change plain files of the node's root. The next command on the node begins with their values in the state, so
+answers. The command sees the node's root as $ASSAY_ROOT, the node's NVML and its tools. It changes plain files of that
+root, where a real kernel would take a value at once: the next command first takes them into the state of the node, so
 the lab's faults, a later rendering and the probe agree.
 """
 
@@ -17,7 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -27,112 +24,19 @@ from assay.lab.node.stub import REPLAYED_NOTICE, build_stub
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
+SSH_FAILED = 255
+NO_COMMAND = 127
 TRANSPARENT = "sys/kernel/mm/transparent_hugepage/enabled"
 HUGE_PAGE_POOLS = "sys/kernel/mm/hugepages"
 GOVERNORS = "sys/devices/system/cpu/cpufreq"
 
-
-WrittenValue = tuple[VirtualNodeState, str, str | int | list[str]]
-
-
-def absorb_written_values(world: LabWorld, node: str, state: VirtualNodeState) -> VirtualNodeState:
-    """Return the node's state with the values that its files have now, and store it if that changes it."""
-    if not _absorb(world.folder(node) / "root", state):
-        return state
-    with world.change(node) as locked:
-        _absorb(world.folder(node) / "root", locked)
-    return world.load(node)
-
-
-def _absorb(root: Path, state: VirtualNodeState) -> bool:
-    """Change `state` in place to what the files say. Return whether that changed it."""
-    host, changed = state["host"], False
-    for part, key, text in _list_written(root, state):
-        if part.get(key) != text:
-            part[key] = text
-            changed = True
-    names = [line.split()[0] for line in _read(root / "proc/modules").splitlines() if line.strip()]
-    if names and sorted(names) != sorted(host["modules"]):
-        host["modules"] = sorted(set(names))
-        changed = True
-    return changed
-
-
-def _list_written(root: Path, state: VirtualNodeState) -> Iterator[WrittenValue]:
-    """Yield the part of the state, its key, and the value in the file."""
-    host = state["host"]
-    yield from _list_huge_pages(root, host)
-    for name in host["sysctls"]:
-        if text := _read(root / "proc/sys" / name.replace(".", "/")):
-            yield host["sysctls"], name, text
-    for path in (root / GOVERNORS).glob("policy*/scaling_governor"):
-        yield host, "governor", _read(path)
-    for line in _read(root / "run/systemctl").splitlines():
-        unit, _, active, *_ = line.split()
-        if (name := unit.removesuffix(".service")) in host["services"]:
-            yield host["services"], name, active
-    yield from _list_installed(root, host)
-    yield from _list_service_settings(root, host)
-    for nic in state["nics"]:
-        if (text := _read(root / "sys/class/net" / nic["name"] / "mtu")).isdecimal():
-            yield nic, "mtu", int(text)
-
-
-def _list_huge_pages(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
-    """Yield when the kernel uses transparent huge pages, and how many others it reserves."""
-    if (text := _read(root / TRANSPARENT)) and "[" not in text:
-        yield host, "transparent_hugepages", text
-    for size in host.get("hugepages", {}):
-        if (text := _read(root / HUGE_PAGE_POOLS / f"hugepages-{size}/nr_hugepages")).isdecimal():
-            yield host["hugepages"], size, int(text)
-
-
-def _list_service_settings(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
-    """Yield the settings of units that systemd has loaded, and the servers that chrony uses."""
-    for unit, settings in host.get("unit_settings", {}).items():
-        lines = [line.partition("=") for line in _read(root / "run/unit-settings" / unit).splitlines()]
-        yield from ((settings, name, text) for name, text in {name: text for name, _, text in lines[1:]}.items())
-    if rows := _read(root / "run/chronyc-sources").splitlines():
-        yield host["clock"], "sources", [row.split(",")[2] for row in rows]
-
-
-def _list_installed(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
-    """Yield what packages and roles wrote to the disk."""
-    if text := _read(root / "run/nv-fabricmanager"):
-        yield host, "fabric_manager", text.split()[-1]
-    for path in host.get("files", {}):
-        yield host["files"], path, _read_whole(root / path.lstrip("/"))
-
-
-def _read(path: Path) -> str:
-    return _read_whole(path).strip()
-
-
-def _read_whole(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
-SSH_FAILED = 255
-NO_COMMAND = 127
-
 SOURCES = Path(__file__).parents[3]
-TOOLS = {
-    "all_reduce_perf": "all_reduce_perf",
-    "dcgmi": "dcgmi",
-    "dcgmproftester13": "dcgmproftester",
-    "fio": "fio",
-    "gpu-fryer": "gpu_fryer",
-    "gpu_burn": "gpu_burn",
-    "ib_write_bw": "ib_write_bw",
-    "nvbandwidth": "nvbandwidth",
-    "nvidia-smi": "nvidia_smi",
-    "stress-ng": "stress_ng",
-    "stressapptest": "stressapptest",
-    "ubergemm": "ubergemm",
-}
+PYTHON = f'PYTHONPATH="{SOURCES}" exec "{sys.executable}"'
+TOOLS = (
+    *("all_reduce_perf", "dcgmi", "dcgmproftester13", "fio", "gpu-fryer", "gpu_burn", "ib_write_bw", "nvbandwidth"),
+    *("nvidia-smi", "stress-ng", "stressapptest", "ubergemm"),
+)
+"""Those that run without site packages (`-S`)."""
 SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
@@ -193,7 +97,7 @@ for name; do
 done
 """
 MSTCONFIG = f"""\
-[ "$3" = -e ] || PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.mstconfig "$@"
+[ "$3" = -e ] || {PYTHON} -m assay.lab.tools mstconfig "$@"
 table="$ASSAY_ROOT/run/mstconfig/$2"
 [ -f "$table" ] || {{ echo "-E- Failed to open the device"; exit 3; }}
 shift 4
@@ -206,9 +110,9 @@ exec cat "$table"
 NVME = f"""\
 {SHELL_LAST_ARGUMENT}case "$1" in
 smart-log | id-ctrl) exec cat "$ASSAY_ROOT/run/$1/${{last##*/}}" ;;
-sanitize-log) PYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools.nvme "$@" ;;
+sanitize-log) {PYTHON} -S -m assay.lab.tools nvme "$@" ;;
 esac
-PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.nvme "$@"
+{PYTHON} -m assay.lab.tools nvme "$@"
 """
 MDADM = """\
 rm -r "$ASSAY_ROOT"/sys/class/block/*/holders/"${2##*/}"
@@ -219,7 +123,7 @@ mv "$ASSAY_ROOT/proc/mounts.left" "$ASSAY_ROOT/proc/mounts"
 """
 SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs site packages (numpy)
     "apt-get": APT_GET,
-    "assay-load": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.assay_load "$@"\n',
+    "assay-load": f'{PYTHON} -m assay.lab.tools.assay_load "$@"\n',
     "chronyc": CHRONYC,
     "mdadm": MDADM,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
@@ -228,9 +132,12 @@ SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs s
     "nvme": NVME,
     "systemctl": SYSTEMCTL,
     "umount": UMOUNT,
-    "update-initramfs": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_initramfs\n',
-    "update-grub": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_grub\n',
+    "update-initramfs": f"{PYTHON} -m assay.lab.tools update-initramfs\n",
+    "update-grub": f"{PYTHON} -m assay.lab.tools update-grub\n",
 }
+
+WrittenValue = tuple[VirtualNodeState, str, str | int | list[str]]
+"""A part of the state, its key, and the value that the node has now."""
 
 
 def main() -> None:
@@ -241,12 +148,16 @@ def main() -> None:
     world = LabWorld(Path(lab).resolve())
     if not (world.folder(node) / "state.json").exists():
         _ssh_fails(f"ssh: Could not resolve hostname {node}: Name or service not known")
-    state, now = world.load(node), world.clock().now()
+    state = world.load(node)
+    now = world.clock().now()
     if not is_reachable(state, now):
         _ssh_fails(f"ssh: connect to host {node} port 22: No route to host")
     while state["fails"]["probe_hangs"]:
         signal.pause()
-    _run(world, absorb_written_values(world, node, state), now, _localise_command(words))
+    command = shlex.split(words[0]) if len(words) == 1 else words  # ssh, too, sends one line to a shell
+    if command[0] == "python3":
+        command = [sys.executable, *command[1:]]
+    _run(world, absorb_written_values(world, node, state), now, command)
 
 
 def is_reachable(state: VirtualNodeState, now: datetime) -> bool:
@@ -259,25 +170,16 @@ def _ssh_fails(message: str) -> NoReturn:
     sys.exit(SSH_FAILED)
 
 
-def _localise_command(words: Sequence[str]) -> list[str]:
-    """Return the words of the command, with this Python as `python3`. A single word is split as a command line."""
-    command = shlex.split(words[0]) if len(words) == 1 else list(words)
-    return [sys.executable, *command[1:]] if command[0] == "python3" else command
-
-
 def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[str]) -> NoReturn:
     folder = world.folder(state["name"])
     write_uptime(folder, state, now)
     library = build_stub(world.home / "lib")
     environment = {**os.environ, **_environment(world, folder, now, library)}
-    if library is None and _is_probe(command):
+    # The probe is installed on the node, or comes through standard input.
+    is_probe = command[1:3] == ["-m", "assay.node.probe"] or command[1:4] == ["-I", "-S", "-"]
+    if library is None and is_probe:
         _run_probe_with_replayed_nvml(command, environment, state)
     _exec_command(command, environment)
-
-
-def _is_probe(command: Sequence[str]) -> bool:
-    """Return whether the command is the probe: installed (`-m assay.node.probe`), or sent through standard input."""
-    return list(command[1:3]) == ["-m", "assay.node.probe"] or list(command[1:4]) == ["-I", "-S", "-"]
 
 
 def _exec_command(command: list[str], environment: Mapping[str, str]) -> NoReturn:
@@ -318,13 +220,13 @@ def _run_probe_with_replayed_nvml(
 
     sys.stderr.write(f"{REPLAYED_NOTICE}\n")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
-    told, _, last = done.stdout.rstrip(b"\n").rpartition(b"\n")  # a load tells lines before the document
+    progress, _, last_line = done.stdout.rstrip(b"\n").rpartition(b"\n")  # a load tells lines before the document
     try:
-        document = json.loads(last)
+        document = json.loads(last_line)
     except ValueError:
         sys.stdout.buffer.write(done.stdout)
     else:
-        sys.stdout.write(told.decode() + "\n" if told else "")
+        sys.stdout.write(progress.decode() + "\n" if progress else "")
         for channel in {"before", "probe"} & document.keys():
             document[channel]["gpu"] = replay_nvml_readings(state)
         sys.stdout.write(json.dumps(document) + "\n")
@@ -349,10 +251,95 @@ def install_tools(folder: Path) -> Path:
 
 
 def _scripts() -> dict[str, str]:
-    start = f'#!/bin/sh\nPYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools'
-    modules = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
-    printers = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
-    return {**modules, **printers, **{name: f"#!/bin/sh\n{script}" for name, script in SCRIPTS.items()}}
+    scripts = dict(SCRIPTS)
+    for tool in TOOLS:
+        scripts[tool] = f'{PYTHON} -S -m assay.lab.tools {tool} "$@"\n'
+    for name, file in FILE_PRINTERS.items():
+        scripts[name] = f"{SHELL_LAST_ARGUMENT}exec cat {file}\n"
+    return {name: f"#!/bin/sh\n{script}" for name, script in scripts.items()}
+
+
+def absorb_written_values(world: LabWorld, node: str, state: VirtualNodeState) -> VirtualNodeState:
+    """Return the node's state with the values that its files have now, and store it if that changes it."""
+    if not _absorb(world.folder(node) / "root", state):
+        return state
+    with world.change(node) as locked:
+        _absorb(world.folder(node) / "root", locked)
+    return world.load(node)
+
+
+def _absorb(root: Path, state: VirtualNodeState) -> bool:
+    """Change `state` in place to what the files say. Return whether that changed it."""
+    host = state["host"]
+    changed = False
+    for part, key, text in _list_written(root, state):
+        if part.get(key) != text:
+            part[key] = text
+            changed = True
+    names = [line.split()[0] for line in _read(root / "proc/modules").splitlines() if line.strip()]
+    if names and sorted(names) != sorted(host["modules"]):
+        host["modules"] = sorted(set(names))
+        changed = True
+    return changed
+
+
+def _list_written(root: Path, state: VirtualNodeState) -> Iterator[WrittenValue]:
+    """Yield the part of the state, its key, and the value in the file."""
+    host = state["host"]
+    yield from _list_huge_pages(root, host)
+    for name in host["sysctls"]:
+        if text := _read(root / "proc/sys" / name.replace(".", "/")):
+            yield host["sysctls"], name, text
+    for path in (root / GOVERNORS).glob("policy*/scaling_governor"):
+        yield host, "governor", _read(path)
+    for line in _read(root / "run/systemctl").splitlines():
+        unit, _, active, *_ = line.split()
+        if (name := unit.removesuffix(".service")) in host["services"]:
+            yield host["services"], name, active
+    yield from _list_installed(root, host)
+    yield from _list_service_settings(root, host)
+    for nic in state["nics"]:
+        if (text := _read(root / "sys/class/net" / nic["name"] / "mtu")).isdecimal():
+            yield nic, "mtu", int(text)
+
+
+def _list_huge_pages(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
+    """Yield when the kernel uses transparent huge pages, and how many others it reserves."""
+    if (text := _read(root / TRANSPARENT)) and "[" not in text:
+        yield host, "transparent_hugepages", text
+    for size in host.get("hugepages", {}):
+        if (text := _read(root / HUGE_PAGE_POOLS / f"hugepages-{size}/nr_hugepages")).isdecimal():
+            yield host["hugepages"], size, int(text)
+
+
+def _list_service_settings(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
+    """Yield the settings of units that systemd has loaded, and the servers that chrony uses."""
+    for unit, settings in host.get("unit_settings", {}).items():
+        lines = _read(root / "run/unit-settings" / unit).splitlines()[1:]
+        values = {name: text for name, _, text in (line.partition("=") for line in lines)}  # the last of a name counts
+        for name, text in values.items():
+            yield settings, name, text
+    if rows := _read(root / "run/chronyc-sources").splitlines():
+        yield host["clock"], "sources", [row.split(",")[2] for row in rows]
+
+
+def _list_installed(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
+    """Yield what packages and roles wrote to the disk."""
+    if text := _read(root / "run/nv-fabricmanager"):
+        yield host, "fabric_manager", text.split()[-1]
+    for path in host.get("files", {}):
+        yield host["files"], path, _read_whole(root / path.lstrip("/"))
+
+
+def _read(path: Path) -> str:
+    return _read_whole(path).strip()
+
+
+def _read_whole(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""The answers of the stub `libnvidia-ml.so.1`, as a flat JSON file: `count`, `slots`, `driver` … and `g<slot>.<name>`.
+"""The stub `libnvidia-ml.so.1`: built with the system's C compiler, once per lab and version of the source.
 
-Numbers are in NVML's own units (milliwatts). A missing GPU has no index and later GPUs move up, as in NVML: only
-the PCI address identifies a GPU's place.
-
-Builds the stub `libnvidia-ml.so.1` with the system's C compiler, once per lab and version of the source.
+Its answers are a flat JSON file: `count`, `slots`, `driver` … and `g<slot>.<name>`, numbers in NVML's own units
+(milliwatts). A missing GPU has no index and later GPUs move up, as in NVML: only the PCI address identifies a GPU's
+place.
 """
 
 from __future__ import annotations
@@ -37,6 +36,12 @@ COPIED_FIELDS = (
 )
 
 Flat = dict[str, int | str]
+SOURCE = Path(__file__).with_name("stub.c")
+SOURCES = sorted(SOURCE.parent.glob("*.[ch]"))
+SONAME = "libnvidia-ml.so.1"
+COMPILERS = ("cc", "gcc", "clang")
+REPLAYED_NOTICE = "NVML: replayed, no C compiler found"
+BUILD_DEADLINE_S = 60
 
 
 def stub_answers(state: VirtualNodeState) -> Flat:
@@ -82,7 +87,8 @@ def _memory(gpu: VirtualNodeState) -> Iterator[tuple[str, int]]:
     """Yield memory errors in total, in SRAM and in DRAM."""
     for counter in ("volatile", "aggregate"):
         for kind in ("corrected", "uncorrected"):
-            total, sram = gpu[f"ecc_{counter}_{kind}"], gpu[f"ecc_{counter}_sram_{kind}"]
+            total = gpu[f"ecc_{counter}_{kind}"]
+            sram = gpu[f"ecc_{counter}_sram_{kind}"]
             yield f"ecc_{counter}_{kind}", int(total + sram)
             yield f"ecc_{counter}_sram_{kind}", int(sram)
             yield f"ecc_{counter}_dram_{kind}", int(total)
@@ -96,14 +102,6 @@ def _error_counts(gpu: VirtualNodeState) -> Iterator[tuple[str, Any]]:
         yield f"throttled_{reason}_ns", int(nanoseconds)
     for link, errors in gpu["nvlink_errors"].items():
         yield from ((f"nvlink{link}_{error}", count) for error, count in errors.items())
-
-
-SOURCE = Path(__file__).with_name("stub.c")
-SOURCES = sorted(SOURCE.parent.glob("*.[ch]"))
-SONAME = "libnvidia-ml.so.1"
-COMPILERS = ("cc", "gcc", "clang")
-REPLAYED_NOTICE = "NVML: replayed, no C compiler found"
-BUILD_DEADLINE_S = 60
 
 
 def find_compiler() -> str | None:

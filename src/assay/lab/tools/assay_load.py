@@ -25,10 +25,12 @@ from assay.node.load.run_lines import RunLines
 from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
 
-SEEDS, STEPS = 1, 24
+SEEDS = 1
+STEPS = 24
 """A visit of the lab is one seed of every test, or so many steps: some tenths of a second of CPU for a node."""
 BACKEND = "cuda"
-NOT_STARTED, STOPPED = 2, 3
+NOT_STARTED = 2
+STOPPED = 3
 
 
 class LabEngine(NumpyEngine):
@@ -56,7 +58,8 @@ class MadeUpEngine:
     """Stands in where numpy is not installed: a digest is a hash of its unit and of the fault's words."""
 
     def __init__(self, facts: EngineFacts) -> None:
-        self.facts, self.device_count = facts, len(facts.devices)
+        self.facts = facts
+        self.device_count = len(facts.devices)
 
     def find_lack(self, test: BatteryTest | TrainingWorkload) -> str:
         """Return "": it computes nothing, so it lacks nothing."""
@@ -103,7 +106,8 @@ def list_injected(gpus: Sequence[State]) -> list[PlantedFault]:
 
 def shorten(options: argparse.Namespace, began: float) -> None:
     """Let a visit take one seed of the battery or a few steps, and the battery's small sizes."""
-    options.size, options.seconds = "small", max(1.0, options.seconds - (time.monotonic() - began))
+    options.size = "small"
+    options.seconds = max(1.0, options.seconds - (time.monotonic() - began))
     if options.verb == "train":
         options.steps = min(options.steps or STEPS, STEPS)
     else:

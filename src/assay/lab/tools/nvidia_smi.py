@@ -1,21 +1,25 @@
-"""`nvidia-smi -q -x` on a virtual node: NVML's answers about the GPUs, in the elements of nvsmi_device_v13.dtd.
+"""`nvidia-smi` on a virtual node: its report (`-q -x`), the settings of GPUs (`--query-gpu=…`), and changes of them.
 
-Like the real one, it prints GPUs without a handle before the XML and corrupted InfoROMs after it.
+Tools start without site packages, which the lab's world needs: a change goes on in a Python with them.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
 from assay.lab.node.stub import stub_answers
-from assay.lab.tools.state_reader import load_node_state
+from assay.lab.tools.state_reader import load_node_state, print_lines, working_gpus
 from assay.node.probe.gpu.gpu_device import THROTTLE_REASONS
 from assay.node.probe.gpu.nvlink import FABRIC_STATES, HEALTH_SUMMARIES
 
 HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n'
+QUERY = "--query-gpu="
+QUERY_FORMAT = "--format=csv,noheader,nounits"
+DEVICE_NOT_FOUND = 6  # nvidia-smi's exit code
 MIB = 2**20
 COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
 ACTIONS = (
@@ -31,34 +35,58 @@ ACTIONS = (
 PRINTED_REASONS = THROTTLE_REASONS[:8]
 
 Answer = Mapping[str, Any]
+Gpu = dict[str, Any]
+
+
+def run_nvidia_smi(words: list[str]) -> None:
+    """Print the report, print settings, or change a setting."""
+    if words == ["-q", "-x"]:
+        sys.stdout.write(format_smi_xml(load_node_state()))
+    elif len(words) == 2 and words[0].startswith(QUERY) and words[1] == QUERY_FORMAT:
+        columns = [COLUMNS[name] for name in words[0].removeprefix(QUERY).split(",")]
+        print_lines(", ".join(str(column(gpu)) for column in columns) for gpu in working_gpus(load_node_state()))
+    elif len(words) != 4 or words[0] != "-i" or words[2] not in OPTIONS:
+        sys.exit(f"nvidia-smi: the lab's tool does not support {' '.join(words)}")
+    elif sys.flags.no_site:
+        os.execv(sys.executable, [sys.executable, "-m", "assay.lab.tools", "nvidia-smi", *words])  # noqa: S606 — no shell
+    else:
+        sys.exit(_change_setting(*words[1:]))
+
+
+def _change_setting(address: str, option: str, text: str) -> int:
+    """Change a setting of one GPU in the state of the node. Return the exit code."""
+    from pathlib import Path
+
+    from assay.lab.world import LabWorld
+
+    folder = Path(os.environ["ASSAY_LAB_STATE"]).parent
+    with LabWorld(folder.parents[1]).change(folder.name) as state:
+        gpus = [gpu for gpu in working_gpus(state) if gpu["pci"] == address[-12:].lower()]
+        for gpu in gpus:
+            gpu.update(OPTIONS[option](text))
+    return 0 if gpus else DEVICE_NOT_FOUND
 
 
 def format_smi_xml(state: dict[str, Any]) -> str:
-    """Return what `nvidia-smi -q -x` prints."""
+    """Return the report: NVML's answers about the GPUs, in the elements of nvsmi_device_v13.dtd.
+
+    Like the real tool, it names GPUs without a handle before the XML and corrupted InfoROMs after it.
+    """
     flat = stub_answers(state)
-    gpus = {slot: _of(flat, slot) for slot in str(flat["slots"]).split()}
     log = _element("nvidia_smi_log", _system(flat))
-    for gpu in gpus.values():
-        if not gpu["rc"]:
+    before = after = ""
+    for slot in str(flat["slots"]).split():
+        start = f"g{slot}."
+        gpu = {key.removeprefix(start): answer for key, answer in flat.items() if key.startswith(start)}
+        if gpu["rc"]:
+            lost = "GPU is lost.  Reboot the system to recover this GPU"
+            before += f"Unable to determine the device handle for GPU{gpu['pci']}: {lost}\n"
+        else:
             log.append(_element("gpu", _device(gpu), id=f"0000{gpu['pci']}"))
+        if not gpu["inforom_valid"]:
+            after += f"WARNING: infoROM is corrupted at gpu 0000{gpu['pci']}\n"
     ElementTree.indent(log, "\t")
-    before = "".join(_no_handle(gpu) for gpu in gpus.values() if gpu["rc"])
-    after = "".join(_corrupted(gpu) for gpu in gpus.values() if not gpu["inforom_valid"])
     return f"{before}{HEAD}{ElementTree.tostring(log, encoding='unicode')}\n{after}"
-
-
-def _of(flat: Answer, slot: str) -> Answer:
-    start = f"g{slot}."
-    return {key.removeprefix(start): answer for key, answer in flat.items() if key.startswith(start)}
-
-
-def _no_handle(gpu: Answer) -> str:
-    lost = "GPU is lost.  Reboot the system to recover this GPU"
-    return f"Unable to determine the device handle for GPU{gpu['pci']}: {lost}\n"
-
-
-def _corrupted(gpu: Answer) -> str:
-    return f"WARNING: infoROM is corrupted at gpu 0000{gpu['pci']}\n"
 
 
 def _element(name: str, content: Any, **attributes: str) -> ElementTree.Element:
@@ -100,9 +128,16 @@ def _device(gpu: Answer) -> dict[str, Any]:
         "gpu_recovery_action": ACTIONS[gpu["recovery_action"]],
         "gsp_firmware_version": gpu["gsp"],
         "pci": _pci(gpu),
-        "clocks_event_reasons": dict(_reasons(gpu["throttle"])),
+        "clocks_event_reasons": {
+            f"clocks_event_reason_{reason}": "Active" if gpu["throttle"] >> bit & 1 else "Not Active"
+            for bit, reason in enumerate(PRINTED_REASONS)
+        },
         "clocks_event_reasons_counters": dict(_slowed(gpu)),
-        "fb_memory_usage": dict(_memory(gpu)),
+        "fb_memory_usage": {
+            "total": f"{gpu['memory_total_bytes'] // MIB} MiB",
+            "used": f"{gpu['memory_used_bytes'] // MIB} MiB",
+            "free": f"{(gpu['memory_total_bytes'] - gpu['memory_used_bytes']) // MIB} MiB",
+        },
         "compute_mode": COMPUTE_MODES[gpu["compute_mode"]],
         "utilization": {"gpu_util": f"{gpu['gpu_percent']} %", "memory_util": f"{gpu['memory_percent']} %"},
         "ecc_mode": {"current_ecc": _switch(gpu["ecc_enabled"]), "pending_ecc": _switch(gpu["ecc_pending"])},
@@ -154,11 +189,6 @@ def _pci(gpu: Answer) -> dict[str, Any]:
     }
 
 
-def _reasons(bits: int) -> Iterator[tuple[str, str]]:
-    for bit, reason in enumerate(PRINTED_REASONS):
-        yield f"clocks_event_reason_{reason}", "Active" if bits >> bit & 1 else "Not Active"
-
-
 def _slowed(gpu: Answer) -> Iterator[tuple[str, str]]:
     names = {
         "sw_power_cap": "power_cap",
@@ -168,12 +198,6 @@ def _slowed(gpu: Answer) -> Iterator[tuple[str, str]]:
     }
     for printed, reason in names.items():
         yield f"clocks_event_reasons_counters_{printed}", f"{gpu[f'throttled_{reason}_ns'] // 1000} us"
-
-
-def _memory(gpu: Answer) -> Iterator[tuple[str, str]]:
-    total, used = gpu["memory_total_bytes"], gpu["memory_used_bytes"]
-    for name, count in {"total": total, "used": used, "free": total - used}.items():
-        yield name, f"{count // MIB} MiB"
 
 
 def _errors(gpu: Answer) -> dict[str, Any]:
@@ -228,15 +252,27 @@ def _fabric(gpu: Answer) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Print the report, print settings (`--query-gpu`), or change settings."""
-    if sys.argv[1:] == ["-q", "-x"]:
-        sys.stdout.write(format_smi_xml(load_node_state()))
-    else:
-        from assay.lab.tools.nvidia_smi_settings import run_settings_command
-
-        run_settings_command(sys.argv[1:])
+def _parse_application_clocks(text: str) -> Gpu:
+    memory, graphics = map(int, text.split(","))
+    return {"application_memory_mhz": memory, "application_mhz": graphics}
 
 
-if __name__ == "__main__":
-    main()
+COLUMNS: Mapping[str, Callable[[Gpu], Any]] = {
+    "pci.bus_id": lambda gpu: f"0000{gpu['pci'].upper()}",
+    "persistence_mode": lambda gpu: _switch(gpu["persistence"]),
+    "ecc.mode.pending": lambda gpu: _switch(gpu["ecc_pending"]),
+    "mig.mode.pending": lambda gpu: _switch(gpu["mig_pending"]),
+    "compute_mode": lambda gpu: COMPUTE_MODES[gpu["compute_mode"]],
+    "clocks.applications.memory": lambda gpu: gpu["application_memory_mhz"],
+    "clocks.applications.graphics": lambda gpu: gpu["application_mhz"],
+    "power.limit": lambda gpu: f"{gpu['power_limit_w']:.2f}",
+}
+OPTIONS: Mapping[str, Callable[[str], Gpu]] = {
+    "-pm": lambda text: {"persistence": text == "1"},
+    "-e": lambda text: {"ecc_pending": text == "1"},
+    "-mig": lambda text: {"mig_enabled": text == "1", "mig_pending": text == "1"},
+    "-c": lambda text: {"compute_mode": int(text)},
+    "-ac": _parse_application_clocks,
+    "-pl": lambda text: {"power_limit_w": int(text)},
+}
+TOOLS = {"nvidia-smi": run_nvidia_smi}
