@@ -11,7 +11,7 @@ Lists and mappings of evidence refuse changes, since many checks read them, and 
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, NamedTuple, Never, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 ReadingTree = dict[str, Any]
 """A branch of an evidence document, or one leaf: an object of one key, such as `{"value": 42}`."""
@@ -113,7 +113,7 @@ class FrozenValueError(TypeError):
         super().__init__("evidence cannot be changed, since other checks read it too; change a copy: copy.deepcopy(…)")
 
 
-def _refuse(*_: object, **__: object) -> Never:
+def _refuse(*_: object, **__: object) -> NoReturn:
     raise FrozenValueError
 
 
