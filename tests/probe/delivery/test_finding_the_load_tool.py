@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.model.reading import parse_reading
-from assay.node.load_tools.delivery import (
+from assay.node.load_tools.load_delivery import (
     ENDS_WITH_INPUT,
     LoadCommand,
     explain_complaint,

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from assay.model.reading import parse_reading
-from assay.node.load_tools.delivery import LoadCommand, find_load_tool
+from assay.node.load_tools.load_delivery import LoadCommand, find_load_tool
 from assay.node.probe.node_access import NodeRoot
 
 pytestmark = [

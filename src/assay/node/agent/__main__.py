@@ -1,9 +1,7 @@
 """`assay agent`, or `python -m assay.node.agent`: follow this node's kernel log and GPU events, and deliver them.
 
-Standard library only, and nvidia-ml-py where it is installed. Exit codes: 0 after SIGTERM or SIGINT, 2 if the agent
-cannot start.
-
-Runs the agent: follows the kernel log, NVML's events and the probe, buffers items, and ends in order.
+Also runs the probe at intervals. Items are buffered until they are delivered. Standard library only, and nvidia-ml-py
+where it is installed. Exit codes: 0 after SIGTERM or SIGINT, 2 if the agent cannot start.
 """
 
 from __future__ import annotations
@@ -41,6 +39,7 @@ FLUSH_S = 5.0
 CURSOR_SAVE_S = 10.0
 ALIVE_S = 10.0
 SWITCH_S = 0.0005  # lets the thread that delivers run while another reads a burst
+STATE_FOLDER = "/var/lib/assay-agent"
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,9 @@ class NodeAgent:
     """
 
     def __init__(self, options: AgentOptions, connection: ControllerConnection) -> None:
-        self._options, self._root, self._logger = options, NodeRoot(options.root), StderrLogger()
+        self._options = options
+        self._root = NodeRoot(options.root)
+        self._logger = StderrLogger()
         self._connection = connection
         self._buffer = DeliveryBuffer(options.state / "buffer.sqlite", options.buffer_bytes)
         self._filter = KernelLogFilter(json.loads(self._buffer.read_fact("words") or "[]"))
@@ -76,9 +77,12 @@ class NodeAgent:
             connection, self._buffer, options.node, self._describe_state, self._logger, options.pace
         )
         self._sender.on_words = self._set_controller_words
-        self._stop, self._hangup = threading.Event(), threading.Event()
+        self._stop = threading.Event()
+        self._hangup = threading.Event()
         self._follower: KernelLogFollower | None = None
-        self._log_error, self._missed, self._last_event = "", int(self._buffer.read_fact("missed") or 0), 0
+        self._log_error = ""
+        self._missed = int(self._buffer.read_fact("missed") or 0)
+        self._last_event = 0
         self._save_cursor_at = self._say_alive_at = 0.0
         self._events = NvmlEventFollower(self._add_event, self._stop)
 
@@ -87,7 +91,7 @@ class NodeAgent:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._stop.set())
         signal.signal(signal.SIGHUP, lambda *_: self._hangup.set())
-        threading.excepthook = _end_on_exception
+        threading.excepthook = _end_on_exception  # half an agent hides things: systemd restarts it
         sys.setswitchinterval(SWITCH_S)
         threads = [threading.Thread(target=work, daemon=True) for work in self._list_threads()]
         for thread in threads:
@@ -110,8 +114,8 @@ class NodeAgent:
             probe = PeriodicProbe(
                 self._options.root,
                 self._options.probe_s,
-                self._kernel_log_cursor,
-                self._add_readings,
+                lambda: self._follower.cursor if self._follower else "-1",
+                lambda tree: self._add_item(BufferItem("probe", time.time(), RecordPriority.ROUTINE, tree)),
                 lambda: self._sender.last_entry,
             )
             yield lambda: probe.run(self._stop)
@@ -123,7 +127,8 @@ class NodeAgent:
             try:
                 self._read_kernel_log(LOG_POLL_S)
             except OSError as error:
-                self._follower, self._log_error = None, f"{self._options.log}: {error.strerror}"
+                self._follower = None
+                self._log_error = f"{self._options.log}: {error.strerror}"
                 self._logger.log_once("log", f"the kernel log cannot be followed: {self._log_error}")
                 self._stop.wait(LOG_RETRY_S)
             except sqlite3.Error as error:  # a full disk: the records stay in the kernel's own buffer
@@ -163,7 +168,8 @@ class NodeAgent:
         records = follower.read_new(seconds)
         items = list(self._make_items(follower.boot, records))
         if items or (records and time.monotonic() >= self._save_cursor_at):
-            self._missed, follower.missed = self._missed + follower.missed, 0
+            self._missed += follower.missed
+            follower.missed = 0
             self._buffer.add(items, cursor=follower.cursor, missed=str(self._missed))
             self._save_cursor_at = time.monotonic() + CURSOR_SAVE_S
         if items:
@@ -171,7 +177,8 @@ class NodeAgent:
 
     def _make_items(self, boot: str, records: Sequence[RawKernelRecord]) -> Iterator[BufferItem]:
         """Yield an item for every record that is worth sending."""
-        now, uptime_s = time.time(), self._read_node_uptime_s()
+        now = time.time()
+        uptime_s = self._read_node_uptime_s()
         for record in records:
             priority = self._filter.rate_record(record.raw)
             if priority and (line := parse_kernel_record(record.raw)):
@@ -186,9 +193,6 @@ class NodeAgent:
         body = {"boot": boot, "seq": self._last_event, "t_s": uptime_s, "text": text}
         self._add_item(BufferItem("nvml", time.time(), RecordPriority.KNOWN, body))
 
-    def _add_readings(self, tree: Any) -> None:
-        self._add_item(BufferItem("probe", time.time(), RecordPriority.ROUTINE, tree))
-
     def _add_item(self, item: BufferItem) -> None:
         """Buffer an item that cannot be read again; where that fails it is lost, and the log says so."""
         try:
@@ -196,9 +200,6 @@ class NodeAgent:
         except sqlite3.Error as error:
             self._logger.log_once("buffer", f"an item of {item.kind} is lost: {error}")
         self._sender.news.set()
-
-    def _kernel_log_cursor(self) -> str:
-        return self._follower.cursor if self._follower else "-1"
 
     def _set_controller_words(self, words: list[str]) -> None:
         if tuple(words) != self._filter.controller_words:
@@ -245,16 +246,12 @@ def read_uptime_s() -> float:
 
 
 def _end_on_exception(failure: threading.ExceptHookArgs) -> None:
-    """End the agent when one of its threads fails, so that systemd restarts it: half an agent hides things."""
     _say(f"a thread failed, the agent ends: {failure.exc_type.__name__}: {failure.exc_value}")
     os._exit(3)
 
 
 def _say(text: str) -> None:
     print(f"assay agent: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 — the log
-
-
-STATE_FOLDER = "/var/lib/assay-agent"
 
 
 class AgentHelpFormatter(argparse.HelpFormatter):

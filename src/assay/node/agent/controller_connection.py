@@ -45,9 +45,13 @@ class ControllerConnection:
             raise ValueError(f"{server!r} is not the address of a controller; write https://HOST[:PORT]")
         if url.scheme == "http" and url.hostname not in LOOPBACK:
             raise ValueError("plain http is allowed to this machine only; use https")
-        self._secure, self._host, self._port = url.scheme == "https", url.hostname, url.port
-        self._path, self._token = url.path.rstrip("/"), token
-        self._ca, self._pin = ca, _normalize_fingerprint(pin)
+        self._secure = url.scheme == "https"
+        self._host = url.hostname
+        self._port = url.port
+        self._path = url.path.rstrip("/")
+        self._token = token
+        self._ca = ca
+        self._pin = _normalize_fingerprint(pin)
         self._context: ssl.SSLContext | None = None
         self.read_certificates_again()
         self._connection: http.client.HTTPConnection | None = None
@@ -104,7 +108,8 @@ class ControllerConnection:
             return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT_S, context=self._context)
         connection.connect()
-        if self._pin and not hmac.compare_digest(_certificate_digest(connection), self._pin):
+        certificate = connection.sock.getpeercert(binary_form=True) or b""
+        if self._pin and not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), self._pin):
             connection.close()
             raise ssl.SSLError(0, "its certificate is not the pinned one")
         return connection
@@ -126,13 +131,9 @@ def _make_tls_context(ca: str, *, pinned: bool) -> ssl.SSLContext:
         reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
         raise ValueError(f"{ca}: {reason}") from None
     if pinned:  # the pin is stricter than names and CAs; it is compared before anything is sent
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _certificate_digest(connection: http.client.HTTPSConnection) -> str:
-    certificate = connection.sock.getpeercert(binary_form=True)
-    return hashlib.sha256(certificate or b"").hexdigest()
 
 
 def _normalize_fingerprint(pin: str) -> str:

@@ -1,13 +1,12 @@
-"""Delivers the buffered items in order, and retries until the controller takes them, with growing pauses.
+"""Buffers items until they are delivered, and delivers them in order: a refused batch is retried, with growing pauses.
 
 A batch is `{"schema": "assay.agent/1", "node", "life", "after", "now", "items": [{"seq", "kind", "at", "body"}…],
 "agent": {…}}`. `life` names the buffer. Its numbers rise; gaps are dropped items, which `agent` counts. The controller
 answers `{"acked": N, "entry": E}`, and the items up to N are deleted. What the node reads from then on is newer than
 entry E of the ledger. A batch without items is a heartbeat.
 
-Buffers items until they are delivered: numbered, in an SQLite file, bounded in bytes.
-
-An item and the cursor that it moves are one transaction, so no line is lost or taken twice if the agent is killed. A
+The buffer is an SQLite file, bounded in bytes. An item and the cursor that it moves are one transaction, so no line is
+lost or taken twice if the agent is killed. A
 full buffer drops the probe's readings first (the next probe replaces them), then warnings, the oldest first. Of lines
 with a known word it drops the newest, since the first ones show the cause. Drops are counted and reported.
 """
@@ -44,6 +43,12 @@ TABLES = (
     "CREATE INDEX IF NOT EXISTS item_by_worth ON item (worth, seq)",
     "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, said TEXT NOT NULL) WITHOUT ROWID",
 )
+BATCH_SCHEMA = "assay.agent/1"
+MAX_BATCH_ITEMS = 2000
+MAX_BATCH_BYTES = 1024 * 1024
+DELIVERY_BACKOFF = Backoff((1.0,), longest_s=60.0, jitter=0.5)
+"""Up to half of each wait is random, so that a thousand agents do not return at once."""
+REFUSED_TOKEN_PAUSE_S = 30.0
 
 
 class BufferItem(NamedTuple):
@@ -72,11 +77,15 @@ class DeliveryBuffer:
     """
 
     def __init__(self, path: Path, limit: int) -> None:
-        self.limit, self._lock = limit, threading.RLock()
+        self.limit = limit
+        self._lock = threading.RLock()
         self._data = _open_or_replace(path)
         self.count = self.bytes = self.acked = self.sending = 0
         self.dropped: dict[str, int] = {}
-        self.buffer_id = self.read_fact("life") or self._store_buffer_id(str(uuid.uuid4()))
+        self.buffer_id = self.read_fact("life")
+        if not self.buffer_id:
+            self.buffer_id = str(uuid.uuid4())
+            self.store_facts(life=self.buffer_id)
         self.acked = int(self.read_fact("acked") or 0)
         self.dropped = json.loads(self.read_fact("dropped") or "{}")
         ((self.count, self.bytes),) = self._data.execute("SELECT count(*), coalesce(sum(size), 0) FROM item")
@@ -95,7 +104,10 @@ class DeliveryBuffer:
     def add(self, items: Sequence[BufferItem], **facts: str) -> None:
         """Add items in their order and, in the same transaction, store facts such as the cursor that they moved."""
         with self._change() as data:
-            rows = [(item.kind, item.at, int(item.priority), *_encode_with_size(item.body)) for item in items]
+            rows = []
+            for item in items:
+                text = _encode_json(item.body)
+                rows.append((item.kind, item.at, int(item.priority), len(text) + ITEM_OVERHEAD_BYTES, text))
             data.executemany("INSERT INTO item (kind, at, worth, size, body) VALUES (?, ?, ?, ?, ?)", rows)
             self.count += len(rows)
             self.bytes += sum(row[3] for row in rows)
@@ -123,8 +135,10 @@ class DeliveryBuffer:
             query = "SELECT count(*), coalesce(sum(size), 0) FROM item WHERE seq <= ?"
             count, size = data.execute(query, (up_to,)).fetchone()
             data.execute("DELETE FROM item WHERE seq <= ?", (up_to,))
-            self.count, self.bytes = self.count - count, self.bytes - size
-            self.acked, self.sending = max(self.acked, up_to), 0
+            self.count -= count
+            self.bytes -= size
+            self.acked = max(self.acked, up_to)
+            self.sending = 0
             _write_facts(data, {"acked": str(self.acked)})
 
     def drop_refused(self, item: QueuedItem) -> None:
@@ -138,10 +152,6 @@ class DeliveryBuffer:
         with self._lock:
             self._data.close()
 
-    def _store_buffer_id(self, buffer_id: str) -> str:
-        self.store_facts(life=buffer_id)
-        return buffer_id
-
     def _drop_to_limit(self, data: sqlite3.Connection) -> None:
         for priority, order, name in DROP_ORDER:
             query = f"SELECT seq, size FROM item WHERE worth = ? AND seq > ? ORDER BY seq {order} LIMIT 500"  # noqa: S608  # a constant
@@ -150,7 +160,8 @@ class DeliveryBuffer:
 
     def _drop(self, data: sqlite3.Connection, rows: Sequence[tuple[int, int]], name: str) -> None:
         data.executemany("DELETE FROM item WHERE seq = ?", [(seq,) for seq, _ in rows])
-        self.count, self.bytes = self.count - len(rows), self.bytes - sum(size for _, size in rows)
+        self.count -= len(rows)
+        self.bytes -= sum(size for _, size in rows)
         self.dropped[name] = self.dropped.get(name, 0) + len(rows)
 
     @contextlib.contextmanager
@@ -193,11 +204,6 @@ def _open(path: Path) -> sqlite3.Connection:
     return data
 
 
-def _encode_with_size(body: Mapping[str, Any]) -> tuple[int, str]:
-    text = _encode_json(body)
-    return len(text) + ITEM_OVERHEAD_BYTES, text
-
-
 def _write_facts(data: sqlite3.Connection, facts: Mapping[str, str]) -> None:
     data.executemany("INSERT OR REPLACE INTO fact (name, said) VALUES (?, ?)", list(facts.items()))
 
@@ -211,14 +217,6 @@ def _take_bytes(rows: Sequence[tuple[int, int]], wanted: int) -> list[tuple[int,
         taken.append(row)
         wanted -= row[1]
     return taken
-
-
-BATCH_SCHEMA = "assay.agent/1"
-MAX_BATCH_ITEMS = 2000
-MAX_BATCH_BYTES = 1024 * 1024
-DELIVERY_BACKOFF = Backoff((1.0,), longest_s=60.0, jitter=0.5)
-"""Up to half of each wait is random, so that a thousand agents do not return at once."""
-REFUSED_TOKEN_PAUSE_S = 30.0
 
 
 class DeliveryPace(NamedTuple):
@@ -244,12 +242,19 @@ class BatchSender:
         logger: StderrLogger,
         pace: DeliveryPace,
     ) -> None:
-        self._connection, self._buffer, self._node = connection, buffer, node
-        self._state, self._logger, self._pace = state, logger, pace
-        self.news, self.over = threading.Event(), threading.Event()
+        self._connection = connection
+        self._buffer = buffer
+        self._node = node
+        self._state = state
+        self._logger = logger
+        self._pace = pace
+        self.news = threading.Event()
+        self.over = threading.Event()
         self.on_words: Callable[[list[str]], None] = lambda _: None
         self.last_entry: int | None = None
-        self._batch_items, self._failures, self._next_heartbeat = MAX_BATCH_ITEMS, 0, 0.0
+        self._batch_items = MAX_BATCH_ITEMS
+        self._failures = 0
+        self._next_heartbeat = 0.0
         self._sent_at = -pace.linger_s
 
     def run(self) -> None:
@@ -258,7 +263,7 @@ class BatchSender:
             if self.news.wait(max(0.0, min(self._next_heartbeat - time.monotonic(), self._pace.heartbeat_s))):
                 self.over.wait(self._sent_at + self._pace.linger_s - time.monotonic())
             self.news.clear()
-            while not self.over.is_set() and self._is_due():
+            while not self.over.is_set() and (self._buffer.count or time.monotonic() >= self._next_heartbeat):
                 self.over.wait(self.deliver())
 
     def flush(self, seconds: float) -> None:
@@ -280,9 +285,6 @@ class BatchSender:
         except sqlite3.Error as error:  # items that cannot be deleted are sent again; the controller knows them
             self._logger.log_once("buffer", f"the buffer cannot be read or written: {error}")
         return self._backoff_s()
-
-    def _is_due(self) -> bool:
-        return bool(self._buffer.count) or time.monotonic() >= self._next_heartbeat
 
     def _encode_batch(self, batch: Sequence[QueuedItem]) -> bytes:
         """Return the batch as JSON. The items' bodies are JSON already and go in unchanged."""
@@ -315,7 +317,8 @@ class BatchSender:
         if isinstance(words := document.get("words"), list):
             self.on_words([str(word) for word in words])
         self._logger.log_once("controller", "the controller accepts the items")
-        self._batch_items, self._failures = MAX_BATCH_ITEMS, 0
+        self._batch_items = MAX_BATCH_ITEMS
+        self._failures = 0
         self._next_heartbeat = time.monotonic() + self._pace.heartbeat_s
         return 0.0
 

@@ -1,9 +1,8 @@
 """`python -m assay.node.agent.node_join`: on a node that has booted, prove which machine it is, and fetch its secrets.
 
-Reads `/etc/assay/joins.json`, which cloud-init wrote. Standard library only. Exit codes: 0 all is written; 1 assay
-refused, or did not answer in time; 2 the node cannot ask.
-
-Lets a node's TPM prove the machine, by tpm2-tools: it makes an attestation key, and unwraps a secret of assay.
+Reads `/etc/assay/joins.json`, which cloud-init wrote. The proof may be by the TPM, with tpm2-tools: it makes an
+attestation key, and unwraps a secret of assay. Standard library only. Exit codes: 0 all is written; 1 assay refused, or
+did not answer in time; 2 the node cannot ask.
 """
 
 from __future__ import annotations
@@ -37,6 +36,13 @@ TOOL_S = 120
 FLUSH = ("tpm2_flushcontext", "-t")
 Ask = Callable[[str, dict[str, str], str], Any]
 """Sends a body to a route of the start, and returns a field of the answer."""
+PLAN = "etc/assay/joins.json"
+AUTHORITY = "etc/assay-agent/ca.pem"
+BMC_NONCE = "sys/class/dmi/id/chassis_asset_tag"
+RETRIES = Backoff((1.0,), factor=2.0, longest_s=30.0, jitter=0.3)
+OK = 200
+REFUSED_STATUSES = (400, 401, 403, 404, 422)
+YEAR_OF_A_CLOCK_THAT_IS_RIGHT = 2025
 
 
 class TpmFailed(Exception):
@@ -64,14 +70,12 @@ def prove_by_tpm(ask: Ask) -> dict[str, str]:
         finally:
             tools.run("tpm2_flushcontext session")  # a TPM holds few sessions
         proof = {"attestation_key": keys["attestation_key"], "secret": tools.read("secret")}
-        return proof | (_quote(tools, challenge["pcrs"]) if challenge["pcrs"] else {})
-
-
-def _quote(tools: _TpmTools, pcrs: list[int]) -> dict[str, str]:
-    """Return what the TPM signs of the registers, over the secret that it unwrapped."""
-    nonce = base64.b64decode(tools.read("secret")).hex()
-    tools.run(f"tpm2_quote -c ak.ctx -l sha256:{','.join(map(str, pcrs))} -q {nonce} -m quote -s signature")
-    return {"quote": tools.read("quote"), "signature": tools.read("signature")}
+        if challenge["pcrs"]:  # the TPM signs these registers, over the secret that it unwrapped
+            registers = ",".join(map(str, challenge["pcrs"]))
+            nonce = base64.b64decode(proof["secret"]).hex()
+            tools.run(f"tpm2_quote -c ak.ctx -l sha256:{registers} -q {nonce} -m quote -s signature")
+            proof |= {"quote": tools.read("quote"), "signature": tools.read("signature")}
+        return proof
 
 
 class _TpmTools:
@@ -96,13 +100,6 @@ class _TpmTools:
 
     def read(self, name: str) -> str:
         return base64.b64encode((self._folder / name).read_bytes()).decode()
-
-
-PLAN, AUTHORITY = "etc/assay/joins.json", "etc/assay-agent/ca.pem"
-BMC_NONCE = "sys/class/dmi/id/chassis_asset_tag"
-RETRIES = Backoff((1.0,), factor=2.0, longest_s=30.0, jitter=0.3)
-OK, REFUSED_STATUSES = 200, (400, 401, 403, 404, 422)
-YEAR_OF_A_CLOCK_THAT_IS_RIGHT = 2025
 
 
 class JoinFailed(Exception):
@@ -135,7 +132,8 @@ class NodeJoin:
 
     def _prove(self) -> dict[str, str]:
         """Return the tokens for the best proof that this machine has. Raises JoinFailed with what each one met."""
-        proofs, met = self.plan.get("proofs", ["bmc-nonce"]), list[str]()
+        proofs = self.plan.get("proofs", ["bmc-nonce"])
+        met: list[str] = []
         for proof in proofs:
             if proof == "tpm" and not has_tpm(self.root):
                 met.append("tpm: this machine has no TPM, or no tpm2-tools")
@@ -158,7 +156,8 @@ class NodeJoin:
     def _ask(self, path: str, body: dict[str, str], wanted: str) -> Any:
         """Return what is `wanted` of the answer, asking until the time is over. Raises JoinFailed if it is refused."""
         path = f"/boot/v1/attempts/{quote(str(self.plan['attempt']), safe='')}/{path}"
-        ends_at, failures = time.monotonic() + self.patience_s, 0
+        ends_at = time.monotonic() + self.patience_s
+        failures = 0
         while True:
             failures += 1
             try:
@@ -195,7 +194,7 @@ def list_files(purpose: str, join: dict[str, Any], secret: str) -> Iterator[tupl
     elif purpose == "kubernetes":
         yield "etc/kubernetes/bootstrap-kubelet.conf", json.dumps(make_kubeconfig(join, secret), indent=1) + "\n"
         labels = ",".join(f"{name}={value}" for name, value in join.get("labels", {}).items())
-        taints = ",".join(f"{one['key']}=:{one['effect']}" for one in join.get("taints", []))
+        taints = ",".join(f"{taint['key']}=:{taint['effect']}" for taint in join.get("taints", []))
         words = [f"--node-labels={labels}"] * bool(labels) + [f"--register-with-taints={taints}"] * bool(taints)
         yield "etc/default/kubelet", f'KUBELET_EXTRA_ARGS="{" ".join(words)}"\n'
 

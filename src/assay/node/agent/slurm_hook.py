@@ -1,13 +1,10 @@
 """Slurm's hooks on a node: `python3 -I assay-slurm-hook.pyz health|prolog|epilog [ORDERS]`.
 
 A hook checks the parts that its orders name, for at most a second (`assay slurm orders NODE` writes the orders). It
-drains the node for the faults that the policy takes nodes out of service for. Findings go to stderr and to the log.
-Exit codes: 0 nothing found; 1 a finding, or a part could not be checked; 3 the node is unfit. The script
+drains the node for the faults that the policy takes nodes out of service for. It reads small files of the kernel and
+calls no driver. A finding is a fault of the catalogue, or says what could not be checked; it goes to stderr and to the
+log. Exit codes: 0 nothing found; 1 a finding, or a part could not be checked; 3 the node is unfit. The script
 deploy/assay-slurm-hook translates them for Slurm.
-
-The checks of a Slurm hook: a fraction of a second, from small files of the kernel, without calls to a driver.
-
-A finding is a fault of the catalogue, or says what could not be checked.
 """
 
 from __future__ import annotations
@@ -34,6 +31,11 @@ PORT_ACTIVE = "4: ACTIVE"
 PORT_IDLE_STATES = ("1: DOWN", "2: INIT", "3: ARMED")
 """States of a port that carries nothing (InfiniBand Architecture Specification, PortInfo), in the kernel's words."""
 JOB_VARIABLE = b"SLURM_JOB_ID="
+SCONTROL_TIMEOUT_S = 5.0
+CLOSED_STATES = ("DRAIN", "DOWN", "FAIL")
+DEFAULT_ORDERS_FILE = "/etc/assay-agent/slurm-hook.json"
+CHECK_DEADLINE_S = 0.8
+HOOKS = ("health", "prolog", "epilog")
 
 
 class HookFinding(NamedTuple):
@@ -57,7 +59,11 @@ def find_leftover_processes(root: NodeRoot, job: str) -> Iterator[HookFinding]:
     for pid in [name for name in root.list_names("/proc") if name.isdecimal()]:
         try:
             devices = _open_gpus(root, pid)
-            if devices and _is_of_job(root, pid, job):
+            if not devices:
+                continue
+            with open(root.local_path(f"/proc/{pid}/environ"), "rb") as file:  # noqa: PTH123
+                is_of_job = JOB_VARIABLE + job.encode() in file.read().split(b"\0")
+            if is_of_job:
                 yield HookFinding(
                     "gpu.process.left", f"{root.read_text(f'/proc/{pid}/comm')} ({pid}) holds {devices} open"
                 )
@@ -116,19 +122,6 @@ def _open_gpus(root: NodeRoot, pid: str) -> str:
     return ", ".join(sorted(name for name in names if name.startswith("nvidia") and name[6:].isdecimal()))
 
 
-def _is_of_job(root: NodeRoot, pid: str, job: str) -> bool:
-    with open(root.local_path(f"/proc/{pid}/environ"), "rb") as file:  # noqa: PTH123
-        return JOB_VARIABLE + job.encode() in file.read().split(b"\0")
-
-
-SCONTROL_TIMEOUT_S = 5.0
-CLOSED_STATES = ("DRAIN", "DOWN", "FAIL")
-
-DEFAULT_ORDERS_FILE = "/etc/assay-agent/slurm-hook.json"
-CHECK_DEADLINE_S = 0.8
-HOOKS = ("health", "prolog", "epilog")
-
-
 def main() -> None:
     """Run one hook: check the node, write the log, drain the node if it is unfit, and exit."""
     hook, path = (*sys.argv[1:], DEFAULT_ORDERS_FILE)[:2] if len(sys.argv) > 1 else ("", DEFAULT_ORDERS_FILE)
@@ -137,9 +130,13 @@ def main() -> None:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
             orders = json.load(file)
-        findings, log, drains = _check_node(hook, orders), orders["log"], frozenset(orders["drains"])
+        findings = _check_node(hook, orders)
+        log = orders["log"]
+        drains = frozenset(orders["drains"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        findings, log, drains = [HookFinding(UNKNOWN_FAULT, f"anything: {path}: {error!r}")], "", frozenset()
+        findings = [HookFinding(UNKNOWN_FAULT, f"anything: {path}: {error!r}")]
+        log = ""
+        drains = frozenset()
     unfit = [finding for finding in findings if finding.fault in drains]
     _write_log(log, hook, [*map(_format_finding, findings), *_drain_unfit(unfit)])
     os._exit(3 if unfit else int(bool(findings)))  # do not wait for a check that hangs
@@ -147,7 +144,8 @@ def main() -> None:
 
 def _check_node(hook: str, orders: dict[str, Any]) -> list[HookFinding]:
     """Return the findings within `CHECK_DEADLINE_S`. A check that hangs in the kernel is a finding, and left behind."""
-    root, findings = NodeRoot(orders["root"]), list[HookFinding]()
+    root = NodeRoot(orders["root"])
+    findings: list[HookFinding] = []
 
     def check() -> None:
         try:

@@ -1,13 +1,9 @@
-"""Follows a kernel log: /dev/kmsg, or a file of its records that may grow, be rotated or be replaced.
+"""What the agent follows: the kernel log, NVML's events (XIDs and memory errors), and the probe at intervals.
 
-Records that were overwritten before they were read are counted. A cursor is SEQ@BOOT_ID, since the numbers restart
-with each boot.
-
-Follows NVML's events: XIDs and memory errors, which the driver reports beside the kernel log.
-
-Following keeps a GPU's device open, so the GPU cannot be reset meanwhile: whoever resets GPUs stops the agent first.
-
-Runs the probe at intervals, in a process of its own, so that a probe that hangs does not stop the agent.
+The log is /dev/kmsg, or a file of its records that may grow, be rotated or be replaced. Records that were overwritten
+before they were read are counted. A cursor is SEQ@BOOT_ID, since the numbers restart with each boot. Following events
+keeps a GPU's device open, so the GPU cannot be reset meanwhile: whoever resets GPUs stops the agent first. The probe
+has a process of its own, so that one that hangs does not stop the agent.
 """
 
 from __future__ import annotations
@@ -39,6 +35,21 @@ CHUNK_BYTES = 64 * 1024
 TAIL_BYTES = 64 * 1024
 MAX_RECORDS_PER_READ = 500
 FILE_POLL_S = 0.02
+WAIT_MS = 500
+RETRY_S = 30.0
+EVENT_TEXTS = {
+    "nvmlEventTypeXidCriticalError": "",
+    "nvmlEventTypeDoubleBitEccError": "double bit ECC error",
+    "nvmlEventTypeSingleBitEccErrorStorm": "storm of single bit ECC errors",
+    "nvmlEventTypeDramRetirementEvent": "DRAM row retired",
+    "nvmlEventTypeDramRetirementFailure": "DRAM row could not be retired",
+    "nvmlEventTypeNonFatalPoisonError": "poison consumed, contained",
+    "nvmlEventTypeFatalPoisonError": "poison consumed, not contained",
+    "nvmlEventTypeGpuUnavailableError": "GPU unavailable",
+    "nvmlEventTypeGpuRecoveryAction": "GPU recovery action changed",
+}
+DEADLINE_S = 60.0
+MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 
 
 class RawKernelRecord(NamedTuple):
@@ -65,8 +76,11 @@ class KernelLogFollower:
     """Reads the records after `since`, each once. `missed` counts records that were overwritten before that."""
 
     def __init__(self, root: NodeRoot, since: KernelLogCursor, path: str = KMSG) -> None:
-        self._root, self.missed = root, 0
-        self._log = _open_source(root.local_path(path))
+        self._root = root
+        self.missed = 0
+        local = root.local_path(path)
+        is_device = stat.S_ISCHR(os.stat(local).st_mode)  # noqa: PTH116  # as in node_access
+        self._log: KernelLogSource = KmsgDevice(local) if is_device else KmsgFile(local)
         self.boot = self._read_boot_id()
         self.seq = since.seq if since.boot_id == self.boot else -1
 
@@ -82,14 +96,12 @@ class KernelLogFollower:
             self._log.wait(seconds)
             raw = self._log.read()
         if (last := self._log.take_restart()) is not None:
-            self._handle_restart(last)
+            # All records are new where the log is of another boot or ends before the cursor.
+            boot = self._read_boot_id()
+            if boot != self.boot or last < self.seq:
+                self.boot = boot
+                self.seq = -1
         return list(self._take_unseen(raw))
-
-    def _handle_restart(self, last: int) -> None:
-        """Restart the cursor where the log is of another boot or ends before the cursor: all its records are new."""
-        boot, was = self._read_boot_id(), self.boot
-        if boot != was or last < self.seq:
-            self.boot, self.seq = boot, -1
 
     def _take_unseen(self, raw: list[bytes]) -> Iterator[RawKernelRecord]:
         for record in raw:
@@ -106,10 +118,6 @@ class KernelLogFollower:
             return self._root.read_text(BOOT_ID_FILE)
         except OSError:
             return ""
-
-
-def _open_source(path: str) -> KernelLogSource:
-    return KmsgDevice(path) if stat.S_ISCHR(os.stat(path).st_mode) else KmsgFile(path)  # noqa: PTH116  # as in node_access
 
 
 class KmsgDevice:
@@ -145,7 +153,9 @@ class KmsgFile:
     """A file of records, one a line. A file cannot be polled, so it is read fifty times a second."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._fd, self._rest = path, -1, b""
+        self._path = path
+        self._fd = -1
+        self._rest = b""
         self._last: int | None = None
         self._open()
 
@@ -165,13 +175,15 @@ class KmsgFile:
 
     def take_restart(self) -> int | None:
         """Return the last record's number of the file if it was opened since the last call, else None."""
-        last, self._last = self._last, None
+        last = self._last
+        self._last = None
         return last
 
     def _open(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
-        self._fd, self._rest = os.open(self._path, os.O_RDONLY), b""
+        self._fd = os.open(self._path, os.O_RDONLY)
+        self._rest = b""
         self._last = _last_record_number(self._fd)
 
     def _is_replaced(self) -> bool:
@@ -198,26 +210,12 @@ def _last_record_number(fd: int) -> int:
     return numbers[-1] if numbers else -1
 
 
-WAIT_MS = 500
-RETRY_S = 30.0
-EVENT_TEXTS = {
-    "nvmlEventTypeXidCriticalError": "",
-    "nvmlEventTypeDoubleBitEccError": "double bit ECC error",
-    "nvmlEventTypeSingleBitEccErrorStorm": "storm of single bit ECC errors",
-    "nvmlEventTypeDramRetirementEvent": "DRAM row retired",
-    "nvmlEventTypeDramRetirementFailure": "DRAM row could not be retired",
-    "nvmlEventTypeNonFatalPoisonError": "poison consumed, contained",
-    "nvmlEventTypeFatalPoisonError": "poison consumed, not contained",
-    "nvmlEventTypeGpuUnavailableError": "GPU unavailable",
-    "nvmlEventTypeGpuRecoveryAction": "GPU recovery action changed",
-}
-
-
 class NvmlEventFollower:
     """Passes each event to `on_event`, as text in the form of kernel log lines. `error` says why there are none."""
 
     def __init__(self, on_event: Callable[[str], None], over: threading.Event) -> None:
-        self._on_event, self._over = on_event, over
+        self._on_event = on_event
+        self._over = over
         self.error = "NVML: not followed yet"
 
     def run(self) -> None:
@@ -254,7 +252,11 @@ def _register_gpus(nvml: ModuleType, events: Any) -> Iterator[tuple[int | None, 
         try:
             gpu = nvml.nvmlDeviceGetHandleByIndex(index)
             nvml.nvmlDeviceRegisterEvents(gpu, wanted & nvml.nvmlDeviceGetSupportedEventTypes(gpu), events)
-            yield _handle_number(gpu), _kernel_log_address(nvml.nvmlDeviceGetPciInfo(gpu).busId)
+            bus_id = nvml.nvmlDeviceGetPciInfo(gpu).busId
+            text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
+            # NVML's `00000000:1B:00.0` is `0000:1b:00` in the kernel log.
+            domain, _, rest = text.lower().partition(":")
+            yield _handle_number(gpu), f"{domain[-4:]}:{rest.partition('.')[0]}"
         except nvml.NVMLError:
             continue
 
@@ -270,23 +272,12 @@ def _next_event(nvml: ModuleType, events: Any, addresses: dict[int | None, str])
     address = addresses.get(_handle_number(event.device), "unknown")
     if event.eventType == nvml.nvmlEventTypeXidCriticalError:
         return f"NVRM: Xid (PCI:{address}): {event.eventData}, reported by NVML"
-    what = next((text for name, text in EVENT_TEXTS.items() if getattr(nvml, name, 0) == event.eventType), "an event")
-    return f"NVML: {what} (PCI:{address})"
+    texts = (text for name, text in EVENT_TEXTS.items() if getattr(nvml, name, 0) == event.eventType)
+    return f"NVML: {next(texts, 'an event')} (PCI:{address})"
 
 
 def _handle_number(handle: Any) -> int | None:
     return ctypes.cast(handle, ctypes.c_void_p).value
-
-
-def _kernel_log_address(bus_id: bytes | str) -> str:
-    """Turn NVML's `00000000:1B:00.0` into `0000:1b:00`, the form in the kernel log."""
-    text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
-    domain, _, rest = text.lower().partition(":")
-    return f"{domain[-4:]}:{rest.partition('.')[0]}"
-
-
-DEADLINE_S = 60.0
-MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 
 
 class PeriodicProbe:
@@ -304,7 +295,10 @@ class PeriodicProbe:
         on_readings: Callable[[Any], None],
         last_entry: Callable[[], int | None] = lambda: None,
     ) -> None:
-        self._root, self._seconds, self._since, self._on_readings = root, seconds, since, on_readings
+        self._root = root
+        self._seconds = seconds
+        self._since = since
+        self._on_readings = on_readings
         self._last_entry = last_entry
 
     def run(self, over: threading.Event) -> None:
@@ -324,6 +318,7 @@ class PeriodicProbe:
 def run_probe_process(root: str, since: str) -> dict[str, Any]:
     """Run the probe and return its tree of this node, or a failed leaf."""
     command = [sys.executable, "-m", "assay.node.probe", "--root", root or "/", f"--since={since}"]
+    package_root = Path(__file__).resolve().parents[3]  # the folder or zip file that holds the package assay
     try:
         child = subprocess.Popen(
             command,
@@ -331,7 +326,7 @@ def run_probe_process(root: str, since: str) -> dict[str, Any]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(_package_root())},
+            env={**os.environ, "PYTHONPATH": str(package_root)},
         )
     except OSError as error:
         return {"failed": f"the probe cannot be started: {error.strerror}"}
@@ -348,8 +343,3 @@ def run_probe_process(root: str, since: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         return {"failed": f"the probe printed no document and ended with exit code {child.returncode}"}
     return tree if isinstance(tree, dict) else {"failed": "the probe printed no readings"}
-
-
-def _package_root() -> Path:
-    """Return the folder or zip file that holds the package assay."""
-    return Path(__file__).resolve().parents[3]

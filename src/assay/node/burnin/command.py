@@ -16,22 +16,24 @@ from typing import Any
 from assay.node.burnin.journal import ERROR, LOCK, STOP, BurnInFolder, read_since
 from assay.node.burnin.node_tasks import NodeMachine, close_descriptors, end_leftovers
 from assay.node.burnin.supervisor import Supervisor
-from assay.node.load_tools.delivery import DECLARATION_VARIABLE
+from assay.node.load_tools.load_delivery import DECLARATION_VARIABLE
 from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot
 
 MOST_BYTES = 2**20
-START_S, STOP_S, POLL_S = 10.0, 20.0, 0.05
+START_S = 10.0
+STOP_S = 20.0
+POLL_S = 0.05
 
 
 def answer_burn_in(
-    root: NodeRoot, what: str, plan: str, since: str, declared: tuple[str, str] = ("", "")
+    root: NodeRoot, request: str, plan: str, since: str, declared: tuple[str, str] = ("", "")
 ) -> dict[str, Any]:
     """Do what is asked and return the answer: `id`, `running`, `t` (seconds done), `boot`, `m`, and the new lines."""
     folder = BurnInFolder(root)
     try:
-        if what == "start":
+        if request == "start":
             _start(folder, {**json.loads(plan), "load": declared[0], "load_tools": declared[1]})
-        elif what == "stop":
+        elif request == "stop":
             _stop(folder)
     except OSError as error:
         return {"failed": f"{folder.path}: {error.strerror or error}"}
@@ -59,12 +61,12 @@ def _start(folder: BurnInFolder, plan: dict[str, Any]) -> None:
     folder.create()
     folder.write_plan(plan)
     _detach(folder)
-    _wait_until(lambda: folder.is_supervised() or _has_ended(folder), START_S)
 
+    def has_started() -> bool:
+        lines = read_since(folder, "", sys.maxsize)["lines"]
+        return folder.is_supervised() or bool(lines and "end" in lines[-1])  # a short plan may have ended already
 
-def _has_ended(folder: BurnInFolder) -> bool:
-    lines = read_since(folder, "", sys.maxsize)["lines"]
-    return bool(lines) and "end" in lines[-1]
+    _wait_until(has_started, START_S)
 
 
 def _stop(folder: BurnInFolder) -> None:

@@ -16,15 +16,13 @@ from typing import Any
 from assay.node.probe.node_access import NodeRoot
 
 FOLDER = "/var/lib/assay/burn-in"
-PLAN, JOURNAL, CLOCK, LOCK, STOP, SESSIONS, ERROR = (
-    "plan.json",
-    "journal.jsonl",
-    "clock",
-    "lock",
-    "stop",
-    "sessions",
-    "error",
-)
+PLAN = "plan.json"
+JOURNAL = "journal.jsonl"
+CLOCK = "clock"
+LOCK = "lock"
+STOP = "stop"
+SESSIONS = "sessions"
+ERROR = "error"
 
 
 class BurnInFolder:

@@ -1,6 +1,6 @@
 """The node itself for the supervisor: units of load and readings, each in a session of processes of its own.
 
-What is read of a node under load, in few words: temperature, power, clock, and counters of errors.
+Under load, few readings are taken: temperature, power, clock, and counters of errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from assay.model.reading import ReadingTree, failed
 from assay.node.burnin.journal import SESSIONS, BurnInFolder
 from assay.node.burnin.supervisor import MAX_GAP_S, RehearsedClock
-from assay.node.load_tools.delivery import read_site_variables
+from assay.node.load_tools.load_delivery import read_site_variables
 from assay.node.load_tools.registry import run_load
 from assay.node.load_tools.tool_call import LoadOrder, SiteSettings
 from assay.node.probe.devices.memory_modules import read_memory
@@ -40,6 +40,14 @@ GPU_READINGS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "links": (("nvlink", "up"),),
 }
 """Reading → where it is below a GPU; several are added up."""
+PR_SET_PDEATHSIG = 1
+MEMORY_FILE = "/proc/self/fd/"
+SESSIONS_KEPT = 8
+EVERY_TEST = "all"
+"""No test of the battery has this name: it goes on with the next seed."""
+POLL_S = 0.02
+CLOCK_VARIABLE = "ASSAY_CLOCK"
+"""Names the file with a lab's clock."""
 
 
 def read_passively(root: NodeRoot) -> ReadingTree:
@@ -47,10 +55,10 @@ def read_passively(root: NodeRoot) -> ReadingTree:
     tree = _gather(root, gpu=read_gpus, memory=read_memory)
     gpus = {}
     for subject, device in _list_gpus(tree["gpu"]):
-        found = {name: _add_up(device, paths) for name, paths in GPU_READINGS.items()}
-        gpus[subject] = {name: number for name, number in found.items() if number is not None}
+        numbers = {name: _add_up(device, paths) for name, paths in GPU_READINGS.items()}
+        gpus[subject] = {name: number for name, number in numbers.items() if number is not None}
     dimms = {}
-    for controller in _branches(tree["memory"], "edac"):
+    for _, controller in _items(tree["memory"].get("edac", {})):
         for place, module in (controller.get("dimms") or {}).items():
             label = str(_value(module, "label") or place)
             counts = {name: _value(module, name) for name in ("corrected", "uncorrected")}
@@ -65,14 +73,14 @@ def identify_parts(root: NodeRoot) -> dict[str, Any]:
     drives = {name: _value(drive, "serial") for name, drive in _items(tree["nvme"])}
     firmware = tree["memory"].get("firmware", {})
     dimms = {name: _value(module, "serial") for name, module in _items(firmware.get("dimms", {}))}
-    found = {**gpus, **drives, **dimms}
-    return {"serials": {name: str(serial) for name, serial in found.items() if serial}}
+    parts = {**gpus, **drives, **dimms}
+    return {"serials": {name: str(serial) for name, serial in parts.items() if serial}}
 
 
 def _gather(root: NodeRoot, **areas: Callable[[NodeRoot], Any]) -> dict[str, Any]:
     questions = {name: TimedQuestion(WATCH_S, partial(read, root)) for name, read in areas.items()}
-    found: dict[str, Any] = gather_isolated(questions, WATCH_S)
-    return found
+    tree: dict[str, Any] = gather_isolated(questions, WATCH_S)
+    return tree
 
 
 def _list_gpus(tree: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -86,11 +94,6 @@ def _items(tree: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, below in tree.items() if isinstance(tree, Mapping) else ():
         if isinstance(below, Mapping):
             yield name, below
-
-
-def _branches(tree: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    for _, below in _items(tree.get(name, {})):
-        yield below
 
 
 def _value(tree: Mapping[str, Any], *path: str) -> Any:
@@ -107,16 +110,6 @@ def _add_up(device: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> fl
     if all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers):
         return float(sum(numbers))
     return None
-
-
-PR_SET_PDEATHSIG = 1
-MEMORY_FILE = "/proc/self/fd/"
-SESSIONS_KEPT = 8
-EVERY_TEST = "all"
-"""No test of the battery has this name: it goes on with the next seed."""
-POLL_S = 0.02
-CLOCK_VARIABLE = "ASSAY_CLOCK"
-"""Names the file with a lab's clock."""
 
 
 class ForkedTask:
@@ -143,10 +136,10 @@ class ForkedTask:
         content = os.pread(self._memory, os.fstat(self._memory).st_size, 0)
         os.close(self._memory)
         try:
-            found: ReadingTree = json.loads(content)
+            branch: ReadingTree = json.loads(content)
         except ValueError:
             return failed(f"the process of this unit ended without a result (status {status})")
-        return found
+        return branch
 
     def pause(self) -> None:
         """Stop the session."""
@@ -199,7 +192,9 @@ class NodeMachine:
     """The node on which this runs. In a lab, time passes as the lab's clock says, and `rate` is above 1."""
 
     def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any]) -> None:
-        self.folder, self.root, self.plan = folder, folder.root, plan
+        self.folder = folder
+        self.root = folder.root
+        self.plan = plan
         self.sessions: list[int] = []
         self.tasks: list[ForkedTask] = []
         file = os.environ.get(CLOCK_VARIABLE)
@@ -236,7 +231,7 @@ class NodeMachine:
         site = SiteSettings.parse(self.plan.get("load_tools", ""))
         variables = {**read_site_variables(self.plan.get("load", "")), **site.environment}
         order = LoadOrder(seconds, variables, after_unit=f"{int(t)}:{EVERY_TEST}", site=site)
-        task = ForkedTask(partial(_run_part, self.root, part, order))
+        task = ForkedTask(lambda: run_load(self.root, [part], order)[part])
         self.tasks.append(task)
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
         self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))
@@ -270,12 +265,10 @@ def end_leftovers(folder: BurnInFolder) -> None:
     if boot != (_read_boot_id(folder.root) or "-"):
         return
     for session in map(int, sessions):
-        if any(_session_of(pid) == session for pid in _list_processes()) and not _is_leader_alive(session):
+        processes = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+        is_leader_alive = _session_of(session) == session  # ours died with its parent
+        if any(_session_of(pid) == session for pid in processes) and not is_leader_alive:
             _signal_session(session, signal.SIGKILL)
-
-
-def _list_processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
 
 
 def _session_of(pid: int) -> int:
@@ -283,13 +276,3 @@ def _session_of(pid: int) -> int:
         return os.getsid(pid)
     except OSError:
         return -1
-
-
-def _is_leader_alive(session: int) -> bool:
-    """Whether the first process of a session lives. Ours died with its parent."""
-    return _session_of(session) == session
-
-
-def _run_part(root: NodeRoot, part: str, order: LoadOrder) -> ReadingTree:
-    branch: ReadingTree = run_load(root, [part], order)[part]
-    return branch

@@ -1,11 +1,7 @@
 """Carries out a plan: starts units of load, rests and swings them, watches the node, and writes down what it sees.
 
-It judges nothing. Time is the node's monotonic time. A gap in which this process did not run counts for `MAX_GAP_S` at
-most, so that a frozen hour is no hour of load.
-
-Where a burn-in is at a time: its phase, and whether the load runs, rests or swings. Pure.
-
-The clock of a lab: it runs faster than real time, and people let it jump ahead by hours.
+It judges nothing. Time is the node's monotonic time, or that of a lab, which runs faster and may jump ahead by hours.
+A gap in which this process did not run counts for `MAX_GAP_S` at most, so that a frozen hour is no hour of load.
 """
 
 from __future__ import annotations
@@ -21,6 +17,12 @@ from assay.model.reading import ReadingTree, parse_reading
 from assay.node.burnin.journal import CLOCK, STOP, BurnInFolder, Journal
 
 TINY_S = 1e-6
+TICK_S = 1.0
+MAX_GAP_S = 10.0
+LEAST_UNIT_S = 2.0
+"""A shorter rest of a phase or a cycle gets no unit."""
+QUICK_S = 1.0
+"""A unit that ends sooner did nothing. The next one waits, so that a missing tool does not fill the journal."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,6 @@ def time_to_edge(seconds: float, hertz: float, duty: float, shift: float) -> flo
     """Return the seconds until a swing changes next."""
     position = (seconds * hertz + shift) % 1.0
     return ((duty if position < duty else 1.0) - position) / hertz
-
-
-TICK_S = 1.0
-MAX_GAP_S = 10.0
-LEAST_UNIT_S = 2.0
-"""A shorter rest of a phase or a cycle gets no unit."""
-QUICK_S = 1.0
-"""A unit that ends sooner did nothing. The next one waits, so that a missing tool does not fill the journal."""
 
 
 class RunningTask(Protocol):
@@ -138,7 +132,9 @@ class Supervisor:
     """Works on one plan, from where it stands: as the clock file, the journal or the caller (`done_s`) say."""
 
     def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any], machine: Machine) -> None:
-        self.folder, self.plan, self.machine = folder, plan, machine
+        self.folder = folder
+        self.plan = plan
+        self.machine = machine
         self.journal = Journal(folder)
         self.t = max(folder.read_clock(), self.journal.last_t, float(plan.get("done_s", 0.0)))
         self.shift = float(plan.get("shift", 0.0))
@@ -223,7 +219,8 @@ class Supervisor:
             self.watch = None
             self.journal.add(self.t, self.phase, sync=True, watch={**readings, "loaded": bool(self.units)})
         if self.watch is None and now >= self.watch_at:
-            self.watch, self.watch_at = self.machine.start_watch(), now + float(self.plan["watch_s"])
+            self.watch = self.machine.start_watch()
+            self.watch_at = now + float(self.plan["watch_s"])
 
     def _swing(self, now: float) -> None:
         for unit in self.units.values():
@@ -258,7 +255,8 @@ class RehearsedClock:
     """Follows the clock in a lab's file. A jump is handed out in steps, so that load can run in each of them."""
 
     def __init__(self, file: str) -> None:
-        self.file, self.rate = file, 1.0
+        self.file = file
+        self.rate = 1.0
         self._at = self._read()
 
     @property

@@ -1,10 +1,7 @@
 """`assay-load`, or `python -m assay.node.load`: compute on this node's devices, and print a JSON line for each unit.
 
-Exit codes: 0 done, 2 if the run cannot start, 3 stopped before its end.
-
-Makes the engine that a command asks for.
-
-The words of `assay-load`. Numbers with which a run would do nothing are refused.
+Exit codes: 0 done, 2 if the run cannot start, 3 stopped before its end. Numbers with which a run would do nothing are
+refused.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TextIO
 
 from assay.node.load.engine import Engine, LoadError
 from assay.node.load.facts import list_made_devices, parse_order
@@ -25,6 +21,8 @@ from assay.node.load.run import ALONE, TrainingNodes, join_hosts, name_this_host
 from assay.node.load.run_lines import RunLines
 from assay.node.load.unit_tests import SIZES
 from assay.node.load.workloads import NAMES
+
+DESCRIPTION = "Compute on the devices of this node, and print a line of JSON for each unit."
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,6 @@ def make_engine(request: EngineRequest) -> Engine:
     from assay.node.load.numpy_engine import NumpyEngine
 
     return NumpyEngine(list_made_devices(request.devices, request.order, request.uuids, request.kind))
-
-
-DESCRIPTION = "Compute on the devices of this node, and print a line of JSON for each unit."
 
 
 def parse_command_line(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -134,7 +129,10 @@ def parse_seconds(text: str) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the arguments say. Raises SystemExit."""
     options = parse_command_line(arguments)
-    lines = RunLines(_keep_output())
+    # Standard output is for our lines only: what libraries print there goes to standard error from now on.
+    own_output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    lines = RunLines(own_output)
     try:
         ended = run_order(options, _make_engine(options), lines)
     except (LoadError, ValueError) as error:
@@ -143,13 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if ended == "stopped":
         os._exit(3)  # a device that hangs would hold up the end of its library
     sys.exit(0)
-
-
-def _keep_output() -> TextIO:
-    """Return standard output for our lines only: what libraries print there goes to standard error from now on."""
-    own = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return own
 
 
 def _make_engine(options: argparse.Namespace) -> Engine:

@@ -1,6 +1,6 @@
-"""Digests of arrays: integer sums, exact in any order, so that the order of a reduction changes nothing.
+"""Inputs and digests of arrays, from integers only: the same test and seed give the same bits on every device.
 
-Inputs from integers only: the same test and seed give the same bits on every device and in every engine.
+Digests are sums, exact in any order, so that the order of a reduction changes nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 GOLDEN_RATIO = 0x9E3779B1
 STREAM_STEP = 0x85EBCA77
 WORD = 0xFFFFFFFF
+PLACE = 2654435761  # odd, so that each place counts differently: swapped words are seen
 
 
 def make_key(test: str, seed: int) -> int:
@@ -32,9 +33,6 @@ def mix_words(xp: Any, word: Any) -> Any:
     word = (word ^ (word >> 16)) * xp.uint32(0x85EBCA6B)
     word = (word ^ (word >> 13)) * xp.uint32(0xC2B2AE35)
     return word ^ (word >> 16)
-
-
-PLACE = 2654435761  # odd, so that each place counts differently: swapped words are seen
 
 
 def view_words(xp: Any, array: Any) -> Any:

@@ -1,8 +1,6 @@
-"""Which GPUs CUDA shows, as nvidia-smi names them: index, serial-like UUID and driver, in the order of the PCI bus.
+"""The devices of a run: which GPUs CUDA shows, what decides about a CPU's bits, and in what order they compute.
 
-What decides about a CPU's bits, in place of a GPU's name and driver.
-
-The order of a run's devices: as they are, as the command says, or another one each time.
+GPUs are as nvidia-smi names them: index, serial-like UUID and driver, in the order of the PCI bus.
 """
 
 from __future__ import annotations
@@ -18,6 +16,9 @@ from assay.node.load.engine import DeviceFacts, LoadError
 
 QUERY_S = 30
 FIELDS = "index,uuid,driver_version"
+SHUFFLED = (-1,)
+"""Another order in each run: then a wrong result follows its GPU, and not its place in the run."""
+VECTOR_UNITS = ("avx512f", "avx2", "avx", "asimd")
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,11 @@ def choose_visible(gpus: list[GpuFacts], visible: str) -> list[GpuFacts]:
         return gpus
     chosen = []
     for name in names:
-        found = [gpu for gpu in gpus if str(gpu.index) == name or gpu.uuid.startswith(name)]
-        if len(found) != 1:
+        named = [gpu for gpu in gpus if str(gpu.index) == name or gpu.uuid.startswith(name)]
+        if len(named) != 1:
             break  # CUDA hides all that follow an unknown name
-        chosen += found
+        chosen += named
     return chosen
-
-
-SHUFFLED = (-1,)
-"""Another order in each run: then a wrong result follows its GPU, and not its place in the run."""
 
 
 def parse_order(text: str) -> Sequence[int]:
@@ -82,17 +79,14 @@ def settle_order(order: Sequence[int], count: int) -> list[int]:
     return list(order) or list(range(count))
 
 
-VECTOR_UNITS = ("avx512f", "avx2", "avx", "asimd")
-
-
 def name_instruction_set() -> str:
     """Return such as `x86_64 avx512f`: libraries choose other kernels, and so other last bits, by these."""
     try:
         words = set(Path("/proc/cpuinfo").read_text().split())
     except OSError:
         words = set()
-    found = next((unit for unit in VECTOR_UNITS if unit in words), "")
-    return f"{platform.machine()} {found}".strip()
+    vector_unit = next((unit for unit in VECTOR_UNITS if unit in words), "")
+    return f"{platform.machine()} {vector_unit}".strip()
 
 
 def list_made_devices(count: int, order: Sequence[int], uuids: Sequence[str], kind: str) -> tuple[DeviceFacts, ...]:

@@ -1,8 +1,7 @@
-"""The layers of a small GPT with their gradients, written by hand, so that numpy and JAX run one text.
+"""A small GPT: layers with their gradients, written by hand so that numpy and JAX run one text, and a training step.
 
-Arrays: x is (batch, tokens, width) float32; products are of bfloat16 with float32 sums.
-
-One training step of the small GPT: the same batch, weights and update on every device give the same bits.
+The same batch, weights and update on every device give the same bits. Arrays: x is (batch, tokens, width) float32;
+products are of bfloat16 with float32 sums.
 """
 
 from __future__ import annotations
@@ -19,6 +18,11 @@ PRODUCTS = "bfloat16"
 Weights = dict[str, Any]
 Join = Callable[[Any], Any]
 """Adds up the parts of devices that share a layer; without sharing it changes nothing."""
+RATE = 0.1
+MOMENTUM = 0.9
+STEP = 5  # with OFFSET, the language that is learned: each token follows from the one before
+OFFSET = 7
+State = dict[str, Weights]
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ def multiply(lane: Lane, left: Any, right: Any) -> Any:
 
 def weight_gradient(lane: Lane, inputs: Any, outputs: Any) -> Any:
     """Return the gradient of a weight: both arguments are (batch, tokens, …)."""
-    left, right = inputs.reshape(-1, inputs.shape[-1]), outputs.reshape(-1, outputs.shape[-1])
+    left = inputs.reshape(-1, inputs.shape[-1])
+    right = outputs.reshape(-1, outputs.shape[-1])
     return multiply(lane, left.T, right)
 
 
@@ -120,11 +125,6 @@ def _join_heads(shape: GptShape, x: Any) -> Any:
     return x.swapaxes(1, 2).reshape(shape.batch, shape.tokens, shape.heads * shape.head_width)
 
 
-RATE, MOMENTUM = 0.1, 0.9
-STEP, OFFSET = 5, 7  # the language that is learned: each token follows from the one before
-State = dict[str, Weights]
-
-
 def stay(array: Any) -> Any:
     """Return the array: nothing to add up where devices share no layer."""
     return array
@@ -132,7 +132,8 @@ def stay(array: Any) -> Any:
 
 def make_state(lane: Lane, shape: GptShape, part: Any = None) -> State:
     """Return weights from the lane's key, and no momentum. `part`: the device's number where devices share layers."""
-    xp, width = lane.xp, shape.width
+    xp = lane.xp
+    width = shape.width
     inner = shape.heads * shape.head_width
     sizes: dict[str, tuple[int, int]] = {"embed": (shape.vocabulary, width), "place": (shape.tokens, width)}
     for layer in range(shape.layers):
@@ -164,10 +165,12 @@ def make_batch(lane: Lane, shape: GptShape) -> tuple[Any, Any]:
 
 def find_gradients(lane: Lane, shape: GptShape, w: Weights, batch: tuple[Any, Any], join: Join) -> tuple[Any, Weights]:
     """Return the mean loss (natural logarithm, a token) and the gradient of each weight."""
-    xp, (tokens, following) = lane.xp, batch
+    xp = lane.xp
+    tokens, following = batch
     names = xp.arange(shape.vocabulary, dtype=xp.int32)
     chosen = (tokens[..., None] == names).astype(xp.float32)  # a product in place of scatter: its order is fixed
-    x, kept = multiply(lane, chosen, w["embed"]) + w["place"], []
+    x = multiply(lane, chosen, w["embed"]) + w["place"]
+    kept = []
     for layer in range(shape.layers):
         x, attention = attend(lane, shape, x, w, layer, join)
         x, wide = widen(lane, x, w, layer, join)

@@ -1,12 +1,8 @@
 """The engine on GPUs: one compiled program a test, for all devices of the node. On a CPU the same program runs.
 
-The arithmetic of lanes in JAX, inside a program that runs on all devices at once, along the axis `AXIS`.
-
-The devices of a run as JAX's mesh, and programs that run on all of them at once; on several nodes if asked.
-
-Starts JAX so that bits repeat: its flags are set before it is imported, and they are part of what a run tells.
-
-Training in JAX: the state stays on the devices, one program makes it and one takes a step.
+A program runs on all devices at once, along the axis `AXIS` of JAX's mesh; on several nodes if asked. JAX's flags are
+set before it is imported, so that bits repeat, and they are part of what a run tells. In training the state stays on
+the devices: one program makes it and one takes a step.
 """
 
 from __future__ import annotations
@@ -29,6 +25,17 @@ from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
 
 AXIS = "device"
+FLAGS = (
+    "--xla_allow_excess_precision=false",  # else a cast to a narrow type and back is left out
+    "--xla_gpu_deterministic_ops=true",
+    "--xla_gpu_exclude_nondeterministic_ops=true",
+    "--xla_gpu_autotune_level=0",  # it chooses kernels by the time that they take on this very card
+    "--xla_gpu_enable_triton_gemm=false",
+)
+CACHE_FOLDER = "ASSAY_LOAD_CACHE"
+DEFAULT_CACHE = "~/.cache/assay-load"
+HOST_COPIES = "host copies"
+FIRST_WITH_FLOAT8 = 8.9  # compute capability
 
 
 class JaxArithmetic:
@@ -95,17 +102,6 @@ class JaxArithmetic:
         return self._lax.axis_index(AXIS)
 
 
-FLAGS = (
-    "--xla_allow_excess_precision=false",  # else a cast to a narrow type and back is left out
-    "--xla_gpu_deterministic_ops=true",
-    "--xla_gpu_exclude_nondeterministic_ops=true",
-    "--xla_gpu_autotune_level=0",  # it chooses kernels by the time that they take on this very card
-    "--xla_gpu_enable_triton_gemm=false",
-)
-CACHE_FOLDER = "ASSAY_LOAD_CACHE"
-DEFAULT_CACHE = "~/.cache/assay-load"
-
-
 def start_jax(cpu_devices: int) -> Any:
     """Import JAX and return it. On a CPU it shows `cpu_devices` devices. Raises LoadError if it is not installed."""
     made = f"--xla_force_host_platform_device_count={cpu_devices}"
@@ -134,7 +130,8 @@ def describe_jax(
     jax: Any, devices: Sequence[Any], order: Sequence[int], uuids: Sequence[str], kind: str, own_flags: str
 ) -> EngineFacts:
     """Return what this JAX runs on. `devices`: this node's, in JAX's order. `own_flags`: the caller's."""
-    first, chosen = devices[0], list(order) or list(range(len(devices)))
+    first = devices[0]
+    chosen = list(order) or list(range(len(devices)))
     flags = " ".join(filter(None, [*FLAGS, own_flags]))
     runtime = " ".join(str(first.client.platform_version).split())
     engine = f"jax {jax.__version__}"
@@ -178,7 +175,8 @@ class JaxMesh:
         self.numpy = numpy
         mesh = Mesh(numpy.array(self.devices), (AXIS,))
         self._mesh: Any = mesh
-        self._along, self._same = PartitionSpec(AXIS), PartitionSpec()
+        self._along = PartitionSpec(AXIS)
+        self._same = PartitionSpec()
         self.spread: Any = NamedSharding(mesh, self._along)
         self.arithmetic = JaxArithmetic(len(self.devices), has_tfloat32=self.facts.backend == "cuda")
 
@@ -192,7 +190,7 @@ class JaxMesh:
         """Return one program for all devices. `in_specs`: `d` for an argument along devices, `s` for the same one."""
         jax = self.jax
         named = {"d": self._along, "s": self._same}
-        specs = {"in_specs": tuple(named[one] for one in in_specs), "out_specs": self._along}
+        specs = {"in_specs": tuple(named[letter] for letter in in_specs), "out_specs": self._along}
         return jax.jit(jax.shard_map(function, mesh=self._mesh, check_vma=False, **specs), **options)
 
     def key_words(self, key: int) -> Any:
@@ -220,26 +218,24 @@ class JaxTraining:
     def _step(self, state: Any, key: Any, words: Any) -> Any:
         tree_map = self._mesh.jax.tree.map
         done = self._workload.step(Lane(self._mesh.arithmetic, key, words[0]), tree_map(lambda array: array[0], state))
-        told = done.loss.reshape(1), done.digest.reshape(1), done.own.reshape(1)
-        return tree_map(lambda array: array[None], done.state), told
+        numbers = done.loss.reshape(1), done.digest.reshape(1), done.own.reshape(1)
+        return tree_map(lambda array: array[None], done.state), numbers
 
     def run_step(self, key: int, faults: Sequence[FaultWords]) -> UnitResult:
         """Take one step on all devices."""
-        mesh, begun = self._mesh, time.perf_counter()
+        mesh = self._mesh
+        begun = time.perf_counter()
         try:
-            self._state, told = self._programs[1](self._state, mesh.key_words(key), mesh.put_words(faults))
-            result = collect_digests(told[1], mesh.local_devices, begun, self._unit_s)
-            result.losses = collect_numbers(told[0], mesh.local_devices)
-            result.own = collect_digests(told[2], mesh.local_devices, begun, self._unit_s).digests
+            self._state, numbers = self._programs[1](self._state, mesh.key_words(key), mesh.put_words(faults))
+            losses, digests, own_digests = numbers
+            result = collect_digests(digests, mesh.local_devices, begun, self._unit_s)
+            result.losses = collect_numbers(losses, mesh.local_devices)
+            result.own = collect_digests(own_digests, mesh.local_devices, begun, self._unit_s).digests
             return result
         except RuntimeError as error:  # JaxRuntimeError
             reason = f"{self._workload.test}: {str(error).splitlines()[0]}"
             count = len(mesh.local_devices)
             return UnitResult(1e3 * (time.perf_counter() - begun), [None] * count, reason=reason, losses=[None] * count)
-
-
-HOST_COPIES = "host copies"
-FIRST_WITH_FLOAT8 = 8.9  # compute capability
 
 
 class JaxEngine:
@@ -288,9 +284,9 @@ class JaxEngine:
         programs = self._programs.get(test.name) or self._build(test)
         self._programs[test.name] = programs
         keys = [self._mesh.key_words(key + block) for block in range(test.blocks)]
-        held = [programs[0](one, words) for one in keys]
+        held = [programs[0](block_key, words) for block_key in keys]
         for program in programs[1:]:
-            held = [program(array, one, words) for array, one in zip(held, keys, strict=True)]
+            held = [program(array, block_key, words) for array, block_key in zip(held, keys, strict=True)]
         total = held[0]
         for block, digest in enumerate(held[1:], 1):
             total = total + digest * self._mesh.numpy.uint32(2 * block + 1)

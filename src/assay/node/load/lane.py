@@ -66,7 +66,8 @@ class Lane:
 
     def numbers(self, shape: tuple[int, ...], stream: int = 0) -> Any:
         """Return float32 numbers in [-1, 1), each a multiple of 2^-23."""
-        xp, size = self.xp, 1
+        xp = self.xp
+        size = 1
         for length in shape:
             size *= length
         whole = (self.words(size, stream) >> 8).astype(xp.float32)
@@ -74,7 +75,8 @@ class Lane:
 
     def powers(self, shape: tuple[int, ...], low: int, high: int, stream: int = 0) -> Any:
         """Return float32 powers of two with exponents from `low` to `high`."""
-        xp, size = self.xp, 1
+        xp = self.xp
+        size = 1
         for length in shape:
             size *= length
         exponents = self.words(size, stream) % xp.uint32(high - low + 1) + xp.uint32(127 + low)

@@ -1,8 +1,7 @@
 """The engine without an accelerator library: one CPU computes each unit once for every device that it stands for.
 
-The arithmetic of lanes in numpy. Narrow types that numpy lacks are held in float32, rounded to nearest even.
-
-Training in numpy: each device that the CPU stands for has a state of its own, and takes its step in turn.
+In training, each such device has a state of its own, and takes its step in turn. Narrow types that numpy lacks are held
+in float32, rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -22,6 +21,11 @@ from assay.node.load.unit_tests import BatteryTest
 from assay.node.load.workloads import TrainingWorkload
 
 FLOAT32_ROUNDED_BITS = {"bfloat16": 16, "tfloat32": 13}
+LACKS = {
+    "float8": "numpy has no 8-bit floats",
+    "collectives": "numpy has one device",
+    "host copies": "numpy computes in the host's memory",
+}
 
 
 class NumpyArithmetic:
@@ -115,13 +119,6 @@ class NumpyTraining:
         xp: Any = self._arithmetic.xp
         words = xp.array(fault, dtype=xp.uint32)
         return Lane(self._arithmetic, xp.array([key & 0xFFFFFFFF], dtype=xp.uint32), words)
-
-
-LACKS = {
-    "float8": "numpy has no 8-bit floats",
-    "collectives": "numpy has one device",
-    "host copies": "numpy computes in the host's memory",
-}
 
 
 class NumpyEngine:

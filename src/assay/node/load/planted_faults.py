@@ -22,6 +22,7 @@ SILENT_KINDS = ("hang", "freeze", "vanish")
 FaultWords = tuple[int, int, int, int, int]
 """Start, stride and count of the words that are hit; then the mask to flip and the mask to set."""
 HEALTHY: FaultWords = (0, 1, 0, 0, 0)
+_CONVERT: dict[str, Any] = {"int": int, "float": float, "str": str}
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def parse_plant(text: str) -> PlantedFault:
     given = dict(part.partition("=")[::2] for part in text.split(","))
     if "from" in given:
         given["after"] = given.pop("from")
-    types = {one.name: one.type for one in fields(PlantedFault)}
+    types = {field.name: field.type for field in fields(PlantedFault)}
     unknown = sorted(set(given) - set(types))
     if unknown or "device" not in given:
         names = ", ".join("from" if name == "after" else name for name in types)
@@ -99,9 +100,6 @@ def refuse_misses(faults: Sequence[PlantedFault], devices: Sequence[int], tests:
         if not any(map(fault.covers, tests)):
             begin = ", ".join(sorted({test.partition(".")[0] for test in tests}))
             raise ValueError(f"--plant test={fault.test}: no test of the run is called so; they begin with {begin}")
-
-
-_CONVERT: dict[str, Any] = {"int": int, "float": float, "str": str}
 
 
 def find_fault_words(faults: Sequence[PlantedFault], device: int, test: str, unit: int) -> FaultWords:

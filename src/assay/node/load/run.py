@@ -1,10 +1,7 @@
 """Runs what a command line asks for, on an engine. What can compute nothing, or plants a fault nowhere, is refused.
 
-A training run: step by step, each a line with losses and digests, until the steps or the time are over.
-
-Which nodes train together, and which of them this one is.
-
-A run of the battery: units seed by seed, until the time or the seeds are over, or a device hangs.
+A battery goes unit by unit and seed by seed, training step by step, also of several nodes together. Each prints a line,
+until the seeds, the steps or the time are over, or a device hangs.
 """
 
 from __future__ import annotations
@@ -104,13 +101,12 @@ def run_battery(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, lin
 
 def stop_on_signals() -> None:
     """Let SIGTERM and SIGINT end the run with a whole last line."""
+
+    def stop(number: int, _: FrameType | None) -> NoReturn:
+        raise RunStoppedError(f"by {signal.Signals(number).name}")
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    del frame
-    raise RunStoppedError(f"by {signal.Signals(number).name}")
+        signal.signal(number, stop)
 
 
 def _run_units(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, lines: RunLines) -> None:
@@ -229,7 +225,8 @@ def run_order(
 
 
 def _run_battery(options: argparse.Namespace, engine: Engine, lines: RunLines, injected: Sequence[PlantedFault]) -> str:
-    after, faults = parse_after(options.after), [parse_plant(text) for text in options.plant]
+    after = parse_after(options.after)
+    faults = [parse_plant(text) for text in options.plant]
     sizes = _choose_sizes(options, engine)
     chosen = choose_tests(list_tests(sizes), options.tests)
     without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}

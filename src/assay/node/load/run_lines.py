@@ -1,6 +1,6 @@
 """The lines that a run prints: JSON, one a unit, each flushed, so that whatever kills the run leaves whole lines.
 
-Takes one number from each device's part of a result, and waits for no device longer than the unit may take.
+A line takes one number from each device's part of a result, and waits for no device longer than the unit may take.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, TextIO
 
 from assay.node.load.digests import format_digest
 from assay.node.load.engine import EngineFacts, UnitResult
+
+POLL_S = 0.0002
 
 
 class RunLines:
@@ -56,9 +58,6 @@ class RunLines:
 
 def _format(digests: Sequence[int | None]) -> list[str | None]:
     return [None if digest is None else format_digest(digest) for digest in digests]
-
-
-POLL_S = 0.0002
 
 
 def collect_digests(result: Any, devices: Sequence[Any], begun: float, unit_s: float) -> UnitResult:

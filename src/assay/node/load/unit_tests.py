@@ -1,6 +1,6 @@
-"""One test of the battery: how its arrays are made, and what an engine needs for it.
+"""One test of the battery: how its arrays are made, what an engine needs for it, and how large its units are.
 
-How large the units are: small for a CPU and for tests of the battery, full for a GPU.
+Sizes are small for a CPU and for tests of the battery, full for a GPU.
 """
 
 from __future__ import annotations
@@ -58,11 +58,39 @@ class BatterySizes:
 
 
 SMALL = BatterySizes(
-    "small", edge=48, edge_float64=32, odd=33, vector=2048, bins=64, rows=16, columns=65, block=4096, blocks=2,
-    vocabulary=32, width=16, layers=2, tokens=8, batch=2, steps=4,
-)  # fmt: skip
+    name="small",
+    edge=48,
+    edge_float64=32,
+    odd=33,
+    vector=2048,
+    bins=64,
+    rows=16,
+    columns=65,
+    block=4096,
+    blocks=2,
+    vocabulary=32,
+    width=16,
+    layers=2,
+    tokens=8,
+    batch=2,
+    steps=4,
+)
 FULL = BatterySizes(
-    "full", edge=8192, edge_float64=4096, odd=4095, vector=1 << 24, bins=4096, rows=4096, columns=4097, block=1 << 28,
-    blocks=4, vocabulary=4096, width=1024, layers=4, tokens=512, batch=8, steps=4,
-)  # fmt: skip
+    name="full",
+    edge=8192,
+    edge_float64=4096,
+    odd=4095,
+    vector=1 << 24,
+    bins=4096,
+    rows=4096,
+    columns=4097,
+    block=1 << 28,
+    blocks=4,
+    vocabulary=4096,
+    width=1024,
+    layers=4,
+    tokens=512,
+    batch=8,
+    steps=4,
+)
 SIZES = {sizes.name: sizes for sizes in (SMALL, FULL)}

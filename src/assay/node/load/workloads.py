@@ -74,7 +74,8 @@ class TrainingWorkload:
 
     def step(self, lane: Lane, state: State) -> StepResult:
         """Return what one step gives, on the batch of the lane's key."""
-        xp, shape = lane.xp, self.shape
+        xp = lane.xp
+        shape = self.shape
         if self.name == "data-parallel":
             number = lane.arithmetic.device_number().astype(xp.uint32)
             batch = make_batch(Lane(lane.arithmetic, lane.key + number * xp.uint32(BATCH_STEP), lane.fault), shape)
@@ -85,7 +86,8 @@ class TrainingWorkload:
         own = digest_weights(lane, gradients, shared_out=self.name == "tensor-parallel")
         if self.name == "data-parallel":
             add = add_exactly(lane)
-            gradients = {name: add(one) * xp.float32(1 / self.devices) for name, one in gradients.items()}
+            share = xp.float32(1 / self.devices)
+            gradients = {name: add(gradient) * share for name, gradient in gradients.items()}
         state = update(lane, state, gradients)
         return StepResult(state, loss, self._digest(lane, state["weights"], loss), own)
 

@@ -1,6 +1,6 @@
 """`assay-load`, as its pool declares it: a digest for each unit and device. Units before a kill count as well.
 
-`assay-load train`: steps of a small model on all devices, each with its loss, digest and speed for each device.
+`assay-load train` takes steps of a small model on all devices, each with its loss, digest and speed for each device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
-from assay.node.load_tools.delivery import TOOL, LoadCommand, explain_complaint, find_load_tool
+from assay.node.load_tools.load_delivery import TOOL, LoadCommand, explain_complaint, find_load_tool
 from assay.node.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, ToolOutput, call_tool, quote_ending
 from assay.node.probe.node_access import NodeRoot
 
@@ -55,23 +55,23 @@ def run_assay_load(
 
     Where the node lacks something for the tool, return the leaf that says so.
     """
-    found = find_load_tool(root)
-    if not isinstance(found, LoadCommand):
-        return found
+    start = find_load_tool(root)
+    if not isinstance(start, LoadCommand):
+        return start
+
+    def parse(output: ToolOutput) -> ReadingTree:
+        advice = explain_complaint(output.stderr) if output.exit_code else ""
+        ended = f"{TOOL} ended with exit code {output.exit_code}{quote_ending(output.stderr)}"
+        return parse_load(output.stdout, f"{ended}: {advice}" if advice else ended, read)
+
     return call_tool(
-        [*found.command, *words],
-        replace(order, env={**order.env, **found.environment}),
-        lambda output: parse_load(output.stdout, _describe_end(output), read),
+        [*start.command, *words],
+        replace(order, env={**order.env, **start.environment}),
+        parse,
         grace_s=grace_s,
         salvage=lambda text, reason: parse_load(text, reason, read),
-        keeps_input=found.keeps_input,
+        keeps_input=start.keeps_input,
     )
-
-
-def _describe_end(output: ToolOutput) -> str:
-    advice = explain_complaint(output.stderr) if output.exit_code else ""
-    ended = f"{TOOL} ended with exit code {output.exit_code}{quote_ending(output.stderr)}"
-    return f"{ended}: {advice}" if advice else ended
 
 
 def parse_load(text: str, reason: str, read: Callable[[Lines], ReadingTree]) -> ReadingTree:
@@ -142,12 +142,14 @@ def read_steps(lines: Lines) -> ReadingTree:
             name: failed("no step was computed")
             for name in ("units", "own", "loss_bits", "steps", "loss", "tokens_per_s")
         }
+    loss_bits = []  # of float32, in hexadecimal; None for what is no number
+    for step in steps:
+        bits = [struct.pack(">f", loss).hex() if _is_finite(loss) else None for loss in step.get("loss", [])]
+        loss_bits.append({**step, "loss": bits})
     return {
         "units": value(collect_units(steps)),
         "own": value(_collect(steps, "own")),
-        "loss_bits": value(
-            _collect([{**step, "loss": _format_losses(step.get("loss", []))} for step in steps], "loss")
-        ),
+        "loss_bits": value(_collect(loss_bits, "loss")),
         "busy_ms": sum_busy_ms(steps),
         "steps": value(len(steps)),
         "loss": _read_losses(steps[-1]),
@@ -158,11 +160,6 @@ def read_steps(lines: Lines) -> ReadingTree:
 def _collect(steps: Lines, name: str) -> dict[str, dict[str, Any]]:
     """Return another part of the steps in the form of units."""
     return collect_units([{**step, "digests": step.get(name, [])} for step in steps])
-
-
-def _format_losses(losses: list[Any]) -> list[str | None]:
-    """Return the bits of float32 losses in hexadecimal, None for one that is no number."""
-    return [struct.pack(">f", loss).hex() if _is_finite(loss) else None for loss in losses]
 
 
 def _is_finite(loss: Any) -> bool:

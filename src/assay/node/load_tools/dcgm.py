@@ -1,17 +1,12 @@
-"""`dcgmi diag`, levels 1 to 4: what DCGM's own tests say of each GPU.
+"""DCGM's own tests: `dcgmi diag` of a node's GPUs, `dcgmi mndiag` of all nodes of a rack at once, and matrix products.
 
-The form of the document is NVIDIA/DCGM's testing/python3/dcgm_diag_schema.json; DCGM 3 names it differently. Nothing
-passes by an exit code: DCGM ends with 0 where it skipped every test.
+The form of the documents is NVIDIA/DCGM's testing/python3/dcgm_diag_schema.json and dcgm_mndiag_schema.json; DCGM 3
+names it differently. DCGM 4's code puts the title of mndiag below the key `DCGM Diagnostic`, its schema below `DCGM
+Multi-Node Diagnostic`; both are read. Nothing passes by an exit code: DCGM ends with 0 where it skipped every test.
 
-`dcgmi mndiag`: DCGM's test of all nodes of a rack at once, from one of them.
-
-DCGM 4's code puts the title below the key `DCGM Diagnostic`, its schema (dcgm_mndiag_schema.json) below `DCGM
-Multi-Node Diagnostic`; both are read.
-
-DCGM's own matrix products on tensor cores, all GPUs at once: ubergemm, and dcgmproftester.
-
-Both come with nvidia-dcgm 4, in a folder that is named after CUDA. The source of ubergemm is not public; its line is
-recorded in Azure/ai-infrastructure-on-azure, gpu_validation.md.
+Matrix products on tensor cores, all GPUs at once, are ubergemm and dcgmproftester. Both come with nvidia-dcgm 4, in a
+folder that is named after CUDA. The source of ubergemm is not public; its line is recorded in
+Azure/ai-infrastructure-on-azure, gpu_validation.md.
 """
 
 from __future__ import annotations
@@ -53,6 +48,14 @@ REFUSALS = {
     235: "there is no connection to nv-hostengine",
 }
 """Exit codes: 256 less the number of dcgmReturn_t (dcgm_structs.h)."""
+HOST_NAME_FILE = "/proc/sys/kernel/hostname"
+MNDIAG_S = 3600
+DCGM_PLUGINS = "/usr/libexec/datacenter-gpu-manager-4/plugins"
+CUDA_FOLDER = re.compile(r"cuda(\d+)")
+TENSOR_ACTIVE = 1004  # DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
+UBERGEMM_RATE = re.compile(r"^GFlops:\s*(\S+) GFlops\s*$", re.MULTILINE)
+WORKER_RATE = re.compile(r"^Worker (\d+):\d+ ?\[\d+\]: .*\(\s*(\S+) gflops\)", re.MULTILINE)
+WORKER_FAILED = re.compile(r"^.*(?:Test Failed|Worker.*(?:fail|error)|Error).*$", re.MULTILINE | re.IGNORECASE)
 
 
 def run_dcgm_diag(level: int, root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -75,21 +78,26 @@ def parse_dcgm_diag(output: ToolOutput) -> ReadingTree:
         document = parse_object(output.stdout)
     except ValueError:
         return output.fail(f"dcgmi diag printed no document; exit code {output.exit_code}")
-    found = next((document[key] for key in DOCUMENT_KEYS if isinstance(document.get(key), dict)), None)
-    if found is None or found.get("runtime_error"):
-        said = quote_text(found["runtime_error"]) if found else "the document has no diagnosis in it"
-        return failed(f"dcgmi diag could not run: {said}")
-    tests = [test for category in read_list(found, "test_categories") for test in read_list(category, "tests")]
-    devices, node = collect_gpu_answers(tests), dict(_collect_node_answers(tests))
+    diagnosis = next((document[key] for key in DOCUMENT_KEYS if isinstance(document.get(key), dict)), None)
+    if diagnosis is None or diagnosis.get("runtime_error"):
+        error = quote_text(diagnosis["runtime_error"]) if diagnosis else "the document has no diagnosis in it"
+        return failed(f"dcgmi diag could not run: {error}")
+    tests = [test for category in read_list(diagnosis, "test_categories") for test in read_list(category, "tests")]
+    devices = collect_gpu_answers(tests)
+    node = dict(_collect_node_answers(tests))
     if not devices:
         return failed("dcgmi diag tested no GPU")
-    if output.exit_code and not _has_failure((*devices.values(), node)):
+    leaves = [leaf for answers in (*devices.values(), node) for leaf in answers.values()]
+    if output.exit_code and not any(str(leaf.get("value", "")).startswith("Fail") for leaf in leaves):
         return failed(
             f"dcgmi diag ended with {output.exit_code}, {RAN_CODES[output.exit_code]}; its document has no failure"
         )
-    told = {gpu: _list_skipped(answers) for gpu, answers in devices.items()}
-    rest = {"exit_code": value(output.exit_code), "devices": told, "node": _list_skipped(node)}
-    return {**_read_versions(document, found), **rest}
+    return {
+        **_read_versions(document, diagnosis),
+        "exit_code": value(output.exit_code),
+        "devices": {gpu: _list_skipped(answers) for gpu, answers in devices.items()},
+        "node": _list_skipped(node),
+    }
 
 
 def _list_skipped(answers: ReadingTree) -> ReadingTree:
@@ -100,20 +108,20 @@ def explain_refusal(output: ToolOutput) -> ReadingTree | None:
     """Return a failed leaf for an exit code with which nothing was tested, None for the others."""
     if output.exit_code in RAN_CODES:
         return None
-    why = REFUSALS.get(output.exit_code, "")
-    said = next((line for line in (output.stderr or output.stdout).splitlines() if "rror" in line), "")
-    reason = "; ".join(filter(None, (why, quote_text(said))))
+    meaning = REFUSALS.get(output.exit_code, "")
+    error = next((line for line in (output.stderr or output.stdout).splitlines() if "rror" in line), "")
+    reason = "; ".join(filter(None, (meaning, quote_text(error))))
     return failed(f"{output.tool} could not run: exit code {output.exit_code}{f', {reason}' if reason else ''}")
 
 
-def _read_versions(document: Mapping[str, Any], found: Mapping[str, Any]) -> ReadingTree:
+def _read_versions(document: Mapping[str, Any], diagnosis: Mapping[str, Any]) -> ReadingTree:
     metadata = document.get("metadata")
-    known = {**found, **(metadata if isinstance(metadata, dict) else {})}
-    names = {"dcgm": ("version",), "driver": ("Driver Version Detected", "driver_version")}
-    texts = {
-        leaf: next((known[key] for key in keys if isinstance(known.get(key), str)), "") for leaf, keys in names.items()
-    }
-    return {leaf: value(quote_text(text)) if text else failed("not in the document") for leaf, text in texts.items()}
+    known = {**diagnosis, **(metadata if isinstance(metadata, dict) else {})}
+    versions: ReadingTree = {}
+    for leaf, keys in {"dcgm": ("version",), "driver": ("Driver Version Detected", "driver_version")}.items():
+        text = next((known[key] for key in keys if isinstance(known.get(key), str)), "")
+        versions[leaf] = value(quote_text(text)) if text else failed("not in the document")
+    return versions
 
 
 def collect_gpu_answers(tests: list[dict[str, Any]]) -> dict[str, ReadingTree]:
@@ -123,7 +131,8 @@ def collect_gpu_answers(tests: list[dict[str, Any]]) -> dict[str, ReadingTree]:
         name = quote_text(test.get("name", "")).lower()
         for result in read_list(test, "results"):
             for gpu in _name_gpus(result):
-                leaf, earlier = make_leaf(result), devices.setdefault(gpu, {}).get(name)
+                leaf = make_leaf(result)
+                earlier = devices.setdefault(gpu, {}).get(name)
                 devices[gpu][name] = leaf if earlier in (None, value("Pass")) else earlier
     return devices
 
@@ -132,52 +141,44 @@ def _name_gpus(result: Mapping[str, Any]) -> list[str]:
     """Return the GPUs that a result is about. DCGM 3 names several in one text: `0,1,2`."""
     if "entity_id" in result:
         return [quote_text(result["entity_id"])] if str(result.get("entity_group", "")).upper() == "GPU" else []
-    told = str(result.get("gpu_id", result.get("gpu_ids", "")))
-    return [one.strip() for one in told.split(",") if one.strip().isdecimal()]
+    gpus = str(result.get("gpu_id", result.get("gpu_ids", ""))).split(",")
+    return [gpu.strip() for gpu in gpus if gpu.strip().isdecimal()]
 
 
 def _collect_node_answers(tests: list[dict[str, Any]]) -> Iterator[tuple[str, ReadingTree]]:
     """Yield what is said of other parts than GPUs, and summaries that no result of the test explains."""
     for test in tests:
-        name, results = quote_text(test.get("name", "")).lower(), read_list(test, "results")
-        others = [one for one in results if not _name_gpus(one)]
-        for result in others:
+        name = quote_text(test.get("name", "")).lower()
+        results = read_list(test, "results")
+        for result in (result for result in results if not _name_gpus(result)):
             where = f"{result.get('entity_group', '')}{result.get('entity_id', '')}"
             yield (f"{name} {quote_text(where)}" if where else name), make_leaf(result)
         summary = test.get("test_summary")
-        told = make_leaf(summary) if isinstance(summary, dict) else value("Pass")
-        if told != value("Pass") and all(make_leaf(one) == value("Pass") for one in results):
-            yield name, told
+        leaf = make_leaf(summary) if isinstance(summary, dict) else value("Pass")
+        if leaf != value("Pass") and all(make_leaf(result) == value("Pass") for result in results):
+            yield name, leaf
 
 
 def make_leaf(result: Mapping[str, Any]) -> ReadingTree:
     """Return the leaf for one answer of a test."""
     status = str(result.get("status", "")).strip().lower()
-    told = quote_text("; ".join(_list_warnings(result)))
+    warnings = quote_text("; ".join(_list_warnings(result)))
     if status in ("pass", "passed"):
         return value("Pass")
     if status in ("fail", "failed", "warn", "warning"):
         word = "Fail" if status.startswith("fail") else "Warn"
-        return value(f"{word}: {told}" if told else word)
-    reason = f"DCGM says {quote_text(result.get('status', 'nothing'))}{f': {told}' if told else ''}"
+        return value(f"{word}: {warnings}" if warnings else word)
+    reason = f"DCGM says {quote_text(result.get('status', 'nothing'))}{f': {warnings}' if warnings else ''}"
     return unsupported(reason) if status in ("skip", "skipped") else failed(reason)
 
 
 def _list_warnings(result: Mapping[str, Any]) -> Iterator[str]:
     for name in ("warnings", "info"):
-        told = result.get(name)
-        for one in told if isinstance(told, list) else [told]:
-            said = one.get("warning", "") if isinstance(one, dict) else one
-            if isinstance(said, str) and said:
-                yield said
-
-
-def _has_failure(branches: tuple[ReadingTree, ...]) -> bool:
-    return any(str(leaf.get("value", "")).startswith("Fail") for branch in branches for leaf in branch.values())
-
-
-HOST_NAME_FILE = "/proc/sys/kernel/hostname"
-MNDIAG_S = 3600
+        remarks = result.get(name)
+        for remark in remarks if isinstance(remarks, list) else [remarks]:
+            text = remark.get("warning", "") if isinstance(remark, dict) else remark
+            if isinstance(text, str) and text:
+                yield text
 
 
 def run_dcgm_mndiag(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -207,18 +208,18 @@ def parse_dcgm_mndiag(output: ToolOutput, own: str) -> ReadingTree:
         return failed(f"dcgmi mndiag could not run: {quote_text(document['runtime_error'])}")
     tests = [test for category in read_list(document, "test_categories") for test in read_list(category, "tests")]
     names = {
-        one.get("host_id"): quote_text(one.get("hostname", "")) for one in read_list(document, "hosts") if _is_id(one)
+        host["host_id"]: quote_text(host.get("hostname", "")) for host in read_list(document, "hosts") if _has_id(host)
     }
     hosts: dict[str, ReadingTree] = {name: {} for name in names.values() if name}
     for test in tests:
         if isinstance(test.get("mpi_error"), dict):
             return failed(f"dcgmi mndiag: {quote_text(test['mpi_error'].get('warning', 'an error of MPI'))}")
         for result in read_list(test, "results"):
-            host = names.get(result["host_id"]) if _is_id(result) else None
+            host = names.get(result["host_id"]) if _has_id(result) else None
             if host and str(result.get("entity_group", "")).upper() == "GPU":
                 gpu = hosts[host].setdefault(quote_text(result.get("entity_id")), {})
                 gpu[quote_text(test.get("name", "")).lower()] = make_leaf(result)
-    errors = [quote_text(one.get("warning", "")) for one in read_list(document, "global_errors")]
+    errors = [quote_text(error.get("warning", "")) for error in read_list(document, "global_errors")]
     if errors or not any(hosts.values()):
         return failed(f"dcgmi mndiag: {errors[0] if errors else 'it tested no GPU'}")
     mine = next((name for name in hosts if name.partition(".")[0] == own.partition(".")[0]), "")
@@ -226,16 +227,8 @@ def parse_dcgm_mndiag(output: ToolOutput, own: str) -> ReadingTree:
     return {"exit_code": value(output.exit_code), "devices": devices, "hosts": hosts}
 
 
-def _is_id(one: dict[str, Any]) -> bool:
-    return isinstance(one.get("host_id"), int)
-
-
-DCGM_PLUGINS = "/usr/libexec/datacenter-gpu-manager-4/plugins"
-CUDA_FOLDER = re.compile(r"cuda(\d+)")
-TENSOR_ACTIVE = 1004  # DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
-UBERGEMM_RATE = re.compile(r"^GFlops:\s*(\S+) GFlops\s*$", re.MULTILINE)
-WORKER_RATE = re.compile(r"^Worker (\d+):\d+ ?\[\d+\]: .*\(\s*(\S+) gflops\)", re.MULTILINE)
-WORKER_FAILED = re.compile(r"^.*(?:Test Failed|Worker.*(?:fail|error)|Error).*$", re.MULTILINE | re.IGNORECASE)
+def _has_id(host: dict[str, Any]) -> bool:
+    return isinstance(host.get("host_id"), int)
 
 
 def run_ubergemm(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -281,9 +274,12 @@ def run_dcgmproftester(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     """Keep the tensor cores of all GPUs busy, without DCGM's own judgement, which compares with its profiling."""
     if count_gpus(root) == 0:
         return absent(f"no GPU in {DRIVER_LIST}")
-    names = (f"dcgmproftester{major}" for major in (14, 13, 12, 11))
-    tool = next((found for name in names if (found := find_plugin(root, name)) != name or shutil.which(name)), None)
-    if tool is None:
+    for major in (14, 13, 12, 11):
+        name = f"dcgmproftester{major}"
+        tool = find_plugin(root, name)
+        if tool != name or shutil.which(name):
+            break
+    else:
         return absent("dcgmproftester is not installed")
     words = [tool, "--no-dcgm-validation", "-t", str(TENSOR_ACTIVE), "-d", str(order.seconds)]
     return call_tool(words, order, parse_dcgmproftester)
@@ -298,6 +294,6 @@ def parse_dcgmproftester(output: ToolOutput) -> ReadingTree:
             rates.setdefault(gpu, []).append(seen)
     if output.exit_code or not rates:
         return output.fail(f"dcgmproftester gave no rate; exit code {output.exit_code}")
-    if found := WORKER_FAILED.search(output.text):
-        return failed(f"dcgmproftester: {found[0].strip()[:120]!r}")
+    if failure := WORKER_FAILED.search(output.text):
+        return failed(f"dcgmproftester: {failure[0].strip()[:120]!r}")
     return {"devices": {gpu: {"gflops": value(median(seen))} for gpu, seen in rates.items()}}

@@ -1,7 +1,4 @@
-"""fio writes a file with checksums, reads it back from the drive, and compares: what is stored is what was written.
-
-fio reads every local drive from its start, in large blocks: its speed.
-"""
+"""fio proves drives: it writes a file with checksums, compares what it reads back, and measures every drive's speed."""
 
 from __future__ import annotations
 
@@ -24,6 +21,7 @@ from assay.node.probe.node_access import NodeRoot, leaf_for_error
 
 FILE_SIZE = "1G"
 MISCOMPARE = 84  # EILSEQ, which fio's verify ends with
+NVME_READ_S = 5
 
 
 def run_fio_verify(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -51,7 +49,8 @@ def parse_fio_verify(output: ToolOutput) -> ReadingTree:
         (job, *_) = read_list(parse_object(output.stdout), "jobs")
     except ValueError:
         return output.fail(f"fio printed no result; exit code {output.exit_code}")
-    read, error = job.get("read"), job.get("error")
+    read = job.get("read")
+    error = job.get("error")
     if error == MISCOMPARE:
         return {"intact": value(False)}
     if error != 0 or isinstance(error, bool) or output.exit_code:
@@ -60,9 +59,6 @@ def parse_fio_verify(output: ToolOutput) -> ReadingTree:
     if not size or size <= 0:
         return failed("fio verified nothing")
     return {"intact": value(True), "verified_gb": value(round(size / 1e9, 3))}
-
-
-NVME_READ_S = 5
 
 
 def run_nvme_read(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -90,7 +86,8 @@ def parse_fio_read(text: str) -> ReadingTree:
     """Parse `fio --output-format=json` of one read job: MB/s (10^6 bytes). Warnings before the JSON are skipped."""
     try:
         job: Any = json.loads(text[text.index("{") :])["jobs"][0]
-        error, bytes_per_s = int(job["error"]), float(job["read"]["bw_bytes"])
+        error = int(job["error"])
+        bytes_per_s = float(job["read"]["bw_bytes"])
     except (ValueError, KeyError, IndexError, TypeError):
         return failed(f"fio printed no result{quote_ending(text)}")
     if error or bytes_per_s <= 0:

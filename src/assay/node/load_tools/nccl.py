@@ -1,8 +1,7 @@
-"""Reads what nccl-tests reports: its table on stdout, and the JSON document that `-J FILE` writes.
+"""all_reduce_perf of nccl-tests over all GPUs of the node: bus bandwidth, and wrong elements.
 
-The document's `env` is the whole environment of the process, secrets included: nothing here returns it.
-
-all_reduce_perf of nccl-tests over all GPUs of the node: bus bandwidth, and wrong elements.
+It reports by a table on stdout, and by the JSON document that `-J FILE` writes. The document's `env` is the whole
+environment of the process, secrets included: nothing here returns it.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ WRONG_COLUMNS: dict[int, tuple[int, ...]] = {8: (3, 7), 16: (3, 11)}
 """Where #wrong stands after the description: in a plain row, and in one with the columns of each iteration (`-I 1`)."""
 TIMESTAMP_COLUMNS = 2
 UNCHECKED = "the results were not checked (#wrong is N/A)"
+USAGE_S = 20
 
 
 def parse_all_reduce(text: str) -> ReadingTree:
@@ -46,7 +46,8 @@ def parse_report(text: str) -> ReadingTree:
     try:
         rows, summary, average = (document[key] for key in ("results", "out_of_bounds", "average_bus_bandwidth"))
         counts = [half["nwrong"] for row in rows for name in ("out_of_place", "in_place") if (half := row[name])]
-        wrong, bandwidth = int(summary["count"]), float(average["bandwidth"])
+        wrong = int(summary["count"])
+        bandwidth = float(average["bandwidth"])
     except (KeyError, TypeError) as error:
         raise ValueError("this is no whole report of nccl-tests") from error
     is_number = counts and math.isfinite(bandwidth)
@@ -57,7 +58,8 @@ def parse_report(text: str) -> ReadingTree:
 
 
 def _count_in_table(text: str) -> ReadingTree:
-    counts, summary = list(_list_wrong(text)), OUT_OF_BOUNDS.search(text)
+    counts = list(_list_wrong(text))
+    summary = OUT_OF_BOUNDS.search(text)
     if not counts or summary is None:
         return failed(f"no result rows and summary in the output{quote_ending(text)}")
     return _sum_wrong([_parse_count(count) for count in counts], int(summary[1]))
@@ -89,9 +91,6 @@ def _sum_wrong(counts: list[int | None], summary: int) -> ReadingTree:
     return value(wrong) if wrong or (counts and None not in counts) else failed(UNCHECKED)
 
 
-USAGE_S = 20
-
-
 def run_all_reduce(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     """Reduce 1 to 8 GiB over all GPUs. nccl-tests counts iterations, not time."""
     gpus = count_gpus(root)
@@ -99,18 +98,14 @@ def run_all_reduce(root: NodeRoot, order: LoadOrder) -> ReadingTree:
         return absent(f"no GPU in {DRIVER_LIST}")
     words = ["all_reduce_perf", "-b", "1G", "-e", "8G", "-f", "2", "-g", str(gpus), "-c", "1"]
     allowed = LoadOrder(TOOL_GRACE_S, order.env)
-    if not _writes_reports(order):
+    # Older versions refuse `-J FILE`.
+    question = LoadOrder(USAGE_S, order.env)
+    usage = call_tool(["all_reduce_perf", "-h"], question, lambda output: value(output.text), grace_s=0)
+    if "--output_file" not in str(usage.get("value", "")):
         return call_tool(words, allowed, lambda output: parse_all_reduce(output.text))
     with tempfile.TemporaryDirectory(prefix="assay-nccl-") as folder:  # -J never overwrites: it would write FILE.0
         report = Path(folder, "report.json")
         return call_tool([*words, "-J", str(report)], allowed, lambda output: _read_report(report, output.text))
-
-
-def _writes_reports(order: LoadOrder) -> bool:
-    """Whether this all_reduce_perf knows `-J FILE`: older versions refuse it."""
-    asked = LoadOrder(USAGE_S, order.env)
-    usage = call_tool(["all_reduce_perf", "-h"], asked, lambda output: value(output.text), grace_s=0)
-    return "--output_file" in str(usage.get("value", ""))
 
 
 def _read_report(report: Path, text: str) -> ReadingTree:

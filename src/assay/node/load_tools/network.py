@@ -1,9 +1,8 @@
-"""ib_write_bw of perftest: each adapter writes to itself, from host memory, or from a GPU's by GPUDirect.
+"""The node's network: each InfiniBand adapter writes to itself (ib_write_bw), and iperf3 measures the front end.
 
-The loop leaves the adapter's port unused: it proves the adapter, its PCIe and its path to the GPU. The links are for
-`assay collectives`.
-
-iperf3 against a host of the site: the speed of the front-end network. With -J it exits 0 on a refused connection.
+ib_write_bw of perftest writes from host memory, or from a GPU's by GPUDirect. The loop leaves the adapter's port
+unused: it proves the adapter, its PCIe and its path to the GPU. The links are for `assay collectives`.
+iperf3 runs against a host of the site. With -J it exits 0 on a refused connection.
 """
 
 from __future__ import annotations
@@ -32,6 +31,9 @@ MESSAGE_BYTES = 8 * 2**20  # as Azure/azurehpc-health-checks
 WRITE_S = 10
 LISTENING_S = 5
 FIRST_PORT = 18_515
+IPERF_S = 10
+STREAMS = 8
+BITS = 1e-9
 
 
 def run_ib_write_bw(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -57,12 +59,12 @@ def _run_adapters(root: NodeRoot, order: LoadOrder, gpus: dict[int, str]) -> Rea
         return absent(f"{INFINIBAND_CLASS} is empty")
     seconds = min(order.seconds, WRITE_S)
     each = LoadOrder(seconds, order.env)
-    found = {}
+    readings = {}
     for at, adapter in enumerate(adapters):
         words = ["ib_write_bw", "-d", adapter, "-p", str(FIRST_PORT + at), "-s", str(MESSAGE_BYTES), "-D", str(seconds)]
         words += ["-F", "--report_gbits", *([f"--use_cuda={find_nearest_gpu(root, adapter, gpus)}"] if gpus else [])]
-        found[adapter] = _run_loop(words, each)
-    return {"adapters": found}
+        readings[adapter] = _run_loop(words, each)
+    return {"adapters": readings}
 
 
 def find_nearest_gpu(root: NodeRoot, adapter: str, gpus: dict[int, str]) -> int:
@@ -90,8 +92,10 @@ def _run_loop(words: list[str], order: LoadOrder) -> ReadingTree:
     """Start the server, then the client on the same adapter, and return what the client's report says."""
     with tempfile.TemporaryDirectory(prefix="assay-perftest-") as folder:
         report = Path(folder, "report.json")
+        nothing = subprocess.DEVNULL
+        environment = scrub_environment(order.env)
         try:
-            server = _start_server(words, order)
+            server = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
         except FileNotFoundError:
             return absent(f"{words[0]} is not installed")
         try:
@@ -99,11 +103,6 @@ def _run_loop(words: list[str], order: LoadOrder) -> ReadingTree:
         finally:
             kill_tree(server.pid)
             server.wait()
-
-
-def _start_server(words: list[str], order: LoadOrder) -> subprocess.Popen[bytes]:
-    nothing, environment = subprocess.DEVNULL, scrub_environment(order.env)
-    return subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
 
 
 def _run_client(words: list[str], order: LoadOrder, report: Path) -> ReadingTree:
@@ -136,11 +135,6 @@ def parse_ib_write_bw(output: ToolOutput) -> ReadingTree:
     if not isinstance(results, dict):
         return output.fail("ib_write_bw wrote no results")
     return {"gbps": read_speed(results.get("BW_average"))}
-
-
-IPERF_S = 10
-STREAMS = 8
-BITS = 1e-9
 
 
 def run_front_end(root: NodeRoot, order: LoadOrder) -> ReadingTree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,9 +77,11 @@ def _read_gpu(matrix: list[list[Any]], gpu: int, *, is_square: bool) -> ReadingT
     """Return the slowest of a GPU's cells, failed where one was not measured."""
     cells: Mapping[str, Any] = {"host": matrix[0][gpu] if gpu < len(matrix[0]) else None}
     if is_square:
-        others = [other for other in range(max(len(matrix), len(matrix[0]))) if other != gpu]
-        ways = [(gpu, other) for other in others] + [(other, gpu) for other in others]
-        cells = {f"GPU {b if a == gpu else a}": _cell(matrix, a, b) for a, b in ways if _is_worse(matrix, a, b)}
+        cells = {}
+        for other in range(max(len(matrix), len(matrix[0]))):
+            if other != gpu:
+                ways = (_cell(matrix, other, gpu), _cell(matrix, gpu, other))
+                cells[f"GPU {other}"] = min(ways, key=_speed_or_none_first)
         if not cells:
             return unsupported("there is no other GPU")
     speeds = {peer: parse_number(cell) for peer, cell in cells.items()}
@@ -88,11 +91,10 @@ def _read_gpu(matrix: list[list[Any]], gpu: int, *, is_square: bool) -> ReadingT
     return {"gb_s": value(min(speed for speed in speeds.values() if speed is not None))}
 
 
+def _speed_or_none_first(cell: Any) -> float:
+    speed = parse_number(cell)
+    return -math.inf if speed is None else speed
+
+
 def _cell(matrix: list[list[Any]], row: int, column: int) -> Any:
     return matrix[row][column] if row < len(matrix) and column < len(matrix[row]) else None
-
-
-def _is_worse(matrix: list[list[Any]], row: int, column: int) -> bool:
-    """Whether the way from row to column is no faster than the way back, or one of the two was not measured."""
-    there, back = parse_number(_cell(matrix, row, column)), parse_number(_cell(matrix, column, row))
-    return there is None or (back is not None and there <= back)

@@ -1,8 +1,7 @@
 """Every part of a load, by its name: who runs it, and how much longer than its load it may take.
 
-Loads the node with one tool after the other, and reads what they say. Runs only on request.
-
-The tools are the node's own, found in its PATH.
+`run_load` loads the node with one tool after the other and reads what they say, only on request. The tools are the
+node's own, found in its PATH.
 """
 
 from __future__ import annotations
@@ -98,7 +97,8 @@ def run_load(root: NodeRoot, parts: Sequence[str], order: LoadOrder, at: str = "
     Each part has `started_at`, counted from `at` (the caller's time, ISO 8601) where given: a node's clock may be off.
     """
     now = datetime.now(timezone.utc)  # noqa: UP017  # Python 3.10 has no datetime.UTC
-    start, start_time = time.monotonic(), datetime.fromisoformat(at) if at else now
+    start = time.monotonic()
+    start_time = datetime.fromisoformat(at) if at else now
     tools: dict[str, LoadTool] = {str(name): tool for name, tool in LOAD_TOOLS.items()}
     tree: ReadingTree = {}
     for part in parts:

@@ -1,6 +1,6 @@
-"""HPL, as the site runs it: a command of its node spec, such as one that starts NVIDIA's image.
+"""Loads by a command of the site, from its node spec: HPL, such as in NVIDIA's image, and training.
 
-Training by a command of the site. What stands where in its lines is declared: by a JSON path or by a pattern.
+What stands where in the lines of training is declared: by a JSON path or by a pattern.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ from assay.node.probe.node_access import NodeRoot
 HPL_S = 3600
 RESULT_ROW = re.compile(r"^W[RC]\S+\s+\d+\s+\d+\s+\d+\s+\d+\s+\S+\s+(\S+)", re.MULTILINE)
 RESIDUAL = re.compile(r"^\|\|Ax-b\|\|.*\.\.\.\s*(PASSED|FAILED)\s*$", re.MULTILINE)
+MAX_LINE = 4096
+"""Characters of a line that are looked at, so that no pattern takes long."""
+SITE_TRAINING_S = 4 * 3600
+NUMBERS = ("step", "loss", "tokens_per_s")
+FIELDS = (*NUMBERS, "digest")
+DIGEST = re.compile(r"[0-9a-f]{8,64}")
+WHAT_COMPUTES = ("command", *FIELDS)
+"""The parts of the declaration that decide about digests and losses."""
 
 
 def run_hpl(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -32,7 +40,8 @@ def run_hpl(root: NodeRoot, order: LoadOrder) -> ReadingTree:
 
 def parse_hpl(output: ToolOutput) -> ReadingTree:
     """Parse the table: `gflops` of the slowest run, and whether all residuals are `right`."""
-    rates, residuals = RESULT_ROW.findall(output.stdout), RESIDUAL.findall(output.stdout)
+    rates = RESULT_ROW.findall(output.stdout)
+    residuals = RESIDUAL.findall(output.stdout)
     if not rates or len(residuals) < len(rates):
         return output.fail(
             f"HPL gave {len(rates)} results, of which {len(residuals)} are verified; exit code {output.exit_code}"
@@ -43,16 +52,6 @@ def parse_hpl(output: ToolOutput) -> ReadingTree:
     if output.exit_code and right:
         return output.fail(f"HPL ended with exit code {output.exit_code}")
     return {"gflops": slowest, "right": value(right)}
-
-
-MAX_LINE = 4096
-"""Characters of a line that are looked at, so that no pattern takes long."""
-SITE_TRAINING_S = 4 * 3600
-NUMBERS = ("step", "loss", "tokens_per_s")
-FIELDS = (*NUMBERS, "digest")
-DIGEST = re.compile(r"[0-9a-f]{8,64}")
-WHAT_COMPUTES = ("command", *FIELDS)
-"""The parts of the declaration that decide about digests and losses."""
 
 
 def run_site_training(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -80,27 +79,25 @@ def parse_output(output: ToolOutput, declared: Mapping[str, Any]) -> ReadingTree
 def parse_steps(text: str, reason: str, declared: Mapping[str, Any]) -> ReadingTree:
     """Parse lines as declared. `reason`: why the run was no whole one, "" if it was."""
     lines = (_read_line(line[:MAX_LINE], declared) for line in text.splitlines())
-    steps = [found for found in lines if math.isfinite(found.get("step", math.nan))]
+    steps = [line for line in lines if math.isfinite(line.get("step", math.nan))]
     least = int(declared.get("least_steps", 1))
     ended = failed(f"{len(steps)} steps, then: {reason}") if reason else value("done")
     if not reason and len(steps) < least:
         ended = failed(f"{len(steps)} steps were found in the output, and {least} are needed")
+    program = json.dumps({name: declared[name] for name in WHAT_COMPUTES if name in declared}, sort_keys=True)
+    speeds = [step["tokens_per_s"] for step in steps if math.isfinite(step.get("tokens_per_s", math.nan))]
+    speed = value(statistics.median(speeds)) if speeds else failed("no step tells its tokens per second")
     return {
-        "program": value(_hash_declaration(declared)),
+        "program": value(hashlib.sha256(program.encode()).hexdigest()),
         "ended": ended,
         "steps": value(len(steps)),
         "loss": _read_loss(steps),
         "losses": value(
             {_name_step(step): step["loss"] for step in steps if math.isfinite(step.get("loss", math.nan))}
         ),
-        "tokens_per_s": _read_speed(steps) if "tokens_per_s" in declared else _not_declared("tokens_per_s"),
+        "tokens_per_s": speed if "tokens_per_s" in declared else _not_declared("tokens_per_s"),
         "digests": _read_digests(steps) if "digest" in declared else _not_declared("digest"),
     }
-
-
-def _hash_declaration(declared: Mapping[str, Any]) -> str:
-    text = json.dumps({name: declared[name] for name in WHAT_COMPUTES if name in declared}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _not_declared(name: str) -> ReadingTree:
@@ -114,14 +111,14 @@ def _name_step(step: Mapping[str, Any]) -> str:
 def _read_line(line: str, declared: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a line has. A number that cannot be read as one is NaN: it was told, and it is none."""
     document = _parse_document(line)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in FIELDS:
         if name not in declared:
             continue
-        said = _find(line, document, declared[name])
-        if said is not None:
-            found[name] = _parse_number(said) if name in NUMBERS else str(said)
-    return found
+        content = _find(line, document, declared[name])
+        if content is not None:
+            fields[name] = _parse_number(content) if name in NUMBERS else str(content)
+    return fields
 
 
 def _parse_document(line: str) -> Any:
@@ -143,9 +140,9 @@ def _find(line: str, document: Any, where: Mapping[str, str]) -> Any:
     return document
 
 
-def _parse_number(said: Any) -> float:
+def _parse_number(content: Any) -> float:
     try:
-        return float(str(said).replace(",", ""))
+        return float(str(content).replace(",", ""))
     except ValueError:
         return math.nan
 
@@ -158,17 +155,13 @@ def _read_loss(steps: list[dict[str, Any]]) -> ReadingTree:
     return value(losses[-1][1]) if wrong is None else failed(f"the loss of step {wrong:g} is no number")
 
 
-def _read_speed(steps: list[dict[str, Any]]) -> ReadingTree:
-    speeds = [step["tokens_per_s"] for step in steps if math.isfinite(step.get("tokens_per_s", math.nan))]
-    return value(statistics.median(speeds)) if speeds else failed("no step tells its tokens per second")
-
-
 def _read_digests(steps: list[dict[str, Any]]) -> ReadingTree:
     digests: dict[str, str] = {}
     for step in steps:
         if "digest" not in step:
             continue
-        name, digest = _name_step(step), step["digest"].lower()
+        name = _name_step(step)
+        digest = step["digest"].lower()
         if not DIGEST.fullmatch(digest):
             return failed(f"the digest of step {name} is not 8 to 64 hexadecimal digits: {digest[:80]!r}")
         if digests.setdefault(name, digest) != digest:

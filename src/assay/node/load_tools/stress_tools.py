@@ -1,10 +1,8 @@
-"""gpu_burn: multiplies matrices on all GPUs and compares the products. It exits 0 on faulty GPUs.
+"""Tools that keep all GPUs or most of the host's memory busy, and compare what comes out.
 
-gpu-fryer: bf16 products on all GPUs. It compares GPUs only with each other, so eight slow ones please it.
-
-stress-ng writes and verifies most of the host's memory, with all of its patterns.
-
-stressapptest: copies blocks of host memory with all processors, and compares them.
+- gpu_burn multiplies matrices and compares the products. It exits 0 on faulty GPUs.
+- gpu-fryer multiplies in bf16. It compares GPUs only with each other, so eight slow ones please it.
+- stress-ng writes and verifies the memory with all of its patterns, stressapptest copies its blocks.
 """
 
 from __future__ import annotations
@@ -29,6 +27,18 @@ from assay.node.probe.node_access import NodeRoot
 BURN_VERDICT = re.compile(r"^\s*GPU (\d+): (OK|FAULTY)\s*$", re.MULTILINE)
 BURN_PROGRESS = re.compile(r"proc'd:((?: (?:- )?-?\d+ \([\d.]+ Gflop/s\))+)")
 BURN_GPU = re.compile(r"(-?\d+) \(([\d.]+) Gflop/s\)")
+LEAST_S = 10  # it refuses less
+MEMORY_BITS = re.compile(r"vm: detected (\d+) bit errors?")
+MEMORY_FAIL = re.compile(r"^stress-ng: fail:", re.MULTILINE)
+MEMORY_END = re.compile(r"\b(un)?successful run completed in")
+SHARE = 0.6  # of the memory that is free
+MEMORY_FILE = "/proc/meminfo"
+AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
+COMPLETED = re.compile(r"^Stats: Completed: .* with (\d+) hardware incidents, (\d+) errors\s*$", re.MULTILINE)
+STATUS = re.compile(r"^Status: (PASS|FAIL)\b(.*)$", re.MULTILINE)
+PROCESS_ERROR = re.compile(
+    r"^(?:Process Error|Log: Process Error|Report Error).*procedural.*$|^Process Error.*$", re.MULTILINE
+)
 
 
 def run_gpu_burn(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -51,17 +61,13 @@ def parse_gpu_burn(text: str) -> ReadingTree:
     done = BURN_GPU.findall(progress[-1]) if progress else []
     if len(done) != len(verdicts):
         return failed(f"gpu_burn judged {len(verdicts)} GPUs but reports work on {len(done)}")
-    judged = zip(verdicts, done, strict=True)
-    return {gpu: _burned(verdict, int(work), float(rate)) for (gpu, verdict), (work, rate) in judged}
-
-
-def _burned(verdict: str, work: int, gflops: float) -> ReadingTree:
-    if verdict == "OK" and work <= 0:
-        return failed("gpu_burn says OK but did no work on this GPU")
-    return {"ok": value(verdict == "OK"), "gflops": value(gflops)}
-
-
-LEAST_S = 10  # it refuses less
+    readings: ReadingTree = {}
+    for (gpu, verdict), (work, rate) in zip(verdicts, done, strict=True):
+        if verdict == "OK" and int(work) <= 0:
+            readings[gpu] = failed("gpu_burn says OK but did no work on this GPU")
+        else:
+            readings[gpu] = {"ok": value(verdict == "OK"), "gflops": value(float(rate))}
+    return readings
 
 
 def run_gpu_fryer(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -82,22 +88,14 @@ def parse_gpu_fryer(output: ToolOutput) -> ReadingTree:
             problems = read_list(line, "problems")
     if not results or problems is None or (output.exit_code and not problems):
         return output.fail(f"gpu-fryer gave no result; exit code {output.exit_code}")
-    named = {quote_text(one.get("gpu_idx")): quote_text(one.get("reason", "a problem")) for one in problems}
-    return {"devices": {_index(one): _read_gpu(one, named.get(_index(one), "")) for one in results}}
-
-
-def _index(one: dict[str, Any]) -> str:
-    burned = one.get("burn_result")
-    return quote_text(burned.get("gpu_idx") if isinstance(burned, dict) else None)
-
-
-def _read_gpu(one: dict[str, Any], problem: str) -> ReadingTree:
-    return {"gflops": read_speed(one.get("flops_avg"), 1e-9), "problem": value(problem)}
-
-
-MEMORY_BITS = re.compile(r"vm: detected (\d+) bit errors?")
-MEMORY_FAIL = re.compile(r"^stress-ng: fail:", re.MULTILINE)
-MEMORY_END = re.compile(r"\b(un)?successful run completed in")
+    reasons = {quote_text(entry.get("gpu_idx")): quote_text(entry.get("reason", "a problem")) for entry in problems}
+    devices: ReadingTree = {}
+    for result in results:
+        burned = result.get("burn_result")
+        index = quote_text(burned.get("gpu_idx") if isinstance(burned, dict) else None)
+        speed = read_speed(result.get("flops_avg"), 1e-9)
+        devices[index] = {"gflops": speed, "problem": value(reasons.get(index, ""))}
+    return {"devices": devices}
 
 
 def run_memory(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -120,25 +118,15 @@ def parse_stress_ng(text: str) -> ReadingTree:
     return value(max(bits, failures))
 
 
-SHARE = 0.6  # of the memory that is free
-MEMORY_FILE = "/proc/meminfo"
-AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
-COMPLETED = re.compile(r"^Stats: Completed: .* with (\d+) hardware incidents, (\d+) errors\s*$", re.MULTILINE)
-STATUS = re.compile(r"^Status: (PASS|FAIL)\b(.*)$", re.MULTILINE)
-PROCESS_ERROR = re.compile(
-    r"^(?:Process Error|Log: Process Error|Report Error).*procedural.*$|^Process Error.*$", re.MULTILINE
-)
-
-
 def run_stressapptest(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     """Test most of the free memory of the host."""
     try:
-        found = AVAILABLE.search(root.read_text(MEMORY_FILE))
+        available = AVAILABLE.search(root.read_text(MEMORY_FILE))
     except OSError as error:
         return failed(f"{MEMORY_FILE}: {error.strerror}")
-    if found is None:
+    if available is None:
         return failed(f"{MEMORY_FILE} does not say how much memory is free")
-    megabytes = int(int(found[1]) / 1024 * SHARE)
+    megabytes = int(int(available[1]) / 1024 * SHARE)
     words = ["stressapptest", "-W", "-s", str(order.seconds), "-M", str(megabytes)]
     return call_tool(words, order, parse_stressapptest)
 
@@ -148,7 +136,8 @@ def parse_stressapptest(output: ToolOutput) -> ReadingTree:
 
     Without a status it was stopped. A failure without a count is a failure of the test, such as too little memory.
     """
-    status, counts = STATUS.findall(output.stdout), COMPLETED.findall(output.stdout)
+    status = STATUS.findall(output.stdout)
+    counts = COMPLETED.findall(output.stdout)
     if not status:
         return output.fail("stressapptest did not complete")
     if PROCESS_ERROR.search(output.stdout) or not counts:

@@ -1,16 +1,12 @@
 """Calls one load tool: with a deadline, in an environment of its own, and with what it printed kept apart.
 
-A tool sees only the variables that it needs, and those that the site declares for it. What it sees is never returned.
+A tool sees only the variables that it needs, and those that the site declares for it (`SiteSettings`). What it sees is
+never returned. JSON that it printed is read without believing that it is whole, small or sensible.
 
-Reads JSON that a tool printed, without believing that it is whole, small or sensible.
-
-What the site declares for its load tools, as the probe's caller passes it on.
-
-Passes on what a load has found so far, line by line, so that what ran before a kill counts.
-
-The first line is `{"load": {"before": …}}`. Each part gives a line `{"load": {"begins": PART, "at": …}}`, then, if it
-is read in units, the lines of its tool as they come, then `{"load": {"ends": PART, "branch": …}}`. The probe's document
-follows on a line of its own.
+`LoadRelay` passes on what a load has found so far, line by line, so that what ran before a kill counts. The first line
+is `{"load": {"before": …}}`. Each part gives a line `{"load": {"begins": PART, "at": …}}`, then, if it is read in
+units, the lines of its tool as they come, then `{"load": {"ends": PART, "branch": …}}`. The probe's document follows on
+a line of its own.
 """
 
 from __future__ import annotations
@@ -30,6 +26,19 @@ from assay.model.reading import ReadingTree, absent, failed, value
 from assay.node.probe.isolated_reader import kill_tree
 
 SCRATCH = "/var/tmp"  # noqa: S108 — on the node's own drives; each test makes a folder of its own there
+RELAY_POLL_S = 0.1
+MAX_PIECE_BYTES = 1 << 20
+PASSED_ON = frozenset(
+    {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
+)
+"""Variables of the caller that a tool gets: those to find programs, libraries, GPUs and the node's files."""
+FIXED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
+MAX_OUTPUT_BYTES = 32 * 2**20
+REAP_S = 1
+TOOL_GRACE_S = 120  # to start, allocate and print
+QUOTED_CHARACTERS = 120
+Salvage = Callable[[str, str], ReadingTree]
+"""(standard output until then, why the tool was ended) → readings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +68,15 @@ class SiteSettings:
         )
 
 
-RELAY_POLL_S = 0.1
-MAX_PIECE_BYTES = 1 << 20
-
-
 @dataclass(slots=True)
 class LoadRelay:
     """A descriptor to which lines go. A reader that has gone away ends nothing."""
 
     descriptor: int
 
-    def tell(self, **what: Any) -> None:
+    def tell(self, **content: Any) -> None:
         """Write one line of our own."""
-        self.write(json.dumps({"load": what}).encode() + b"\n")
+        self.write(json.dumps({"load": content}).encode() + b"\n")
 
     def write(self, text: bytes) -> None:
         """Write whole lines."""
@@ -99,17 +104,6 @@ class FileFollower:
                 return
             self.relay.write(whole)
             self._told += len(whole)
-
-
-PASSED_ON = frozenset(
-    {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
-)
-"""Variables of the caller that a tool gets: those to find programs, libraries, GPUs and the node's files."""
-FIXED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
-MAX_OUTPUT_BYTES = 32 * 2**20
-REAP_S = 1
-TOOL_GRACE_S = 120  # to start, allocate and print
-QUOTED_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +140,6 @@ class ToolOutput:
     def fail(self, reason: str) -> ReadingTree:
         """Return a failed leaf that quotes the end of what the tool printed."""
         return failed(f"{reason}{quote_ending(self.stderr if self.stderr.strip() else self.stdout)}")
-
-
-Salvage = Callable[[str, str], ReadingTree]
-"""(standard output until then, why the tool was ended) → readings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +213,8 @@ def _call(
         with contextlib.suppress(subprocess.TimeoutExpired):  # one in state D is left behind
             process.wait(REAP_S)
         return readers.read_lost(f"{command[0]} did not end within {allowed_s:g} s", _read(files[0]) or "")
-    output, errors = _read(files[0]), _read(files[1])
+    output = _read(files[0])
+    errors = _read(files[1])
     if output is None or errors is None:
         return failed(f"{command[0]} printed more than {MAX_OUTPUT_BYTES // 2**20} MiB")
     if code < 0:
@@ -235,7 +226,8 @@ def _wait(process: subprocess.Popen[bytes], allowed_s: float, relay: LoadRelay |
     """Wait for a tool's end, relaying what it prints. Raises subprocess.TimeoutExpired."""
     if relay is None:
         return process.wait(allowed_s)
-    ends_at, follower = time.monotonic() + allowed_s, FileFollower(relay, file)
+    ends_at = time.monotonic() + allowed_s
+    follower = FileFollower(relay, file)
     while True:
         left = ends_at - time.monotonic()
         try:
@@ -278,12 +270,12 @@ def parse_object(text: str) -> dict[str, Any]:
     if start < 0:
         raise ValueError("no JSON object")
     try:
-        found, _ = _DECODER.raw_decode(text, start)
+        document, _ = _DECODER.raw_decode(text, start)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ValueError("no JSON object")
-    return found
+    return document
 
 
 def iterate_objects(text: str) -> Iterator[dict[str, Any]]:
@@ -305,8 +297,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 def read_list(tree: Any, name: str) -> list[dict[str, Any]]:
     """Return the objects in a list of an object, none where there is no list."""
-    found = tree.get(name) if isinstance(tree, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    items = tree.get(name) if isinstance(tree, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def parse_number(seen: Any) -> float | None:

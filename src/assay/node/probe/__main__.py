@@ -108,7 +108,7 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
-    from assay.node.load_tools.delivery import DECLARATION_VARIABLE, read_site_variables
+    from assay.node.load_tools.load_delivery import DECLARATION_VARIABLE, read_site_variables
     from assay.node.load_tools.registry import run_load
     from assay.node.load_tools.tool_call import LoadOrder, LoadRelay, SiteSettings
 
@@ -125,8 +125,10 @@ def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
     if relay:
         relay.tell(before=before)
     variables = {**read_site_variables(arguments.load), **site.environment}
-    named = (one.partition("=") for one in _split_names(arguments.part_seconds))
-    times = {part: int(seconds) for part, _, seconds in named}
+    times = {}
+    for entry in _split_names(arguments.part_seconds):
+        part, _, seconds = entry.partition("=")
+        times[part] = int(seconds)
     order = LoadOrder(arguments.seconds, variables, relay, arguments.after_unit, times, site)
     return {"before": before, "active": run_load(root, arguments.active.split(","), order, arguments.at)}
 

@@ -1,12 +1,6 @@
-"""Reads the host: its identity, uptime, memory, load and root file system. `cpu` reads its processors.
-
-Reads the processors: model, microcode, which are present and online, threads, sockets and frequency governors.
+"""Reads the host: identity, uptime, memory, load, processors, mounted file systems, and how its clock is synchronised.
 
 Processors are read from sysfs, which is alike on x86 and Arm; /proc/cpuinfo differs and is slow on many CPUs.
-
-Reads the mounted file systems on disks and servers: how full each is, and whether it is read-only.
-
-Reads whether the node's clock is synchronised: by chrony, ntpd or systemd-timesyncd, and by PTP where it runs.
 """
 
 from __future__ import annotations
@@ -33,6 +27,24 @@ CPU = "/sys/devices/system/cpu"
 CPUINFO = "/proc/cpuinfo"
 FIRST_BLOCK = 4096  # bytes: enough for the first CPU's block of /proc/cpuinfo
 MOST_CPUS = 65_536
+MOUNTS = "/proc/mounts"
+DF_S = 2.0
+ON_DISKS = {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "reiserfs", "vfat", "xfs", "zfs"}
+ON_SERVERS = {"9p", "beegfs", "ceph", "cifs", "gpfs", "lustre", "nfs", "nfs4", "panfs", "virtiofs", "wekafs"}
+OCTAL = re.compile(r"\\([0-7]{3})")
+DMI = "/sys/class/dmi/id"
+TOOL_S = 1.8
+CHRONY_FIELDS = 14
+CHRONY_SOURCE_FIELDS = 10
+UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+OFFSET = re.compile(r"^\s*Offset: ([+-]?\d+(?:\.\d+)?)(us|ms|s|min)$", re.MULTILINE)
+SERVER = re.compile(r"^\s*Server: (\S+)", re.MULTILINE)
+STRATUM = re.compile(r"^\s*Stratum: (\d+)$", re.MULTILINE)
+FROM_MASTER = re.compile(r"offsetFromMaster\s+(-?\d+(?:\.\d+)?)")
+NTP_PAIR = re.compile(r"(\w+)=([^,\s]+)")
+NO_TIME_DAEMON = "no chronyc, ntpq or timedatectl that answers: nothing keeps this clock; install chrony"
+SOURCES = ("chronyc", "-N", "-c", "sources")  # -N: the names as they were given to chrony
+PTP = ("pmc", "-u", "-b", "0", "GET CURRENT_DATA_SET")
 
 
 def read_cpu(root: NodeRoot) -> LazyTree:
@@ -55,7 +67,8 @@ def count_online_cpus(root: NodeRoot) -> ReadingTree:
 def count_sockets(root: NodeRoot) -> ReadingTree:
     """Count the packages of the online CPUs, with one read a package."""
     online = root.read_leaf(f"{CPU}/online", parse_cpu_list)
-    left, sockets = set(online.get("value", ())), 0
+    left = set(online.get("value", ()))
+    sockets = 0
     while left:
         first = min(left)
         package = root.read_leaf(f"{CPU}/cpu{first}/topology/core_siblings_list", parse_cpu_list)
@@ -68,14 +81,14 @@ def count_sockets(root: NodeRoot) -> ReadingTree:
 
 def parse_cpu_list(text: str) -> list[int]:
     """Turn the kernel's `0-2,8` into `[0, 1, 2, 8]`. Raises ValueError for an empty list or a CPU above the limit."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in require_text(text).split(","):
         first, _, last = part.partition("-")
         ends = (int(first), int(last or first))
         if not 0 <= ends[0] <= ends[1] < MOST_CPUS:
             raise ValueError(part)
-        found += range(ends[0], ends[1] + 1)
-    return found
+        cpus += range(ends[0], ends[1] + 1)
+    return cpus
 
 
 def count_cpu_list(text: str) -> int:
@@ -89,8 +102,8 @@ def _cpuinfo_line(root: NodeRoot, name: str) -> ReadingTree:
         block = root.read_start(CPUINFO, FIRST_BLOCK).decode(errors="replace")
     except OSError as error:
         return leaf_for_error(CPUINFO, error)
-    found = re.search(rf"^{name}\s*: *(.+)$", block, re.MULTILINE)
-    return convert_leaf(CPUINFO, found[1].strip(), require_text) if found else absent(f"{CPUINFO} names no {name}")
+    line = re.search(rf"^{name}\s*: *(.+)$", block, re.MULTILINE)
+    return convert_leaf(CPUINFO, line[1].strip(), require_text) if line else absent(f"{CPUINFO} names no {name}")
 
 
 def _governors(root: NodeRoot) -> ReadingTree:
@@ -98,19 +111,14 @@ def _governors(root: NodeRoot) -> ReadingTree:
     folder = f"{CPU}/cpufreq"
     try:
         policies = [name for name in root.list_names(folder) if name.startswith("policy")]
-        found = {root.read_text(f"{folder}/{policy}/scaling_governor") for policy in policies}
+        governors = {root.read_text(f"{folder}/{policy}/scaling_governor") for policy in policies}
     except OSError as error:
         return leaf_for_error(folder, error)
-    if "" in found:
+    if "" in governors:
         return failed(f"{folder}: a policy names no governor")
-    return value(sorted(found)) if found else absent(f"{folder} has no policy: the firmware rules the frequency")
-
-
-MOUNTS = "/proc/mounts"
-DF_S = 2.0
-ON_DISKS = {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "reiserfs", "vfat", "xfs", "zfs"}
-ON_SERVERS = {"9p", "beegfs", "ceph", "cifs", "gpfs", "lustre", "nfs", "nfs4", "panfs", "virtiofs", "wekafs"}
-OCTAL = re.compile(r"\\([0-7]{3})")
+    return (
+        value(sorted(governors)) if governors else absent(f"{folder} has no policy: the firmware rules the frequency")
+    )
 
 
 class MountEntry(NamedTuple):
@@ -150,18 +158,17 @@ def _mount(root: NodeRoot, mount: MountEntry) -> LazyTree:
 def find_real_mounts(mounts: str) -> Iterator[MountEntry]:
     """Yield the root of any type, and every file system of a disk or server at its first mount point."""
     seen: set[tuple[str, str]] = set()
-    listed = [_parse_mount(line.split()) for line in mounts.splitlines() if len(line.split()) > 3]
+    listed = []
+    for fields in map(str.split, mounts.splitlines()):
+        if len(fields) > 3:
+            source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
+            listed.append(MountEntry(source, point, fields[2], fields[3].split(",")))
     last_root = next((mount for mount in reversed(listed) if mount.point == "/"), None)
     for mount in ([last_root] if last_root else []) + [mount for mount in listed if mount.point != "/"]:
         key = (mount.source, mount.type)
         if key not in seen and (mount is last_root or mount.type in ON_DISKS | ON_SERVERS):
             seen.add(key)
             yield mount
-
-
-def _parse_mount(fields: list[str]) -> MountEntry:
-    source, point = (OCTAL.sub(lambda code: chr(int(code[1], 8)), field) for field in fields[:2])
-    return MountEntry(source, point, fields[2], fields[3].split(","))
 
 
 def read_space(root: NodeRoot, point: str) -> ReadingTree:
@@ -176,28 +183,28 @@ def parse_df(text: str) -> ReadingTree:
     if not rows or len(rows[-1]) != 5 or not all(part.isdecimal() for part in rows[-1][:3]):
         return failed(f"df: cannot make sense of {text[-80:]!r}")
     size, used, available = map(int, rows[-1][:3])
+    inodes, used_inodes = rows[-1][3:]
+    counts_inodes = inodes.isdecimal() and used_inodes.isdecimal() and int(inodes)
+    no_inodes = absent("this file system does not count inodes")
     return {
         "size_bytes": value(size),
         "used_percent": _share(used, used + available),
-        "inodes_used_percent": _inodes(*rows[-1][3:]),
+        "inodes_used_percent": _share(int(used_inodes), int(inodes)) if counts_inodes else no_inodes,
     }
-
-
-def _inodes(total: str, used: str) -> ReadingTree:
-    if not (total.isdecimal() and used.isdecimal() and int(total)):
-        return absent("this file system does not count inodes")
-    return _share(int(used), int(total))
 
 
 def _share(used: int, total: int) -> ReadingTree:
     return value(round(100 * used / total, 1)) if total else absent("the file system has no size")
 
 
-DMI = "/sys/class/dmi/id"
-
-
 def read_host(root: NodeRoot) -> LazyTree:
     """Return the `host` branch. Only root can read the serial numbers in DMI."""
+
+    def read_used_percent() -> ReadingTree:
+        space = read_space(root, "/")
+        leaf: ReadingTree = space.get("used_percent", space)  # or the leaf that says why df gave none
+        return leaf
+
     return {
         "hostname": root.defer_read("/proc/sys/kernel/hostname", require_text),
         "boot_id": root.defer_read(BOOT_ID_FILE, require_text),
@@ -211,7 +218,7 @@ def read_host(root: NodeRoot) -> LazyTree:
         "memory_bytes": root.defer_read("/proc/meminfo", parse_memory_bytes),
         "root_fs": {
             "read_only": root.defer_read("/proc/mounts", root_is_read_only),
-            "used_percent": lambda: _used_percent(read_space(root, "/")),
+            "used_percent": read_used_percent,
         },
         "load": partial(_load, root),
         "processes": TimedQuestion(PROCESSES_S, partial(read_processes, root)),
@@ -245,12 +252,6 @@ def root_is_read_only(mounts: str) -> bool:
     return "ro" in options[-1].split(",")
 
 
-def _used_percent(space: ReadingTree) -> ReadingTree:
-    """Return df's leaf `used_percent`, or the leaf that says why df gave none."""
-    leaf: ReadingTree = space.get("used_percent", space)
-    return leaf
-
-
 def _load(root: NodeRoot) -> ReadingTree:
     """Return the load averages over one, five and fifteen minutes."""
     averages = root.read_leaf("/proc/loadavg", parse_load)
@@ -261,20 +262,8 @@ def _load(root: NodeRoot) -> ReadingTree:
 
 def parse_load(loadavg: str) -> list[float]:
     """Return the three averages of /proc/loadavg. Raises ValueError."""
-    one, five, fifteen, _running, _last = loadavg.split()
-    return [float(one), float(five), float(fifteen)]
-
-
-TOOL_S = 1.8
-CHRONY_FIELDS = 14
-CHRONY_SOURCE_FIELDS = 10
-UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-OFFSET = re.compile(r"^\s*Offset: ([+-]?\d+(?:\.\d+)?)(us|ms|s|min)$", re.MULTILINE)
-SERVER = re.compile(r"^\s*Server: (\S+)", re.MULTILINE)
-STRATUM = re.compile(r"^\s*Stratum: (\d+)$", re.MULTILINE)
-FROM_MASTER = re.compile(r"offsetFromMaster\s+(-?\d+(?:\.\d+)?)")
-NTP_PAIR = re.compile(r"(\w+)=([^,\s]+)")
-NO_TIME_DAEMON = "no chronyc, ntpq or timedatectl that answers: nothing keeps this clock; install chrony"
+    minute, five_minutes, quarter_hour, _running, _last = loadavg.split()
+    return [float(minute), float(five_minutes), float(quarter_hour)]
 
 
 def read_timekeeping(root: NodeRoot) -> LazyTree:
@@ -331,7 +320,9 @@ def parse_ntpq(text: str) -> ReadingTree:
 
 def parse_timesyncd(text: str) -> ReadingTree:
     """Parse `timedatectl timesync-status`. It names no offset before a server's first packet: not synchronised."""
-    server, stratum, offset = SERVER.search(text), STRATUM.search(text), OFFSET.search(text)
+    server = SERVER.search(text)
+    stratum = STRATUM.search(text)
+    offset = OFFSET.search(text)
     if server is None:
         return _no_answer("timedatectl", text)
     if offset is None or stratum is None:
@@ -343,8 +334,8 @@ def parse_timesyncd(text: str) -> ReadingTree:
 
 def parse_pmc(text: str) -> ReadingTree:
     """Parse linuxptp's `pmc GET CURRENT_DATA_SET`: the offset from the master is in nanoseconds."""
-    found = FROM_MASTER.search(text)
-    return {"offset_s": value(float(found[1]) / 1e9)} if found else absent("ptp4l does not answer: no PTP here")
+    offset = FROM_MASTER.search(text)
+    return {"offset_s": value(float(offset[1]) / 1e9)} if offset else absent("ptp4l does not answer: no PTP here")
 
 
 DAEMONS = (
@@ -352,8 +343,6 @@ DAEMONS = (
     (("ntpq", "-n", "-c", "rv"), parse_ntpq),
     (("timedatectl", "timesync-status"), parse_timesyncd),
 )
-SOURCES = ("chronyc", "-N", "-c", "sources")  # -N: the names as they were given to chrony
-PTP = ("pmc", "-u", "-b", "0", "GET CURRENT_DATA_SET")
 
 
 def _sync_branch(daemon: str, synchronised: bool, offset_s: float, source: str, stratum: int) -> ReadingTree:

@@ -4,10 +4,9 @@ A read that the kernel never answers (state D) cannot be interrupted, and a thre
 alive. Such a process is left behind, and a successor goes on with the next question. The successor asks again the
 questions that lead to branches; answered leaves are not asked twice.
 
-Answers the questions of one area and records the answers where they outlive the reader's process.
-
-The child walks the tree: it records each question, then its answer. The parent reads the journal and builds the tree.
-The journal is a memfd and a shared page, not a pipe: a write wakes nobody, and the parent can read it after a hang.
+The child walks an area's tree: it records each question, then its answer, in a journal that outlives it. The parent
+reads the journal and builds the tree. The journal is a memfd and a shared page, not a pipe: a write wakes nobody, and
+the parent can read it after a hang.
 """
 
 from __future__ import annotations
@@ -29,6 +28,17 @@ LeafPath = tuple[str, ...]
 Record = tuple[Sequence[str], str, Any]
 """A path; `asked`, `names` or `leaf`; and the seconds, the names or the leaf."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+MAX_AREA_BYTES = 8 * 2**20
+"""Limit on the answers of one area. A full kernel log is 1 MB."""
+Question = Callable[[], Any] | TimedQuestion
+Area = Question | ReadingTree
+"""A question, or a leaf that is known already."""
+MAX_LOST_READERS = 3
+"""Readers that one area may lose. Where three questions hang, the rest would hang too, two seconds each."""
+POLL_S = 0.1  # how often deadlines are checked: the next question may have a nearer one than this
+REAP_S = 0.05
+STARVED_GRACE_S = 4.0
+"""Extra time for a question whose process could run but gets no CPU because of the node's jobs: that is no hang."""
 
 
 class AnswerTree:
@@ -57,10 +67,6 @@ class AnswerTree:
     def add(self, path: LeafPath, kind: str, content: Any) -> None:
         """Add a record of a journal: the `names` below a branch, or a `leaf`."""
         (self.names if kind == "names" else self.leaves)[path] = content
-
-
-MAX_AREA_BYTES = 8 * 2**20
-"""Limit on the answers of one area. A full kernel log is 1 MB."""
 
 
 class AnswerJournal:
@@ -138,20 +144,20 @@ def _line(records: Sequence[Record]) -> bytes:
     return _ENCODER.encode(records).encode() + b"\n"
 
 
-def walk_questions(what: Any, known: AnswerTree, journal: AnswerJournal, path: LeafPath = ()) -> None:
+def walk_questions(branch: Any, known: AnswerTree, journal: AnswerJournal, path: LeafPath = ()) -> None:
     """Answer what is not `known` at and below `path`. Questions that lead to a branch are asked again."""
     if known.is_complete(path):
         return
-    while callable(what):
-        journal.record_question(path, what.seconds if isinstance(what, TimedQuestion) else DEFAULT_QUESTION_S)
-        what = _answer_question(what)
-    if is_reading(what):
-        journal.record_leaf(path, what)
-    elif not isinstance(what, Mapping):
-        journal.record_leaf(path, failed(f"the reader answered with {type(what).__name__}, which is no reading"))
+    while callable(branch):
+        journal.record_question(path, branch.seconds if isinstance(branch, TimedQuestion) else DEFAULT_QUESTION_S)
+        branch = _answer_question(branch)
+    if is_reading(branch):
+        journal.record_leaf(path, branch)
+    elif not isinstance(branch, Mapping):
+        journal.record_leaf(path, failed(f"the reader answered with {type(branch).__name__}, which is no reading"))
     else:
-        journal.record_names(path, list(what))
-        for name, below in what.items():
+        journal.record_names(path, list(branch))
+        for name, below in branch.items():
             walk_questions(below, known, journal, (*path, name))
 
 
@@ -160,19 +166,6 @@ def _answer_question(question: Callable[[], Any]) -> Any:
         return question()
     except Exception as error:  # any error of a reader is an answer: a failed leaf
         return failed(f"{type(error).__name__}: {error}")
-
-
-Question = Callable[[], Any] | TimedQuestion
-Area = Question | ReadingTree
-"""A question, or a leaf that is known already."""
-
-MAX_LOST_READERS = 3
-"""Readers that one area may lose. Where three questions hang, the rest would hang too, two seconds each."""
-
-POLL_S = 0.1  # how often deadlines are checked: the next question may have a nearer one than this
-REAP_S = 0.05
-STARVED_GRACE_S = 4.0
-"""Extra time for a question whose process could run but gets no CPU because of the node's jobs: that is no hang."""
 
 
 def gather_isolated(areas: Mapping[str, Area], within_s: float, together: Collection[str] = ()) -> ReadingTree:
@@ -382,7 +375,8 @@ def find_children(pid: int) -> Iterator[int]:
 
 def _describe_state(pid: int) -> str:
     state = _read_proc(pid, "stat").rpartition(")")[2].split()[:1]
-    where, call = _read_proc(pid, "wchan"), _read_proc(pid, "syscall").split()[:1]
+    where = _read_proc(pid, "wchan")
+    call = _read_proc(pid, "syscall").split()[:1]
     words = f"state {state[0] if state else '?'}"
     if where not in ("", "0"):
         words += f" in {where}"

@@ -1,13 +1,10 @@
 """Reads the kernel's log since a cursor, from /dev/kmsg: records `prio,seq,usec,flags;text`.
 
-Format: the kernel's Documentation/ABI/testing/dev-kmsg. Below another root, /dev/kmsg is a regular file of
-such records.
+Format: the kernel's Documentation/ABI/testing/dev-kmsg. Below another root, /dev/kmsg is a regular file of records.
 
-Rates raw kernel records by priority, to choose those worth sending before anything is parsed.
-
-Worth sending are lines at level warning or worse, and lines with a built-in word or one of the controller's words. The
-controller derives its words from its fault patterns and sends them in its answers, so a larger catalogue needs no new
-agent.
+`KernelLogFilter` chooses records worth sending before anything is parsed: lines at level warning or worse, and lines
+with a built-in word or one of the controller's words. The controller derives its words from its fault patterns and
+sends them in its answers, so a larger catalogue needs no new agent.
 """
 
 from __future__ import annotations
@@ -46,6 +43,11 @@ BUILT_IN_WORDS = (
     "thermal",
 )
 """Drivers and subsystems that report faults at level info too: a link that goes down, for one."""
+KMSG = "/dev/kmsg"
+KERNEL_RECORD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
+ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")
+MAX_RECORD_BYTES = 8192  # just above the kernel's own limit
+MAX_LOG_LINES = 5000
 
 
 class RecordPriority(IntEnum):
@@ -78,13 +80,6 @@ def parse_level(record: bytes) -> int:
     """Return the kernel's level of a record `prio,seq,…`: the low three bits of `prio`."""
     priority = record.partition(b",")[0]
     return int(priority) & 7 if priority.isdigit() else WARNING_LEVEL
-
-
-KMSG = "/dev/kmsg"
-KERNEL_RECORD = re.compile(rb"(\d+),(\d+),(\d+),[^;]*;([^\n]*)")
-ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")
-MAX_RECORD_BYTES = 8192  # just above the kernel's own limit
-MAX_LOG_LINES = 5000
 
 
 class KernelLogLine(NamedTuple):
@@ -123,7 +118,8 @@ def read_kernel_log(root: NodeRoot, since: KernelLogCursor) -> ReadingTree:
     if not parsed:
         return failed(f"{KMSG}: {unreadable} records, none readable") if unreadable else absent(f"{KMSG} is empty")
     last = parsed[-1][0].seq
-    seen = _last_seen_seq(root, since, last)
+    rebooted = since.boot_id and root.read_leaf(BOOT_ID_FILE).get("value") != since.boot_id
+    seen = -1 if rebooted or last < since.seq else since.seq
     new = [(line, record) for line, record in parsed if line.seq > seen]
     lines = [line for line, _ in new] if len(new) <= MAX_LOG_LINES else _select_most_relevant(new)
     expected = last - seen if seen >= 0 else len(new)
@@ -133,12 +129,6 @@ def read_kernel_log(root: NodeRoot, since: KernelLogCursor) -> ReadingTree:
         "missed": value(max(0, expected - len(lines))),
         "unread": value(unreadable),
     }
-
-
-def _last_seen_seq(root: NodeRoot, since: KernelLogCursor, last: int) -> int:
-    """Return the cursor's sequence number, -1 where the log is of another boot."""
-    rebooted = since.boot_id and root.read_leaf(BOOT_ID_FILE).get("value") != since.boot_id
-    return -1 if rebooted or last < since.seq else since.seq
 
 
 def _select_most_relevant(new: list[tuple[KernelLogLine, bytes]]) -> list[KernelLogLine]:
@@ -172,7 +162,9 @@ def _records(path: str) -> Iterator[bytes]:
         if stat.S_ISCHR(os.fstat(descriptor).st_mode):
             yield from _device_records(descriptor)
         else:
-            yield from _file_records(descriptor)
+            # Lines with a leading space hold a record's dictionary.
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                yield from (line for line in file if line.strip() and not line.startswith(b" "))
     finally:
         os.close(descriptor)
 
@@ -189,9 +181,3 @@ def _device_records(descriptor: int) -> Iterator[bytes]:
         if not record:
             return
         yield record
-
-
-def _file_records(descriptor: int) -> Iterator[bytes]:
-    """Yield the lines that begin a record; lines with a leading space hold its dictionary and are left out."""
-    with os.fdopen(descriptor, "rb", closefd=False) as file:
-        yield from (line for line in file if line.strip() and not line.startswith(b" "))

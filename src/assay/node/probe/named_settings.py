@@ -1,12 +1,7 @@
-"""Reads the kernel's settings and taints: modules, sysctls, huge pages, swap, IOMMU groups.
+"""Reads the kernel's settings and taints, and what the caller names, since the node's spec declares it.
 
-Reads the options of loaded kernel modules that the caller names: those that the node's spec declares.
-
-Reads settings of systemd's units that the caller names: those that the node's spec declares.
-
-Reads the SHA-256 and the permissions of the files that the caller names: those that the node's spec declares.
-
-The areas that read what the caller names. Their readers are imported only where something is named.
+The kernel's settings are modules, sysctls, huge pages, swap and IOMMU groups. A caller may name options of loaded
+modules, settings of systemd's units, files (their SHA-256 and permissions), and settings of adapters.
 """
 
 from __future__ import annotations
@@ -27,15 +22,32 @@ NVIDIA_PREFIX = "NVreg_"
 NVIDIA_NAMES = {"RestrictProfilingToAdminUsers": "RmProfilingAdminOnly"}
 """Options whose name in `NVIDIA_PARAMETERS` is another one (NVIDIA/open-gpu-kernel-modules, nv-reg.h)."""
 SWITCHES = {"Y": "1", "N": "0"}
+HUGE = "/sys/kernel/mm/hugepages"
+VERSIONED = ("nvidia", "mlx5_core", "gdrdrv")
+FABRIC_MANAGER = ("nv-fabricmanager", "--version")
+FABRIC_MANAGER_VERSION = re.compile(r"version is\s*:\s*(\d[\w.]*)")
+TOOL_S = 1.5
+TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that mean that something went wrong
+    2: "a processor out of its specification",
+    4: "a machine check",
+    5: "a bad page",
+    7: "an oops",
+    14: "a soft lockup",
+}
+SYSTEMCTL_S = 2.5
+MAX_FILE_BYTES = 2**20
+ADAPTERS_S = 6.0  # mstconfig takes seconds for an adapter; all are asked at once
+UNIT_SETTINGS_S = 3.0
+NamedArea = partial[Any] | TimedQuestion | ReadingTree
 
 
 def read_module_options(root: NodeRoot, names: Sequence[str]) -> ReadingTree | LazyTree:
     """Return the options named as `module.option`, by module. A switch is `1` or `0`."""
-    found: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Any]] = {}
     for name in names:
         module, _, option = name.partition(".")
-        found.setdefault(module, {})[option] = partial(_read_option, root, module, option)
-    return found or absent("the caller names no module option")
+        options.setdefault(module, {})[option] = partial(_read_option, root, module, option)
+    return options or absent("the caller names no module option")
 
 
 def _read_option(root: NodeRoot, module: str, option: str) -> ReadingTree:
@@ -60,27 +72,15 @@ def _read_nvidia_option(root: NodeRoot, option: str) -> ReadingTree:
     return value(shown[name].strip('"')) if name in shown else unsupported(f"{NVIDIA_PARAMETERS} does not show {name}")
 
 
-HUGE = "/sys/kernel/mm/hugepages"
-VERSIONED = ("nvidia", "mlx5_core", "gdrdrv")
-FABRIC_MANAGER = ("nv-fabricmanager", "--version")
-FABRIC_MANAGER_VERSION = re.compile(r"version is\s*:\s*(\d[\w.]*)")
-TOOL_S = 1.5
-TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that mean that something went wrong
-    2: "a processor out of its specification",
-    4: "a machine check",
-    5: "a bad page",
-    7: "an oops",
-    14: "a soft lockup",
-}
-
-
 def read_kernel(root: NodeRoot, module_options: Sequence[str] = ()) -> LazyTree:
     """Return the `kernel` branch, with the options of modules that are named as `module.option`."""
     return {
         "modules": root.defer_read("/proc/modules", parse_modules),
         "versions": {
             **{name: root.defer_read(f"/sys/module/{name}/version") for name in VERSIONED},
-            "fabric_manager": TimedQuestion(TOOL_S + 1, _read_fabric_manager),
+            "fabric_manager": TimedQuestion(
+                TOOL_S + 1, partial(run_tool, FABRIC_MANAGER, TOOL_S, parse_fabric_manager)
+            ),
         },
         "module_options": partial(read_module_options, root, module_options),
         "sysctl": {
@@ -95,14 +95,10 @@ def read_kernel(root: NodeRoot, module_options: Sequence[str] = ()) -> LazyTree:
     }
 
 
-def _read_fabric_manager() -> ReadingTree:
-    return run_tool(FABRIC_MANAGER, TOOL_S, parse_fabric_manager)
-
-
 def parse_fabric_manager(text: str) -> ReadingTree:
     """Parse `nv-fabricmanager --version`: `Fabric Manager version is : 570.172.08`. It is the version on disk."""
-    found = FABRIC_MANAGER_VERSION.search(text)
-    return value(found[1]) if found else failed(f"nv-fabricmanager: cannot make sense of {text.strip()[:80]!r}")
+    version = FABRIC_MANAGER_VERSION.search(text)
+    return value(version[1]) if version else failed(f"nv-fabricmanager: cannot make sense of {text.strip()[:80]!r}")
 
 
 def parse_modules(text: str) -> list[str]:
@@ -134,7 +130,7 @@ def parse_swap_bytes(text: str) -> int:
 def describe_taints(text: str) -> list[str]:
     """Return what went wrong since boot, from the bits of the kernel's taint. Raises ValueError."""
     bits = int(text)
-    return [what for bit, what in TAINTS.items() if bits >> bit & 1]
+    return [taint for bit, taint in TAINTS.items() if bits >> bit & 1]
 
 
 def _hugepages(root: NodeRoot) -> ReadingTree | LazyTree:
@@ -143,14 +139,14 @@ def _hugepages(root: NodeRoot) -> ReadingTree | LazyTree:
         sizes = root.list_names(HUGE)
     except OSError as error:
         return leaf_for_error(HUGE, error)
-    found = {
+    pools = {
         size.removeprefix("hugepages-"): {
             "total": root.defer_read(f"{HUGE}/{size}/nr_hugepages", int),
             "free": root.defer_read(f"{HUGE}/{size}/free_hugepages", int),
         }
         for size in sizes
     }
-    return found or absent(f"{HUGE} is empty")
+    return pools or absent(f"{HUGE} is empty")
 
 
 def _count_iommu_groups(root: NodeRoot) -> ReadingTree:
@@ -162,19 +158,14 @@ def _count_iommu_groups(root: NodeRoot) -> ReadingTree:
         return leaf_for_error(folder, error)
 
 
-SYSTEMCTL_S = 2.5
-
-
 def read_unit_settings(names: Sequence[str]) -> ReadingTree:
     """Return the settings named as `unit/Setting`, by unit, as systemd has them loaded."""
     wanted: dict[str, list[str]] = {}
     for name in names:
         unit, _, setting = name.partition("/")
         wanted.setdefault(unit, []).append(setting)
-    properties = [
-        "LoadState",
-        *sorted({one for settings in wanted.values() for name in settings for one in _spell(name)}),
-    ]
+    spellings = {spelling for settings in wanted.values() for name in settings for spelling in _spell(name)}
+    properties = ["LoadState", *sorted(spellings)]
     command = ["systemctl", "show", "--no-pager", f"--property={','.join(properties)}", *wanted]
     return run_tool(command, SYSTEMCTL_S, lambda text: parse_unit_settings(text, wanted))
 
@@ -190,21 +181,17 @@ def parse_unit_settings(text: str, wanted: dict[str, list[str]]) -> ReadingTree:
     known = [block for block in blocks if "LoadState" in block]
     if len(known) != len(wanted):
         return failed(f"systemctl: {(text.strip().splitlines() or ['it printed nothing'])[-1][:120]}")
-    return {unit: _read_block(unit, wanted[unit], block) for unit, block in zip(wanted, known, strict=True)}
-
-
-def _read_block(unit: str, settings: list[str], block: dict[str, str]) -> ReadingTree:
-    if block["LoadState"] != "loaded":
-        return absent(f"{unit} is not loaded: {block['LoadState']}")
-    return {setting: _read_setting(unit, setting, block) for setting in settings}
-
-
-def _read_setting(unit: str, setting: str, block: dict[str, str]) -> ReadingTree:
-    shown = next((block[name] for name in _spell(setting) if name in block), None)
-    return unsupported(f"systemd shows no {setting} of {unit}") if shown is None else value(shown)
-
-
-MAX_FILE_BYTES = 2**20
+    units: ReadingTree = {}
+    for unit, block in zip(wanted, known, strict=True):
+        if block["LoadState"] != "loaded":
+            units[unit] = absent(f"{unit} is not loaded: {block['LoadState']}")
+            continue
+        units[unit] = {}
+        for setting in wanted[unit]:
+            shown = next((block[name] for name in _spell(setting) if name in block), None)
+            leaf = unsupported(f"systemd shows no {setting} of {unit}") if shown is None else value(shown)
+            units[unit][setting] = leaf
+    return units
 
 
 def read_chosen_files(root: NodeRoot, paths: Sequence[str]) -> LazyTree:
@@ -233,12 +220,6 @@ def _read_file(root: NodeRoot, path: str) -> ReadingTree:
     import hashlib  # loads OpenSSL: only where files are asked for
 
     return {"sha256": value(hashlib.sha256(content).hexdigest()), "mode": value(mode)}
-
-
-ADAPTERS_S = 6.0  # mstconfig takes seconds for an adapter; all are asked at once
-UNIT_SETTINGS_S = 3.0
-
-NamedArea = partial[Any] | TimedQuestion | ReadingTree
 
 
 def ask_files(root: NodeRoot, paths: list[str]) -> NamedArea:

@@ -18,6 +18,10 @@ BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 CHUNK_BYTES = 2**16
 ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO}
 UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}
+LazyTree = Mapping[str, Any]
+"""Name → reading, branch or question. A question is a callable that reads the machine and returns one of the three."""
+DEFAULT_QUESTION_S = 2.0
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class NodeRoot:
@@ -91,18 +95,12 @@ def leaf_for_error(path: str, error: OSError) -> ReadingTree:
     return failed(reason)
 
 
-def convert_leaf(what: str, content: str, convert: Callable[[str], Any]) -> ReadingTree:
+def convert_leaf(source: str, content: str, convert: Callable[[str], Any]) -> ReadingTree:
     """Return the leaf for `content` after `convert`; a failed leaf quotes content that `convert` rejects."""
     try:
         return value(convert(content))
     except (ValueError, IndexError, ArithmeticError):
-        return failed(f"{what}: cannot make sense of {content[:80]!r}")
-
-
-LazyTree = Mapping[str, Any]
-"""Name → reading, branch or question. A question is a callable that reads the machine and returns one of the three."""
-
-DEFAULT_QUESTION_S = 2.0
+        return failed(f"{source}: cannot make sense of {content[:80]!r}")
 
 
 class TimedQuestion(NamedTuple):
@@ -116,17 +114,14 @@ class TimedQuestion(NamedTuple):
         return self.read()
 
 
-def resolve_lazy(what: Any) -> ReadingTree:
+def resolve_lazy(branch: Any) -> ReadingTree:
     """Answer every question of a lazy tree in this process, one after the other, and return the whole tree."""
-    while callable(what):
-        what = what()
-    if parse_reading(what) is None and isinstance(what, Mapping):
-        return {name: resolve_lazy(branch) for name, branch in what.items()}
-    found: ReadingTree = what
-    return found
-
-
-NO_SETTINGS: Mapping[str, str] = {}
+    while callable(branch):
+        branch = branch()
+    if parse_reading(branch) is None and isinstance(branch, Mapping):
+        return {name: resolve_lazy(below) for name, below in branch.items()}
+    leaf: ReadingTree = branch
+    return leaf
 
 
 def run_tool(

@@ -4,10 +4,8 @@ The file is a zip of the modules that the probe imports, and nothing else of ass
 in it with `--with-nvml`. With `--load-tool`, the file is `assay-load` instead: `PYTHON OUT` runs it, and PYTHON has
 numpy or JAX. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks that).
 
-Cuts NVML's bindings down to what our sources name: a tenth of the module, and of the time to compile it on a node.
-
-A statement of the bindings is kept where our sources, or a kept statement, name what it binds, in code or as a string.
-So our sources must write the names of the bindings in full.
+NVML's bindings are cut down to a tenth, as is the time to compile them on a node: a statement is kept where our
+sources, or a kept statement, name what it binds, in code or as a string. So our sources write these names in full.
 """
 
 from __future__ import annotations
@@ -27,6 +25,36 @@ from assay.model.gc_pause import pause_gc
 
 ALWAYS_KEPT = "NVML_ERROR_"  # the bindings look these up by their prefix, to make a class of each
 _WORD = re.compile(r"\w+")
+PIECE_CHARACTERS = 30_000
+"""Minimum characters of source in a piece, except in the last."""
+PIECES_LOADER = """\
+import os
+for _piece in range({count}):
+    _path = os.path.join(os.path.dirname(__file__), "{name}_pieces", "%02d" % _piece)
+    exec(compile(__loader__.get_data(_path), _path, "exec"))
+"""
+COMPILE_ONCE = """\
+import os, sys, zipimport
+class Importer(zipimport.zipimporter):
+    def get_filename(self, name):
+        end = "/__init__.py" if self.is_package(name) else ".py"
+        return os.path.join(self.archive, self.prefix + name.rpartition(".")[2] + end)
+sys.path_hooks.insert(0, Importer)
+"""
+"""Halves what the imports cost a node: zipimport compiles a module to tell its file name, and again to run it."""
+ENTRY = "assay.node.probe.__main__"
+LOAD_ENTRY = "assay.node.load.__main__"
+BINDINGS = "pynvml"
+OLDEST_PYTHON = (3, 10)
+SHEBANG = b"#!/usr/bin/env python3\n"
+START = f"""import sys
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.exit("the probe needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; this is " + sys.version.split()[0])
+{COMPILE_ONCE}sys.path_importer_cache.pop(sys.path[0], None)
+from {{entry}} import main
+main()
+"""
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def parse_source(source: str | bytes) -> list[ast.stmt]:
@@ -41,7 +69,8 @@ def parse_source(source: str | bytes) -> list[ast.stmt]:
 
 def prune_bindings(source: str, users: Iterable[bytes]) -> str:
     """Return the statements of the module `source` that the sources `users` need, in their order."""
-    lines, statements = source.splitlines(keepends=True), parse_source(source)
+    lines = source.splitlines(keepends=True)
+    statements = parse_source(source)
     binders: dict[str, list[int]] = {}
     for place, statement in enumerate(statements):
         for name in _bound_names(statement) or ():
@@ -50,7 +79,11 @@ def prune_bindings(source: str, users: Iterable[bytes]) -> str:
     waiting = [place for name in binders if name in named or name.startswith(ALWAYS_KEPT) for place in binders[name]]
     waiting += [place for place, statement in enumerate(statements) if _bound_names(statement) is None]
     kept = _follow_names(waiting, statements, binders)
-    return "".join(_text(lines, statements[place]) for place in sorted(kept))
+    text = []
+    for statement in (statements[place] for place in sorted(kept)):
+        decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
+        text += lines[min([statement.lineno, *decorators]) - 1 : statement.end_lineno]
+    return "".join(text)
 
 
 def _follow_names(waiting: list[int], statements: list[ast.stmt], binders: Mapping[str, list[int]]) -> set[int]:
@@ -82,45 +115,6 @@ def _used_names(statement: ast.stmt) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
-
-
-def _text(lines: list[str], statement: ast.stmt) -> str:
-    decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
-    return "".join(lines[min([statement.lineno, *decorators]) - 1 : statement.end_lineno])
-
-
-PIECE_CHARACTERS = 30_000
-"""Minimum characters of source in a piece, except in the last."""
-
-PIECES_LOADER = """\
-import os
-for _piece in range({count}):
-    _path = os.path.join(os.path.dirname(__file__), "{name}_pieces", "%02d" % _piece)
-    exec(compile(__loader__.get_data(_path), _path, "exec"))
-"""
-
-COMPILE_ONCE = """\
-import os, sys, zipimport
-class Importer(zipimport.zipimporter):
-    def get_filename(self, name):
-        end = "/__init__.py" if self.is_package(name) else ".py"
-        return os.path.join(self.archive, self.prefix + name.rpartition(".")[2] + end)
-sys.path_hooks.insert(0, Importer)
-"""
-"""Halves what the imports cost a node: zipimport compiles a module to tell its file name, and again to run it."""
-ENTRY = "assay.node.probe.__main__"
-LOAD_ENTRY = "assay.node.load.__main__"
-BINDINGS = "pynvml"
-OLDEST_PYTHON = (3, 10)
-SHEBANG = b"#!/usr/bin/env python3\n"
-START = f"""import sys
-if sys.version_info < {OLDEST_PYTHON}:
-    sys.exit("the probe needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; this is " + sys.version.split()[0])
-{COMPILE_ONCE}sys.path_importer_cache.pop(sys.path[0], None)
-from {{entry}} import main
-main()
-"""
-_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
 def main() -> None:
@@ -157,16 +151,17 @@ def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
 
 def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
     """Return every module of assay that `entry` imports, directly or not: name → (end of its path, source)."""
-    found: dict[str, tuple[str, bytes]] = {}
+    modules: dict[str, tuple[str, bytes]] = {}
     waiting = [entry]
     while waiting:
         name = waiting.pop()
-        if name in found or not name:
+        if name in modules or not name:
             continue
         path = _source(name)
-        found[name] = ("/__init__.py" if path.name == "__init__.py" else ".py", path.read_bytes())
-        waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
-    return found
+        source = path.read_bytes()
+        modules[name] = ("/__init__.py" if path.name == "__init__.py" else ".py", source)
+        waiting += [name.rpartition(".")[0], *_imports(source)]
+    return modules
 
 
 def _imports(source: bytes) -> Iterator[str]:
@@ -206,7 +201,8 @@ def split_module(name: str, source: str) -> dict[str, bytes]:
 
 def _pieces(source: str) -> Iterator[str]:
     """Yield the source cut between statements of the module."""
-    lines, start = source.splitlines(keepends=True), 0
+    lines = source.splitlines(keepends=True)
+    start = 0
     for statement in parse_source(source):
         decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
         first = min([statement.lineno, *decorators]) - 1

@@ -14,6 +14,11 @@ PROCESSES_S = 4.0  # a node under load has ten thousand, and some are read twice
 STAT_SIZE = 1024
 STAT = re.compile(rb"(\d+) \((.*)\) (\S) ", re.DOTALL)
 SWITCHES = re.compile(r"^(?:non)?voluntary_ctxt_switches:\s*(\d+)$", re.MULTILINE)
+SYSTEMCTL_S = 2.5
+SERVICES_S = 3.0
+UNIT_TYPES = "--type=service,mount,socket,timer"
+LIST_UNITS = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "--no-pager", "--full", UNIT_TYPES]
+UNIT_STATES = {"active", "activating", "deactivating", "failed", "inactive", "maintenance", "reloading", "refreshing"}
 
 
 class ProcessStat(NamedTuple):
@@ -33,15 +38,15 @@ def read_processes(root: NodeRoot) -> ReadingTree:
         pids = [name for name in root.list_names("/proc") if name.isdecimal()]
     except OSError as error:
         return leaf_for_error("/proc", error)
-    found = [process for process in (_read_process(root, pid) for pid in pids) if process]
-    if not found:
+    processes = [process for process in (_read_process(root, pid) for pid in pids) if process]
+    if not processes:
         return absent("/proc lists no process")
-    waiting = {process: _context_switches(root, process.pid) for process in found if process.state == "D"}
+    waiting = {process: _context_switches(root, process.pid) for process in processes if process.state == "D"}
     time.sleep(STUCK_RECHECK_S if waiting else 0)
     stuck = [process for process, old in waiting.items() if old and _context_switches(root, process.pid) == old]
     return {
-        "count": value(len(found)),
-        "zombies": value(sum(process.state == "Z" for process in found)),
+        "count": value(len(processes)),
+        "zombies": value(sum(process.state == "Z" for process in processes)),
         "stuck": value([f"{process.name} ({process.pid})" for process in stuck]),
     }
 
@@ -56,10 +61,10 @@ def _read_process(root: NodeRoot, pid: str) -> ProcessStat | None:
 
 def parse_process_stat(stat: bytes) -> ProcessStat | None:
     """Parse /proc/PID/stat; None where it does not have that form."""
-    found = STAT.match(stat)
-    if found is None:
+    fields = STAT.match(stat)
+    if fields is None:
         return None
-    return ProcessStat(int(found[1]), found[2].decode(errors="replace"), found[3].decode(errors="replace"))
+    return ProcessStat(int(fields[1]), fields[2].decode(errors="replace"), fields[3].decode(errors="replace"))
 
 
 def _context_switches(root: NodeRoot, pid: int) -> list[str]:
@@ -68,13 +73,6 @@ def _context_switches(root: NodeRoot, pid: int) -> list[str]:
         return SWITCHES.findall(root.read_text(f"/proc/{pid}/status"))
     except OSError:
         return []
-
-
-SYSTEMCTL_S = 2.5
-SERVICES_S = 3.0
-UNIT_TYPES = "--type=service,mount,socket,timer"
-LIST_UNITS = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "--no-pager", "--full", UNIT_TYPES]
-UNIT_STATES = {"active", "activating", "deactivating", "failed", "inactive", "maintenance", "reloading", "refreshing"}
 
 
 def read_services() -> ReadingTree:

@@ -31,14 +31,13 @@ def read_aer(root: NodeRoot) -> LazyTree:
         addresses = root.list_names(PCI_DEVICES)
     except OSError as error:
         return leaf_for_error(PCI_DEVICES, error)
-    counting = [pci for pci in addresses if root.exists(f"{PCI_DEVICES}/{pci}/aer_dev_fatal")]
-    return {pci.lower(): _device(root, f"{PCI_DEVICES}/{pci}") for pci in counting} or absent(
-        f"no device in {PCI_DEVICES} reports errors"
-    )
-
-
-def _device(root: NodeRoot, folder: str) -> LazyTree:
-    return {severity: root.defer_read(f"{folder}/aer_dev_{severity}", parse_aer_total) for severity in SEVERITIES}
+    devices = {}
+    for pci in addresses:
+        folder = f"{PCI_DEVICES}/{pci}"
+        if root.exists(f"{folder}/aer_dev_fatal"):
+            counters = {name: root.defer_read(f"{folder}/aer_dev_{name}", parse_aer_total) for name in SEVERITIES}
+            devices[pci.lower()] = counters
+    return devices or absent(f"no device in {PCI_DEVICES} reports errors")
 
 
 def parse_aer_total(text: str) -> int:
@@ -91,15 +90,15 @@ def read_machine_checks(root: NodeRoot) -> ReadingTree:
     """
     try:
         with open(root.local_path(INTERRUPTS), "rb") as file:  # noqa: PTH123  # as in node_access
-            found = sum_interrupts(file)
+            sums = sum_interrupts(file)
     except OSError as error:
         return leaf_for_error(INTERRUPTS, error)
-    if not found:
+    if not sums:
         return absent(f"{INTERRUPTS} counts nothing")
-    if X86 not in found:
+    if X86 not in sums:
         return {}
     return {
-        name: value(found[mark]) if mark in found else absent(f"{INTERRUPTS} has no line {mark.decode()}")
+        name: value(sums[mark]) if mark in sums else absent(f"{INTERRUPTS} has no line {mark.decode()}")
         for name, mark in MACHINE_CHECK_LINES.items()
     }
 
@@ -110,5 +109,9 @@ def sum_interrupts(lines: Iterable[bytes]) -> dict[bytes, int]:
     /proc/interrupts has a column for each CPU, megabytes on a large node, so `lines` is read one line at a time.
     """
     marks = {X86, *ARM, *MACHINE_CHECK_LINES.values()}
-    found = (line for line in lines if line.lstrip()[:4] in marks)
-    return {line.split()[0]: sum(int(word) for word in line.split()[1:] if word.isdigit()) for line in found}
+    sums = {}
+    for line in lines:
+        if line.lstrip()[:4] in marks:
+            mark, *words = line.split()
+            sums[mark] = sum(int(word) for word in words if word.isdigit())
+    return sums

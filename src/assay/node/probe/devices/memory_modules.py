@@ -51,12 +51,12 @@ def read_dimms(root: NodeRoot) -> ReadingTree:
 
 def name_by_slot(devices: Iterable[DmiStructure]) -> dict[str, DmiStructure]:
     """Return the devices by slot name; the bank's name is added where two slots have the same name."""
-    found: dict[str, DmiStructure] = {}
+    modules: dict[str, DmiStructure] = {}
     for number, device in enumerate(devices):
         slot = (device.text(0x10) or f"device {number}").replace("/", "-")
-        name = f"{slot} {device.text(0x11)}".strip() if slot in found else slot
-        found[name if name not in found else f"{slot} device {number}"] = device
-    return found
+        name = f"{slot} {device.text(0x11)}".strip() if slot in modules else slot
+        modules[name if name not in modules else f"{slot} device {number}"] = device
+    return modules
 
 
 def _device(device: DmiStructure) -> ReadingTree:
@@ -90,9 +90,9 @@ def _speed(device: DmiStructure, short: int, long: int) -> ReadingTree:
     return value(speed) if speed else absent("the firmware does not know its speed")
 
 
-def _text(device: DmiStructure, offset: int, what: str) -> ReadingTree:
+def _text(device: DmiStructure, offset: int, field: str) -> ReadingTree:
     text = device.text(offset)
-    return value(text) if text else absent(f"the firmware gives no {what}")
+    return value(text) if text else absent(f"the firmware gives no {field}")
 
 
 class DmiStructure(NamedTuple):
@@ -117,7 +117,8 @@ def parse_dmi_table(table: bytes) -> Iterator[DmiStructure]:
     """Yield the structures of a table in order. Raises ValueError where a structure does not end."""
     at = 0
     while at + 4 <= len(table):
-        kind, length = table[at], table[at + 1]
+        kind = table[at]
+        length = table[at + 1]
         end = table.find(b"\0\0", at + length)
         if length < 4 or end < 0:
             raise ValueError(f"the structure at {at} does not end")

@@ -1,13 +1,9 @@
-"""Reads InfiniBand adapters from sysfs, with each port's state, LIDs, P_Keys and counters.
+"""Reads network adapters: InfiniBand (HCAs), Ethernet (NICs that are hardware, and bonds), and their firmware settings.
 
-Readings directly below an adapter are of its first port; other ports are in `ports`.
-
-Reads Ethernet interfaces that are hardware (no bridges, tunnels or loopback), and bonds with their members.
-
-Reads firmware settings of HCAs and NICs with `mstconfig`: the value in force, and the one from the next boot on.
-
-`mstconfig -e query` prints a table. Its columns depend on the firmware: `Default` and `Current` may be missing. A cell
-without a value is `N/A`. Refusals are lines that begin with `-E-`. (Mellanox/mstflint, mlxconfig/mlxcfg_ui.cpp.)
+Readings directly below an HCA are of its first port; other ports are in `ports`. Settings are the value in force and
+the one from the next boot on, as `mstconfig -e query` prints them in a table. Its columns depend on the firmware:
+`Default` and `Current` may be missing. A cell without a value is `N/A`. Refusals are lines that begin with `-E-`.
+(Mellanox/mstflint, mlxconfig/mlxcfg_ui.cpp.)
 """
 
 from __future__ import annotations
@@ -47,6 +43,17 @@ HW_COUNTERS = (  # mlx5's own: retransmissions, and a host that is too slow
     "rnr_nak_retry_err",
 )
 MAX_PKEYS = 128
+NET_CLASS = "/sys/class/net"
+ETHERNET = "1"  # ARPHRD_ETHER; 32 is IP over InfiniBand
+NIC_COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
+BONDING_MASTERS = f"{NET_CLASS}/bonding_masters"
+TOOL = "mstconfig"
+ALLOWED_S = 5.0
+HEADING = "Configurations:"
+COLUMNS = {"Default": "default", "Current": "current", "Next Boot": "next_boot"}
+MARKS = ("*", "RO")  # differs from its default or present value; read only
+NO_VALUE = "N/A"
+Row = dict[str, str]
 
 
 def read_hcas(root: NodeRoot) -> LazyTree:
@@ -100,16 +107,16 @@ def read_hca_port(root: NodeRoot, port: str) -> LazyTree:
 
 def _read_pkeys(root: NodeRoot, folder: str) -> ReadingTree:
     """Return the P_Keys up to the first empty entry, as `0xffff`. A subnet manager fills the table from its start."""
-    found: list[str] = []
+    keys: list[str] = []
     for index in range(MAX_PKEYS):
         try:
             key = int(root.read_text(f"{folder}/{index}"), 16)
         except OSError as error:
-            return value(found) if found else leaf_for_error(f"{folder}/{index}", error)
+            return value(keys) if keys else leaf_for_error(f"{folder}/{index}", error)
         if not key:
             break
-        found.append(f"{key:#06x}")
-    return value(found)
+        keys.append(f"{key:#06x}")
+    return value(keys)
 
 
 def parse_guid(text: str) -> str:
@@ -149,23 +156,16 @@ def parse_rate_gbps(text: str) -> int | float:
     return int(gbps) if gbps.is_integer() else gbps
 
 
-NET_CLASS = "/sys/class/net"
-ETHERNET = "1"  # ARPHRD_ETHER; 32 is IP over InfiniBand
-NIC_COUNTERS = ("rx_errors", "tx_errors", "rx_crc_errors", "rx_dropped", "tx_dropped", "rx_missed_errors")
-
-BONDING_MASTERS = f"{NET_CLASS}/bonding_masters"
-
-
 def read_nics(root: NodeRoot) -> LazyTree:
     """Return the `nic` branch, interfaces by name."""
     try:
         names = root.list_names(NET_CLASS)
     except OSError as error:
         return leaf_for_error(NET_CLASS, error)
-    found = {
+    interfaces = {
         name: _interface(root, f"{NET_CLASS}/{name}") for name in names if _is_hardware(root, f"{NET_CLASS}/{name}")
     }
-    return found or absent(f"no Ethernet interface with a device behind it in {NET_CLASS}")
+    return interfaces or absent(f"no Ethernet interface with a device behind it in {NET_CLASS}")
 
 
 def _is_hardware(root: NodeRoot, folder: str) -> bool:
@@ -176,9 +176,13 @@ def _is_hardware(root: NodeRoot, folder: str) -> bool:
 
 
 def _interface(root: NodeRoot, folder: str) -> LazyTree:
+    def read_speed() -> ReadingTree:
+        leaf = root.read_leaf(f"{folder}/speed", int)  # sysfs writes -1 where there is no link
+        return absent(f"{folder}/speed: the driver knows no speed") if leaf.get("value", 0) < 0 else leaf
+
     return {
         "carrier": root.defer_read(f"{folder}/carrier", parse_carrier),
-        "speed_mbps": partial(_speed, root, f"{folder}/speed"),
+        "speed_mbps": read_speed,
         "duplex": root.defer_read(f"{folder}/duplex"),
         "mtu_bytes": root.defer_read(f"{folder}/mtu", int),
         "mac": root.defer_read(f"{folder}/address"),
@@ -194,12 +198,6 @@ def parse_carrier(text: str) -> bool:
     if text not in ("0", "1"):
         raise ValueError(text)
     return text == "1"
-
-
-def _speed(root: NodeRoot, path: str) -> ReadingTree:
-    """Return the link's speed in Mb/s; absent where the driver does not know it (no link), which sysfs writes as -1."""
-    leaf = root.read_leaf(path, int)
-    return absent(f"{path}: the driver knows no speed") if leaf.get("value", 0) < 0 else leaf
 
 
 def read_bonds(root: NodeRoot) -> LazyTree:
@@ -236,16 +234,6 @@ def parse_bond_mode(text: str) -> str:
     return name
 
 
-TOOL = "mstconfig"
-ALLOWED_S = 5.0
-HEADING = "Configurations:"
-COLUMNS = {"Default": "default", "Current": "current", "Next Boot": "next_boot"}
-MARKS = ("*", "RO")  # differs from its default or present value; read only
-NO_VALUE = "N/A"
-
-Row = dict[str, str]
-
-
 def read_adapter_settings(root: NodeRoot, asked: str) -> ReadingTree:
     """Return the `adapter_settings` branch: by place and name, `current` and `next_boot`.
 
@@ -257,9 +245,12 @@ def read_adapter_settings(root: NodeRoot, asked: str) -> ReadingTree:
     addresses: dict[str, str] = {}
     for entry in filter(None, asked.split(",")):
         place, _, names = entry.partition("=")
-        address = _find_address(root, place)
+        address = value(place)
+        if ":" not in place:
+            address = root.read_leaf(f"/sys/class/net/{place}/device/uevent", parse_pci_slot)
         if "value" in address:
-            addresses[place], wanted[place] = address["value"], names.split("+")
+            addresses[place] = address["value"]
+            wanted[place] = names.split("+")
         else:
             tree[place] = address
     answers = _ask(addresses, wanted, ends_at)
@@ -269,12 +260,6 @@ def read_adapter_settings(root: NodeRoot, asked: str) -> ReadingTree:
     for place, answer in answers.items():
         tree[place] = answer if isinstance(answer, dict) else parse_settings(answer, wanted[place])
     return tree
-
-
-def _find_address(root: NodeRoot, place: str) -> ReadingTree:
-    if ":" in place:
-        return value(place)
-    return root.read_leaf(f"/sys/class/net/{place}/device/uevent", parse_pci_slot)
 
 
 def _ask(
@@ -310,19 +295,16 @@ def parse_settings(text: str, names: Iterable[str]) -> ReadingTree:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     start = next((number for number, line in enumerate(lines) if line.startswith(HEADING)), None)
     refusals = [line.removeprefix("-E-").strip() for line in lines if line.startswith("-E-")]
-    columns = _read_heading(lines[start]) if start is not None else []
-    rows = dict(_read_rows(lines[start + 1 :], columns)) if start is not None else {}
+    rows = {}
+    if start is not None:
+        places = {key: lines[start].find(title) for title, key in COLUMNS.items()}
+        columns = sorted((key for key, place in places.items() if place >= 0), key=lambda key: places[key])
+        rows = dict(_read_rows(lines[start + 1 :], columns))
     if not rows:
-        why = refusals[0] if refusals else f"cannot make sense of {text.strip()[:80]!r}"
-        return failed(f"{TOOL}: {why}")
+        reason = refusals[0] if refusals else f"cannot make sense of {text.strip()[:80]!r}"
+        return failed(f"{TOOL}: {reason}")
     missing = failed(f"{TOOL}: {refusals[0]}") if refusals else unsupported("the adapter has no such setting")
     return {name: _read_setting(rows[name]) if name in rows else missing for name in names}
-
-
-def _read_heading(line: str) -> list[str]:
-    """Return the columns of the table in their order."""
-    places = {key: line.find(title) for title, key in COLUMNS.items()}
-    return sorted((key for key, place in places.items() if place >= 0), key=lambda key: places[key])
 
 
 def _read_rows(lines: Iterable[str], columns: Sequence[str]) -> Iterable[tuple[str, Row]]:

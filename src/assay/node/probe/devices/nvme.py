@@ -1,13 +1,9 @@
-"""Reads NVMe drives from sysfs, and their SMART logs through nvme-cli or smartctl.
+"""Reads NVMe drives: from sysfs, their SMART logs through nvme-cli or smartctl, and what proves that one was wiped.
 
-Source of the log's fields: NVM Express Base Specification, SMART / Health Information.
-
-Reads what proves the wipe of an NVMe drive: its ways to erase, its sanitize log, its users, and marked blocks.
-
-Sources: NVM Express Base Specification 2.0, Identify Controller (OACS, FNA, SANICAP) and Sanitize Status log page; the
-JSON of nvme-cli 1.x and 2.x. A marked block holds a marker, again and again; blocks are spread evenly over the drive.
-
-Finds who uses a block device: file systems, swap, and arrays or volumes on it, also through partitions.
+That is its ways to erase, its sanitize log, its users (file systems, swap, arrays or volumes, also through partitions),
+and marked blocks. A marked block holds a marker, again and again; blocks are spread evenly over the drive.
+Sources: NVM Express Base Specification 2.0, SMART / Health Information, Identify Controller (OACS, FNA, SANICAP) and
+Sanitize Status log page; the JSON of nvme-cli 1.x and 2.x.
 """
 
 from __future__ import annotations
@@ -39,6 +35,21 @@ SMART_FIELDS = {  # reading → the name in nvme-cli, the name in smartctl
     "unsafe_shutdowns": ("unsafe_shutdowns", "unsafe_shutdowns"),
     "power_on_hours": ("power_on_hours", "power_on_hours"),
 }
+BLOCK_CLASS = "/sys/class/block"
+OCTAL = re.compile(r"\\([0-7]{3})")
+User = tuple[str, str]
+"""A kind (mount, swap or holder) and a name: the mount point, the device of the swap, the array or volume."""
+WIPE_TOOL_S = 5.0
+BLOCKS_S = 8.0
+BLOCK = 4096
+SAMPLES = 16
+CRYPTO_ERASE = 1 << 0  # SANICAP
+BLOCK_ERASE = 1 << 1
+FORMAT = 1 << 1  # OACS
+FORMAT_CRYPTO = 1 << 2  # FNA
+ACTIONS = {2: "sanitize-block", 3: "sanitize-overwrite", 4: "sanitize-crypto"}  # SCDW10, bits 2:0
+STATUSES = {0: "never", 1: "completed", 2: "in progress", 3: "failed", 4: "completed"}  # SSTAT, bits 2:0
+FULL_PROGRESS = 65536
 
 
 def read_drives(root: NodeRoot) -> LazyTree:
@@ -73,10 +84,10 @@ def _size(root: NodeRoot, drive: str) -> ReadingTree:
     """Return the size of all namespaces together; where one cannot be read, its leaf."""
     folder = f"{NVME_CLASS}/{drive}"
     try:
-        found = list_namespaces(root, drive)
+        namespaces = list_namespaces(root, drive)
     except OSError as error:
         return leaf_for_error(folder, error)
-    sizes = [root.read_leaf(f"{folder}/{name}/size", int) for name in found]
+    sizes = [root.read_leaf(f"{folder}/{name}/size", int) for name in namespaces]
     unreadable = [size for size in sizes if "value" not in size]
     if not sizes or unreadable:
         return unreadable[0] if unreadable else absent(f"{folder} has no namespace")
@@ -86,12 +97,12 @@ def _size(root: NodeRoot, drive: str) -> ReadingTree:
 def read_smart(drive: str) -> ReadingTree:
     """Return the `smart` branch of a drive, by nvme-cli or else by smartctl. Both need root."""
     device = f"/dev/{drive}"
-    found = run_tool(["nvme", "smart-log", "--output-format=json", device], TOOL_S, parse_nvme_cli)
-    if "absent" in found:
-        found = run_tool(["smartctl", "--json", "--all", device], TOOL_S, parse_smartctl)
-    if "absent" in found:
+    smart = run_tool(["nvme", "smart-log", "--output-format=json", device], TOOL_S, parse_nvme_cli)
+    if "absent" in smart:
+        smart = run_tool(["smartctl", "--json", "--all", device], TOOL_S, parse_smartctl)
+    if "absent" in smart:
         return unsupported("neither nvme nor smartctl is installed; install nvme-cli or smartmontools")
-    return found
+    return smart
 
 
 def parse_nvme_cli(text: str) -> ReadingTree:
@@ -100,7 +111,10 @@ def parse_nvme_cli(text: str) -> ReadingTree:
     if log is None or "avail_spare" not in log:
         return describe_missing_log("nvme", text)
     branch = {name: _number(log, theirs) for name, (theirs, _) in SMART_FIELDS.items()}
-    return branch | {"temperature_c": _celsius(branch["temperature_c"])}
+    kelvin = branch["temperature_c"]
+    if "value" in kelvin:
+        branch["temperature_c"] = value(kelvin["value"] - KELVIN)
+    return branch
 
 
 def parse_smartctl(text: str) -> ReadingTree:
@@ -114,10 +128,10 @@ def parse_smartctl(text: str) -> ReadingTree:
 def find_json_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object in a tool's output, None where there is none. Warnings may come before it."""
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+        document, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _number(log: Mapping[str, Any], name: str) -> ReadingTree:
@@ -134,42 +148,40 @@ def _number(log: Mapping[str, Any], name: str) -> ReadingTree:
         return failed(f"{name}: cannot make sense of {str(field)[:40]!r}")
 
 
-def _celsius(kelvin: ReadingTree) -> ReadingTree:
-    return value(kelvin["value"] - KELVIN) if "value" in kelvin else kelvin
-
-
 def describe_missing_log(tool: str, text: str) -> ReadingTree:
     """Return the leaf for output that holds nothing to read, with its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return failed(f"{tool} gave no log" + (f"; it ended with {lines[-1][:120]!r}" if lines else ""))
 
 
-BLOCK_CLASS = "/sys/class/block"
-OCTAL = re.compile(r"\\([0-7]{3})")
-User = tuple[str, str]
-"""A kind (mount, swap or holder) and a name: the mount point, the device of the swap, the array or volume."""
-
-
 def list_block_users(root: NodeRoot, devices: list[str]) -> list[User]:
     """Return the users of devices (`nvme0n1`), those on top first. Raises OSError if the mounts cannot be read."""
     family = _find_family(root, devices)
-    holders = [("holder", name) for name, is_holder in reversed(family.items()) if is_holder]
-    return [*_list_mounts(root, family), *_list_swaps(root, family), *holders]
+    users: list[User] = []
+    for line in reversed(root.read_text("/proc/mounts").splitlines()):
+        device, point = line.split()[:2]
+        if _names_device(root, device, family):
+            # The kernel writes a space in a mount point in octal.
+            users.append(("mount", OCTAL.sub(lambda code: chr(int(code[1], 8)), point)))
+    swaps = root.read_text("/proc/swaps").splitlines()[1:] if root.exists("/proc/swaps") else []
+    for device in (line.split()[0] for line in swaps):
+        if _names_device(root, device, family):
+            users.append(("swap", device))
+    return users + [("holder", name) for name, is_holder in reversed(family.items()) if is_holder]
 
 
 def _find_family(root: NodeRoot, devices: list[str]) -> dict[str, bool]:
     """Return the devices, their partitions and all that holds them, each with whether it is a holder."""
-    family, waiting = dict.fromkeys(devices, False), list(devices)
+    family = dict.fromkeys(devices, False)
+    waiting = list(devices)
     while waiting:
         name = waiting.pop()
-        partitions = [one for one in _list_names(root, f"{BLOCK_CLASS}/{name}") if one.startswith(name)]
-        for found, is_holder in [
-            *((one, False) for one in partitions),
-            *((one, True) for one in _list_names(root, f"{BLOCK_CLASS}/{name}/holders")),
-        ]:
-            if found not in family:
-                family[found] = is_holder
-                waiting.append(found)
+        related = {part: False for part in _list_names(root, f"{BLOCK_CLASS}/{name}") if part.startswith(name)}
+        holders = _list_names(root, f"{BLOCK_CLASS}/{name}/holders")
+        for device, is_holder in [*related.items(), *((holder, True) for holder in holders)]:
+            if device not in family:
+                family[device] = is_holder
+                waiting.append(device)
     return family
 
 
@@ -177,36 +189,11 @@ def _list_names(root: NodeRoot, folder: str) -> list[str]:
     return root.list_names(folder) if root.exists(folder) else []
 
 
-def _list_mounts(root: NodeRoot, family: dict[str, bool]) -> list[User]:
-    """Return the mounts of a family, the last one first. The kernel writes a space in a mount point in octal."""
-    rows = [line.split() for line in reversed(root.read_text("/proc/mounts").splitlines())]
-    return [("mount", OCTAL.sub(_decode, row[1])) for row in rows if _names_device(root, row[0], family)]
-
-
-def _decode(found: re.Match[str]) -> str:
-    return chr(int(found[1], 8))
-
-
-def _list_swaps(root: NodeRoot, family: dict[str, bool]) -> list[User]:
-    lines = root.read_text("/proc/swaps").splitlines()[1:] if root.exists("/proc/swaps") else []
-    return [("swap", line.split()[0]) for line in lines if _names_device(root, line.split()[0], family)]
-
-
 def _names_device(root: NodeRoot, source: str, family: dict[str, bool]) -> bool:
     """Whether a source such as `/dev/mapper/data` is a device of the family."""
     if not source.startswith("/dev/"):
         return False
     return os.path.basename(os.path.realpath(root.local_path(source))) in family  # noqa: PTH119  # as in node_access
-
-
-WIPE_TOOL_S, BLOCKS_S = 5.0, 8.0
-BLOCK, SAMPLES = 4096, 16
-CRYPTO_ERASE, BLOCK_ERASE = 1 << 0, 1 << 1  # SANICAP
-FORMAT = 1 << 1  # OACS
-FORMAT_CRYPTO = 1 << 2  # FNA
-ACTIONS = {2: "sanitize-block", 3: "sanitize-overwrite", 4: "sanitize-crypto"}  # SCDW10, bits 2:0
-STATUSES = {0: "never", 1: "completed", 2: "in progress", 3: "failed", 4: "completed"}  # SSTAT, bits 2:0
-FULL_PROGRESS = 65536
 
 
 def read_drive_wipe(root: NodeRoot, markers: Mapping[str, str]) -> LazyTree:
@@ -255,8 +242,11 @@ def parse_sanitize_log(text: str) -> ReadingTree:
     The log lies below the device's name; its status is text with the number in front, in some versions a number.
     """
     document = find_json_object(text) or {}
-    log = next((one for one in [document, *document.values()] if isinstance(one, dict) and "sstat" in one), {})
-    status, command, progress = _find_status(log.get("sstat")), log.get("cdw10_info", 0), log.get("sprog", 0)
+    branches = [branch for branch in (document, *document.values()) if isinstance(branch, dict) and "sstat" in branch]
+    log = branches[0] if branches else {}
+    status = _find_status(log.get("sstat"))
+    command = log.get("cdw10_info", 0)
+    progress = log.get("sprog", 0)
     if status not in STATUSES or not isinstance(command, int) or not isinstance(progress, int):
         return describe_missing_log("nvme", text)
     return {
@@ -271,8 +261,8 @@ def _find_status(field: Any) -> int:
     text = field.get("status") if isinstance(field, dict) else field
     if isinstance(text, int):
         return text & 7
-    found = re.match(r"\((\d)\)", text) if isinstance(text, str) else None
-    return int(found[1]) if found else -1
+    number = re.match(r"\((\d)\)", text) if isinstance(text, str) else None
+    return int(number[1]) if number else -1
 
 
 def _list_block_devices(root: NodeRoot, drive: str) -> list[str]:

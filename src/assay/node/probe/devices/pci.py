@@ -44,6 +44,8 @@ PCI_KINDS = {  # PCI Code and ID Assignment Specification: base class and subcla
 }
 BRIDGE_CLASS = "0x0604"
 GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # GT/s
+ReadConfig = Callable[[int, int], int]
+"""(offset, size in bytes) → number. Raises ConfigTooShort."""
 
 
 class BusRange(NamedTuple):
@@ -67,9 +69,9 @@ def read_pci(root: NodeRoot) -> LazyTree:
         return leaf_for_error(PCI_DEVICES, error)
     devices = {name: PCI_KINDS[code] for name, code in classes.items() if code in PCI_KINDS}
     bridges = _bridges_above(root, [name for name, code in classes.items() if code == BRIDGE_CLASS], list(devices))
-    found: dict[str, LazyTree] = {name.lower(): _device(root, name, kind) for name, kind in devices.items()}
-    found |= {name.lower(): partial(read_bridge, root, f"{PCI_DEVICES}/{name}") for name in bridges}  # type: ignore[misc]
-    return found or absent(f"{PCI_DEVICES} has no GPU, adapter, drive or switch")
+    tree: dict[str, LazyTree] = {name.lower(): _device(root, name, kind) for name, kind in devices.items()}
+    tree |= {name.lower(): partial(read_bridge, root, f"{PCI_DEVICES}/{name}") for name in bridges}  # type: ignore[misc]
+    return tree or absent(f"{PCI_DEVICES} has no GPU, adapter, drive or switch")
 
 
 def _class(root: NodeRoot, name: str) -> str:
@@ -94,18 +96,18 @@ def _bridges_above(root: NodeRoot, bridges: Iterable[str], devices: list[str]) -
 
 def _device(root: NodeRoot, name: str, kind: str) -> LazyTree:
     folder = f"{PCI_DEVICES}/{name}"
+
+    def read_iommu() -> ReadingTree:
+        """Return how the IOMMU treats the device's addresses: `identity`, `DMA`, `DMA-FQ`, or `none` without one."""
+        leaf = root.read_leaf(f"{folder}/iommu_group/type")
+        return value("none") if "absent" in leaf and root.exists(folder) else leaf
+
     return {
         "kind": value(kind),
         "link": partial(read_link, root, folder),
         "numa_node": partial(read_numa_node, root, folder),
-        "iommu": partial(_iommu, root, folder),
+        "iommu": read_iommu,
     }
-
-
-def _iommu(root: NodeRoot, folder: str) -> ReadingTree:
-    """Return how the IOMMU treats a device's addresses: `identity`, `DMA`, `DMA-FQ`, or `none` without an IOMMU."""
-    leaf = root.read_leaf(f"{folder}/iommu_group/type")
-    return value("none") if "absent" in leaf and root.exists(folder) else leaf
 
 
 def read_numa_node(root: NodeRoot, folder: str) -> ReadingTree:
@@ -142,18 +144,14 @@ def parse_link_generation(text: str) -> int:
 
 def parse_pci_slot(text: str) -> str:
     """Return the PCI address in a device's `uevent` file, as Linux writes it. Raises ValueError for another bus."""
-    found = PCI_SLOT_NAME.search(text)
-    if found is None:
+    address = PCI_SLOT_NAME.search(text)
+    if address is None:
         raise ValueError("no PCI device")
-    return found[1].lower()
+    return address[1].lower()
 
 
 class ConfigTooShort(Exception):
     """The configuration space ends before the word that was read."""
-
-
-ReadConfig = Callable[[int, int], int]
-"""(offset, size in bytes) → number. Raises ConfigTooShort."""
 
 
 def read_bridge(root: NodeRoot, folder: str) -> ReadingTree:
@@ -173,10 +171,20 @@ def read_bridge(root: NodeRoot, folder: str) -> ReadingTree:
 
 def _bridge(path: str, read: ReadConfig) -> ReadingTree:
     reason = f"{path}: too short for this answer; only root can read all of it"
+
+    def find_kind() -> str:
+        offset = _find_express(read)
+        return PORT_KINDS.get(read(offset + 2, 2) >> 4 & 0xF, "bridge") if offset else "bridge"
+
+    def list_acs_controls() -> list[str]:
+        offset = _find_extended(read, ACS) if _find_express(read) else 0
+        control = read(offset + 6, 2) if offset else 0
+        return [name for bit, name in enumerate(ACS_CONTROLS) if control >> bit & 1]
+
     questions: dict[str, Callable[[], object]] = {
-        "kind": lambda: _port_kind(read),
+        "kind": find_kind,
         "buses": lambda: [read(0x19, 1), read(0x1A, 1)],
-        "acs": lambda: _acs_controls(read),
+        "acs": list_acs_controls,
     }
     branch: ReadingTree = {}
     for name, question in questions.items():
@@ -185,17 +193,6 @@ def _bridge(path: str, read: ReadConfig) -> ReadingTree:
         except ConfigTooShort:
             branch[name] = failed(reason)
     return branch
-
-
-def _port_kind(read: ReadConfig) -> str:
-    offset = _find_express(read)
-    return PORT_KINDS.get(read(offset + 2, 2) >> 4 & 0xF, "bridge") if offset else "bridge"
-
-
-def _acs_controls(read: ReadConfig) -> list[str]:
-    offset = _find_extended(read, ACS) if _find_express(read) else 0
-    control = read(offset + 6, 2) if offset else 0
-    return [name for bit, name in enumerate(ACS_CONTROLS) if control >> bit & 1]
 
 
 def _find_express(read: ReadConfig) -> int:

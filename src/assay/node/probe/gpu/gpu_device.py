@@ -1,10 +1,6 @@
-"""Reads one GPU: identity, PCIe link, settings, processes and load, with the branches of the modules beside this one.
+"""Reads one GPU: identity, PCIe link, settings, processes, load, memory with its errors and repairs, clocks and heat.
 
 Each reading is its own question, so that one refusal hides nothing else.
-
-Reads a GPU's memory: its size, its ECC errors by place, and the repairs (retired pages, remapped rows).
-
-Reads a GPU's clocks, throttle reasons and throttled times, its temperatures and its power, with their limits.
 """
 
 from __future__ import annotations
@@ -17,10 +13,59 @@ from assay.node.probe.gpu.nvlink import read_fabric, read_nvlink
 from assay.node.probe.gpu.nvml import GPU_LOST, NvmlGpu, NvmlQuestion
 from assay.node.probe.node_access import LazyTree
 
-CORRECTED, UNCORRECTED = 0, 1  # nvmlMemoryErrorType_t
-VOLATILE, AGGREGATE = 0, 1  # nvmlEccCounterType_t
-DRAM, SRAM = 2, 7  # nvmlMemoryLocation_t
-SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
+CORRECTED = 0  # nvmlMemoryErrorType_t
+UNCORRECTED = 1
+VOLATILE = 0  # nvmlEccCounterType_t
+AGGREGATE = 1
+DRAM = 2  # nvmlMemoryLocation_t
+SRAM = 7
+SINGLE_BIT = 0  # nvmlPageRetirementCause_t
+DOUBLE_BIT = 1
+THROTTLE_REASONS = (  # nvmlClocksEventReason…, by bit
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "display_clock_setting",
+    "board_limit",
+    "reliability",
+)
+GRAPHICS = 0  # nvmlClockType_t
+SM = 1
+MEMORY = 2
+THROTTLE_TIME_FIELDS = {  # NVML_FI_DEV_PERF_POLICY_… and, from driver 575 on, NVML_FI_DEV_CLOCKS_EVENT_REASON_…, in ns
+    "thermal_us": 75,
+    "power_cap_us": 74,
+    "software_thermal_us": 269,
+    "hardware_thermal_us": 270,
+    "power_brake_us": 271,
+}
+SENSOR = 0  # NVML_TEMPERATURE_GPU
+MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
+OEM = 0  # nvmlInforomObject_t
+ECC = 1
+POWER = 2
+COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process")  # nvmlComputeMode_t
+RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+RECOVERY_ACTIONS = (  # nvmlDeviceGpuRecoveryAction_t, as nvidia-smi writes them
+    "none",
+    "reset",
+    "reboot",
+    "drain_p2p",
+    "drain_and_reset",
+    "recover_imex_domain",
+    "bus_reset",
+    "system_reboot",
+)
+PROCESS_QUESTIONS = (  # in full: the pack keeps only those of NVML's bindings that our sources name
+    ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+    ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"),
+)
 
 
 def read_ecc(gpu: NvmlGpu) -> LazyTree:
@@ -71,6 +116,10 @@ def read_retired_pages(gpu: NvmlGpu) -> LazyTree:
 def read_remap(gpu: NvmlGpu) -> NvmlQuestion:
     """Return the question for the branch `remap`: remapped rows, whether one is pending or failed, and spare rows."""
 
+    def count_banks(banks: Any) -> ReadingTree:
+        """Return how many banks have all, many, some, few or no spare rows left."""
+        return {left: value(getattr(banks, left)) for left in ("max", "high", "partial", "low", "none")}
+
     def branch(rows: tuple[int, int, int, int]) -> LazyTree:
         correctable, uncorrectable, pending, failure = rows
         return {
@@ -78,15 +127,10 @@ def read_remap(gpu: NvmlGpu) -> NvmlQuestion:
             "uncorrectable": value(uncorrectable),
             "pending": value(bool(pending)),
             "failed": value(bool(failure)),
-            "histogram": gpu.ask_branch_later(_histogram, "nvmlDeviceGetRowRemapperHistogram"),
+            "histogram": gpu.ask_branch_later(count_banks, "nvmlDeviceGetRowRemapperHistogram"),
         }
 
     return gpu.ask_branch_later(branch, "nvmlDeviceGetRemappedRows")
-
-
-def _histogram(banks: Any) -> ReadingTree:
-    """Return how many banks have all, many, some, few or no spare rows left."""
-    return {left: value(getattr(banks, left)) for left in ("max", "high", "partial", "low", "none")}
 
 
 def read_repair(gpu: NvmlGpu) -> NvmlQuestion:
@@ -107,31 +151,6 @@ def read_frame_buffer(gpu: NvmlGpu) -> NvmlQuestion:
     return gpu.ask_branch_later(branch, "nvmlDeviceGetMemoryInfo")
 
 
-THROTTLE_REASONS = (  # nvmlClocksEventReason…, by bit
-    "gpu_idle",
-    "applications_clocks_setting",
-    "sw_power_cap",
-    "hw_slowdown",
-    "sync_boost",
-    "sw_thermal_slowdown",
-    "hw_thermal_slowdown",
-    "hw_power_brake_slowdown",
-    "display_clock_setting",
-    "board_limit",
-    "reliability",
-)
-
-GRAPHICS, SM, MEMORY = 0, 1, 2  # nvmlClockType_t
-THROTTLE_TIME_FIELDS = {  # NVML_FI_DEV_PERF_POLICY_… and, from driver 575 on, NVML_FI_DEV_CLOCKS_EVENT_REASON_…, in ns
-    "thermal_us": 75,
-    "power_cap_us": 74,
-    "software_thermal_us": 269,
-    "hardware_thermal_us": 270,
-    "power_brake_us": 271,
-}
-
-SENSOR = 0  # NVML_TEMPERATURE_GPU
-MEMORY_TEMPERATURE = 82  # NVML_FI_DEV_MEMORY_TEMP
 SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = range(4)  # nvmlTemperatureThresholds_t
 
 
@@ -212,27 +231,6 @@ def _watts(milliwatts: int) -> float:
     return milliwatts / 1000
 
 
-OEM, ECC, POWER = 0, 1, 2  # nvmlInforomObject_t
-
-COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process")  # nvmlComputeMode_t
-RECOVERY_ACTION = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
-RECOVERY_ACTIONS = (  # nvmlDeviceGpuRecoveryAction_t, as nvidia-smi writes them
-    "none",
-    "reset",
-    "reboot",
-    "drain_p2p",
-    "drain_and_reset",
-    "recover_imex_domain",
-    "bus_reset",
-    "system_reboot",
-)
-PROCESS_QUESTIONS = (  # in full: the pack keeps only those of NVML's bindings that our sources name
-    ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
-    ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
-    ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"),
-)
-
-
 def read_device(gpu: NvmlGpu) -> LazyTree:
     """Return the branch of one GPU, or one leaf where it is lost.
 
@@ -261,6 +259,12 @@ def read_device(gpu: NvmlGpu) -> LazyTree:
 
 
 def _identity(gpu: NvmlGpu) -> LazyTree:
+    def validate_inforom() -> ReadingTree:
+        """Let the driver check the InfoROM against its checksums; this reads the flash and writes nothing."""
+        corrupted = str(gpu.nvml.Error(gpu.nvml.bindings.NVML_ERROR_CORRUPTED_INFOROM))
+        leaf: ReadingTree = gpu.ask("nvmlDeviceValidateInforom", into=lambda _: value(True))
+        return value(False) if leaf.get("failed") == corrupted else leaf
+
     return {
         "index": gpu.ask_later("nvmlDeviceGetIndex"),
         "name": gpu.ask_later("nvmlDeviceGetName"),
@@ -274,16 +278,9 @@ def _identity(gpu: NvmlGpu) -> LazyTree:
             "oem": gpu.ask_later("nvmlDeviceGetInforomVersion", OEM),
             "ecc": gpu.ask_later("nvmlDeviceGetInforomVersion", ECC),
             "power": gpu.ask_later("nvmlDeviceGetInforomVersion", POWER),
-            "valid": lambda: _inforom_is_valid(gpu),
+            "valid": validate_inforom,
         },
     }
-
-
-def _inforom_is_valid(gpu: NvmlGpu) -> ReadingTree:
-    """Let the driver check the InfoROM against its checksums; this reads the flash and writes nothing."""
-    corrupted = str(gpu.nvml.Error(gpu.nvml.bindings.NVML_ERROR_CORRUPTED_INFOROM))
-    leaf: ReadingTree = gpu.ask("nvmlDeviceValidateInforom", into=lambda _: value(True))
-    return value(False) if leaf.get("failed") == corrupted else leaf
 
 
 def _pcie(gpu: NvmlGpu) -> LazyTree:
@@ -298,31 +295,29 @@ def _pcie(gpu: NvmlGpu) -> LazyTree:
 
 def read_use(gpu: NvmlGpu) -> LazyTree:
     """Return the branches `mig`, `processes`, `utilisation` and the leaves of modes and the recovery action."""
+
+    def read_modes(modes: list[int]) -> ReadingTree:
+        return {"enabled": value(bool(modes[0])), "pending": value(bool(modes[1]))}
+
+    def read_rates(rates: Any) -> ReadingTree:
+        return {"gpu_percent": value(rates.gpu), "memory_percent": value(rates.memory)}
+
+    def read_recovery_action() -> ReadingTree:
+        (leaf,) = gpu.read_fields([(RECOVERY_ACTION, 0)])
+        return value(_name(RECOVERY_ACTIONS, leaf["value"])) if "value" in leaf else leaf
+
     return {
-        "mig": gpu.ask_branch_later(_mig, "nvmlDeviceGetMigMode"),
+        "mig": gpu.ask_branch_later(read_modes, "nvmlDeviceGetMigMode"),
         "persistence": gpu.ask_later("nvmlDeviceGetPersistenceMode", then=bool),
         "compute_mode": gpu.ask_later("nvmlDeviceGetComputeMode", then=lambda mode: _name(COMPUTE_MODES, mode)),
         "processes": lambda: _processes(gpu),
-        "utilisation": gpu.ask_branch_later(_utilisation, "nvmlDeviceGetUtilizationRates"),
-        "recovery_action": lambda: _recovery_action(gpu),
+        "utilisation": gpu.ask_branch_later(read_rates, "nvmlDeviceGetUtilizationRates"),
+        "recovery_action": read_recovery_action,
     }
 
 
 def _name(names: tuple[str, ...], number: int) -> str:
     return names[number] if number < len(names) else f"number {number}"
-
-
-def _mig(modes: list[int]) -> ReadingTree:
-    return {"enabled": value(bool(modes[0])), "pending": value(bool(modes[1]))}
-
-
-def _utilisation(rates: Any) -> ReadingTree:
-    return {"gpu_percent": value(rates.gpu), "memory_percent": value(rates.memory)}
-
-
-def _recovery_action(gpu: NvmlGpu) -> ReadingTree:
-    (leaf,) = gpu.read_fields([(RECOVERY_ACTION, 0)])
-    return value(_name(RECOVERY_ACTIONS, leaf["value"])) if "value" in leaf else leaf
 
 
 def _processes(gpu: NvmlGpu) -> ReadingTree:

@@ -56,18 +56,18 @@ def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
 
 def build_nvml_branch(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:
     """Return the lazy `gpu` branch of NVML."""
+
+    def read_cuda(version: int) -> ReadingTree:
+        return value(f"{version // 1000}.{version % 1000 // 10}")
+
     return {
         "source": value("nvml"),
         "driver": partial(nvml.ask, "nvmlSystemGetDriverVersion"),
-        "cuda": partial(nvml.ask, "nvmlSystemGetCudaDriverVersion_v2", into=_cuda),
+        "cuda": partial(nvml.ask, "nvmlSystemGetCudaDriverVersion_v2", into=read_cuda),
         "nvml": partial(nvml.ask, "nvmlSystemGetNVMLVersion"),
         "count": partial(nvml.ask, "nvmlDeviceGetCount"),
         "devices": partial(_devices, nvml, root),
     }
-
-
-def _cuda(version: int) -> ReadingTree:
-    return value(f"{version // 1000}.{version % 1000 // 10}")
 
 
 def _devices(nvml: NvmlLibrary, root: NodeRoot) -> LazyTree:

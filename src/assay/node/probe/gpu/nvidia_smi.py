@@ -48,14 +48,19 @@ def parse_nvidia_smi(xml: bytes | str) -> ReadingTree:
     try:
         log = parse_bounded_xml(content)
     except UntrustedXml as error:
-        return failed(_first_line(before) or f"nvidia-smi -q -x: {error}")
+        remarks = [line.strip()[:200] for line in before.splitlines() if line.strip()]
+        return failed(remarks[0] if remarks else f"nvidia-smi -q -x: {error}")
     if log.tag != LOG:
         return failed(f"nvidia-smi -q -x: <{log.tag}> is not <{LOG}>")
-    devices = {_address(gpu, index): _device(gpu, index) for index, gpu in enumerate(log.findall(GPU))}
+    devices: ReadingTree = {}
+    for index, gpu in enumerate(log.findall(GPU)):
+        attribute = GPU_ADDRESS.search(gpu.get(ADDRESS, ""))
+        devices[_format_address(attribute) if attribute else f"index {index}"] = _device(gpu, index)
     for address, line in _lines_about_gpus(before):
         devices.setdefault(address, failed(line))
     for address, line in _lines_about_gpus(after):
-        _mark_corrupted_inforom(devices.get(address, {}), line)
+        if "inforom" in line.casefold() and "inforom" in devices.get(address, {}):
+            devices[address]["inforom"]["valid"] = value(False)
     system: ReadingTree = _read_elements(SYSTEM, log)
     return {
         "source": value("nvidia-smi"),
@@ -67,30 +72,22 @@ def parse_nvidia_smi(xml: bytes | str) -> ReadingTree:
 
 def _split_output(output: bytes) -> tuple[str, bytes, str]:
     """Return the lines before the XML, the XML, and the lines after it."""
-    start, end = output.find(b"<"), output.rfind(b">") + 1
+    start = output.find(b"<")
+    end = output.rfind(b">") + 1
     if start < 0:
         return output.decode(errors="replace"), b"", ""
     return output[:start].decode(errors="replace"), output[start:end], output[end:].decode(errors="replace")
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
-
-
 def _lines_about_gpus(text: str) -> list[tuple[str, str]]:
     """Return the lines that name a GPU, with its address."""
     named = ((GPU_ADDRESS.search(line), line.strip()[:200]) for line in text.splitlines())
-    return [(_format_address(found), line) for found, line in named if found]
+    return [(_format_address(address), line) for address, line in named if address]
 
 
-def _format_address(found: re.Match[str]) -> str:
+def _format_address(address: re.Match[str]) -> str:
     """Return a match of `GPU_ADDRESS` as Linux writes addresses, `0000:1b:00.0`."""
-    return f"{int(found['domain'], 16):04x}:{found['bus']}:{found['slot']}.0".lower()
-
-
-def _address(gpu: Element, index: int) -> str:
-    found = GPU_ADDRESS.search(gpu.get(ADDRESS, ""))
-    return _format_address(found) if found else f"index {index}"
+    return f"{int(address['domain'], 16):04x}:{address['bus']}:{address['slot']}.0".lower()
 
 
 def _device(gpu: Element, index: int) -> ReadingTree:
@@ -119,18 +116,13 @@ def _leaves(tree: ReadingTree) -> list[ReadingTree]:
 
 
 def _processes(gpu: Element) -> ReadingTree:
-    if gpu.find(PROCESSES) is None and (said := find_text(gpu, PROCESSES)):
-        return read_value(PROCESSES, said, str)
+    if gpu.find(PROCESSES) is None and (remark := find_text(gpu, PROCESSES)):
+        return read_value(PROCESSES, remark, str)
     pids = [read_value(PID, process.findtext(PID), parse_whole) for process in gpu.iterfind(PROCESSES)]
     unread = [pid for pid in pids if "value" not in pid]
     if unread:
         return unread[0]
     return {"count": value(len(pids)), "pids": value(sorted(pid["value"] for pid in pids))}
-
-
-def _mark_corrupted_inforom(device: ReadingTree, line: str) -> None:
-    if "inforom" in line.casefold() and "inforom" in device:
-        device["inforom"]["valid"] = value(False)
 
 
 class UntrustedXml(ValueError):

@@ -1,8 +1,7 @@
-"""Maps each reading of the `gpu` branch to the element of `nvidia-smi -q -x` that holds it.
+"""Maps each reading of the `gpu` branch to the element of `nvidia-smi -q -x` that holds it, and reads its text.
 
-Covers nvsmi_device_v11.dtd to v13.dtd, which differ in some names.
-
-Turns the text of nvidia-smi's elements into leaves: a value, unsupported by this GPU, or failed.
+A text becomes a value, unsupported by this GPU, or failed. Covers nvsmi_device_v11.dtd to v13.dtd, which differ in some
+names.
 """
 
 from __future__ import annotations
@@ -29,6 +28,19 @@ FAILURE_WORDS = (
     "insufficient",
 )
 MIB = 2**20
+Names = Mapping[str, Any]
+"""Name → question, or further names."""
+LOG = "nvidia_smi_log"
+GPU = "gpu"
+ADDRESS = "id"
+PROCESSES = "processes/process_info"
+PID = "pid"
+_CLOCKS = "clocks_event_reasons"
+_LINK = "pci/pci_gpu_link_info"
+_ROWS = "remapped_rows"
+_HISTOGRAM = f"{_ROWS}/row_remapper_histogram/row_remapper_histogram"
+_HEALTH = "fabric/health"
+_REASONS = {reason: reason for reason in THROTTLE_REASONS} | {"display_clock_setting": "display_clocks_setting"}
 
 
 def read_value(name: str, text: str | None, convert: Callable[[str], Any]) -> ReadingTree:
@@ -60,7 +72,7 @@ def find_text(gpu: Element, path: str) -> str | None:
         return text
     names = path.split("/")
     around = (gpu.findtext("/".join(names[:depth])) for depth in range(len(names) - 1, 0, -1))
-    return next((said for said in (*around, gpu.text) if _is_failure(said)), None)
+    return next((text for text in (*around, gpu.text) if _is_failure(text)), None)
 
 
 def _is_failure(text: str | None) -> bool:
@@ -135,10 +147,9 @@ def parse_microseconds(text: str) -> int:
 
 def parse_switch(text: str) -> bool:
     """Return whether a switch is on."""
-    return {
-        "enabled": True, "yes": True, "active": True, "true": True,
-        "disabled": False, "no": False, "not active": False, "false": False,
-    }[text.casefold()]  # fmt: skip
+    on = dict.fromkeys(("enabled", "yes", "active", "true"), True)
+    off = dict.fromkeys(("disabled", "no", "not active", "false"), False)
+    return {**on, **off}[text.casefold()]
 
 
 def parse_degraded(text: str) -> bool:
@@ -151,12 +162,6 @@ def parse_word(text: str) -> str:
     return text.casefold().replace(" ", "_")
 
 
-Names = Mapping[str, Any]
-"""Name → question, or further names."""
-
-LOG, GPU, ADDRESS = "nvidia_smi_log", "gpu", "id"
-PROCESSES, PID = "processes/process_info", "pid"
-
 SYSTEM: Names = {
     "driver": read_element("driver_version"),
     "cuda": read_element("cuda_version"),
@@ -166,16 +171,15 @@ SYSTEM: Names = {
 
 def _ecc_errors(which: str) -> Names:
     """Return the error counts since boot (`volatile`) or in total (`aggregate`)."""
-    sram, dram = f"ecc_errors/{which}/sram_", f"ecc_errors/{which}/dram_"
+    sram = f"ecc_errors/{which}/sram_"
+    dram = f"ecc_errors/{which}/dram_"
     split = (
         read_element(f"{sram}uncorrectable_parity", parse_whole),
         read_element(f"{sram}uncorrectable_secded", parse_whole),
     )
     sram_uncorrected: ElementQuestion = read_first(read_sum(*split), read_element(f"{sram}uncorrectable", parse_whole))
-    sram_corrected, dram_corrected = (
-        read_element(f"{sram}correctable", parse_whole),
-        read_element(f"{dram}correctable", parse_whole),
-    )
+    sram_corrected = read_element(f"{sram}correctable", parse_whole)
+    dram_corrected = read_element(f"{dram}correctable", parse_whole)
     dram_uncorrected = read_element(f"{dram}uncorrectable", parse_whole)
     return {
         "corrected": read_first(
@@ -197,10 +201,6 @@ def _power(new: str, old: str) -> ElementQuestion:
         read_element(f"gpu_power_readings/{new}", parse_amount), read_element(f"power_readings/{old}", parse_amount)
     )
 
-
-_CLOCKS, _LINK, _ROWS = "clocks_event_reasons", "pci/pci_gpu_link_info", "remapped_rows"
-_HISTOGRAM, _HEALTH = f"{_ROWS}/row_remapper_histogram/row_remapper_histogram", "fabric/health"
-_REASONS = {reason: reason for reason in THROTTLE_REASONS} | {"display_clock_setting": "display_clocks_setting"}
 
 DEVICE: Names = {
     "name": read_element("product_name"),

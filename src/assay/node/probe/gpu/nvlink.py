@@ -40,7 +40,8 @@ CONFIGURATION_ERRORS = (  # NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_
 )
 HEALTH_STATES = (None, True, False)  # by the two bits of each question in the health mask; None: not supported
 HEALTH_BITS = {"degraded_bandwidth": 0, "route_recovery": 2, "route_unhealthy": 4, "access_timeout_recovery": 6}
-CONFIGURATION_SHIFT, CONFIGURATION_MASK = 8, 0xF
+CONFIGURATION_SHIFT = 8
+CONFIGURATION_MASK = 0xF
 
 
 def read_nvlink(gpu: NvmlGpu) -> Callable[[], LazyTree]:
@@ -71,10 +72,10 @@ def _link_states(gpu: NvmlGpu) -> tuple[list[int], ReadingTree]:
 
 
 def _links(gpu: NvmlGpu, states: list[int]) -> ReadingTree:
-    found = _read_fields(gpu, [(link, name) for link in range(len(states)) for name in NVLINK_FIELDS], NVLINK_FIELDS)
-    lacking = [place for place, leaf in found.items() if "unsupported" in leaf and place[1] in OTHER_FIELDS]
-    found |= _read_fields(gpu, lacking, OTHER_FIELDS)
-    return {str(link): _link(gpu, link, state, found) for link, state in enumerate(states)}
+    leaves = _read_fields(gpu, [(link, name) for link in range(len(states)) for name in NVLINK_FIELDS], NVLINK_FIELDS)
+    lacking = [place for place, leaf in leaves.items() if "unsupported" in leaf and place[1] in OTHER_FIELDS]
+    leaves |= _read_fields(gpu, lacking, OTHER_FIELDS)
+    return {str(link): _link(gpu, link, state, leaves) for link, state in enumerate(states)}
 
 
 def _read_fields(
@@ -85,8 +86,8 @@ def _read_fields(
     return dict(zip(places, leaves, strict=True))
 
 
-def _link(gpu: NvmlGpu, link: int, state: int, found: Mapping[tuple[int, str], ReadingTree]) -> ReadingTree:
-    branch = {name: found[link, name] for name in NVLINK_FIELDS}
+def _link(gpu: NvmlGpu, link: int, state: int, leaves: Mapping[tuple[int, str], ReadingTree]) -> ReadingTree:
+    branch = {name: leaves[link, name] for name in NVLINK_FIELDS}
     if "value" in branch["speed_gb_s"]:
         branch["speed_gb_s"] = value(branch["speed_gb_s"]["value"] / 1000)
     if "unsupported" in branch["recoveries"]:
@@ -115,8 +116,10 @@ def _ask_fabric_info(gpu: NvmlGpu, name: str, make_info: Callable[[], Any]) -> N
 
 
 def _fabric_branch(gpu: NvmlGpu, info: Any) -> ReadingTree:
-    cluster = _format_uuid(bytes(info.clusterUuid))
-    health, summary = getattr(info, "healthMask", 0), getattr(info, "healthSummary", 0)
+    digits = bytes(info.clusterUuid).hex()  # the module uuid would cost each probe more than all else here
+    cluster = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    health = getattr(info, "healthMask", 0)
+    summary = getattr(info, "healthSummary", 0)
     error = str(gpu.nvml.Error(info.status)) if info.status else ""
     return build_fabric_branch(info.state, info.status, info.cliqueId, cluster, health, summary, error)
 
@@ -149,9 +152,3 @@ def _name(names: tuple[Any, ...], number: int) -> ReadingTree:
     if number < len(names) and names[number] in (None, ""):
         return unsupported("this driver does not say")
     return value(names[number] if number < len(names) else f"number {number}")
-
-
-def _format_uuid(octets: bytes) -> str:
-    """Return a UUID as text. The module uuid would cost each probe more than all else here."""
-    digits = octets.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,13 +1,11 @@
-"""The command that starts `assay-load` in a container, for each container runtime. Pure functions.
+"""How to start `assay-load` on this node, as the inventory declares it (`load`), or what the node lacks for it.
+
+The declaration is JSON: `way`, and `path`, `image`, `file`, `environment` and `mounts` as the way needs them. Without
+one, the tool is the `assay-load` in the PATH.
 
 No command pulls an image. The values of variables are in the environment of the command, never in its words. What the
 command starts ends when its standard input ends: Docker and Podman run containers outside the process group of their
 client, and Slurm runs a step outside that of srun; so a killed client would leave the load behind.
-
-Finds the load tool as the inventory declares it (`load`), and tells what the node lacks for it, with what to do.
-
-The declaration is JSON: `way`, and `path`, `image`, `file`, `environment` and `mounts` as the way needs them. Without
-one, the tool is the `assay-load` in the PATH.
 """
 
 from __future__ import annotations
@@ -31,6 +29,26 @@ ENDS_WITH_INPUT = (
 )
 """For `sh -c`: runs its arguments until they end or the standard input ends; exits as they did."""
 CDI_GPUS = "nvidia.com/gpu=all"
+DECLARATION_VARIABLE = "ASSAY_LOAD"
+"""The environment variable with the declaration; `--load` of the probe sets it."""
+QUESTION_S = 20.0
+NEEDED_BY_WAYS = {"pyxis": ("SLURM",), "podman": ("XDG_RUNTIME_DIR", "CONTAINERS_"), "docker": ("DOCKER_",)}
+"""The variables of the probe's own environment that a way needs, by how their names begin. A tool gets no others."""
+CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
+VERSION = re.compile(r"(\d+)\.(\d+)")
+OLDEST = {"podman": (4, 1), "docker": (20, 10)}
+GET_IMAGE = "bring it to the node before, a visit pulls nothing (docs/load-tools.md)"
+COMPLAINTS = (
+    (r"unresolvable CDI devices", "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` on the node"),
+    (r"could not select device driver", "install NVIDIA's container toolkit, then restart Docker"),
+    (r"Could not find any nv files", "Apptainer's --nv found no NVIDIA driver on the node"),
+    (r"unsatisfied condition: (cuda|driver)|driver version is insufficient", "the driver is too old for the image"),
+    (r"[Ee]xec format error", "the image is for another processor architecture"),
+    (r"image not known|No such image|ErrImageNeverPull", GET_IMAGE),
+    (r"pyxis: .*", "see the log of slurmd on the node"),
+    (r"executable file .* not found|assay-load: not found", "the image has no assay-load in its PATH"),
+)
+"""What container runtimes print, by pattern, and what to do about it."""
 
 
 class LoadCommand(NamedTuple):
@@ -79,34 +97,12 @@ def build_pyxis_command(declared: Mapping[str, Any], job: str, node: str) -> Loa
     environment = dict(declared.get("environment") or {})
     where = [f"--jobid={job}", *([f"--nodelist={node}"] if node else []), "--nodes=1", "--ntasks=1", "--overlap"]
     options = [f"--container-image={declared['file']}", "--no-container-mount-home"]
-    mounts, names = declared.get("mounts") or (), sorted(environment)
+    mounts = declared.get("mounts") or ()
+    names = sorted(environment)
     options += [f"--container-mounts={','.join(mounts)}"] if mounts else []
     options += [f"--container-env={','.join(names)}"] if names else []
     words = ["srun", "--quiet", "--unbuffered", *where, *options, "--", "sh", "-c", ENDS_WITH_INPUT, "sh", TOOL]
     return LoadCommand(tuple(words), environment, keeps_input=True)
-
-
-DECLARATION_VARIABLE = "ASSAY_LOAD"
-"""The environment variable with the declaration; `--load` of the probe sets it."""
-QUESTION_S = 20.0
-NEEDED_BY_WAYS = {"pyxis": ("SLURM",), "podman": ("XDG_RUNTIME_DIR", "CONTAINERS_"), "docker": ("DOCKER_",)}
-"""The variables of the probe's own environment that a way needs, by how their names begin. A tool gets no others."""
-CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
-VERSION = re.compile(r"(\d+)\.(\d+)")
-OLDEST = {"podman": (4, 1), "docker": (20, 10)}
-GET_IMAGE = "bring it to the node before, a visit pulls nothing (docs/load-tools.md)"
-
-COMPLAINTS = (
-    (r"unresolvable CDI devices", "run `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` on the node"),
-    (r"could not select device driver", "install NVIDIA's container toolkit, then restart Docker"),
-    (r"Could not find any nv files", "Apptainer's --nv found no NVIDIA driver on the node"),
-    (r"unsatisfied condition: (cuda|driver)|driver version is insufficient", "the driver is too old for the image"),
-    (r"[Ee]xec format error", "the image is for another processor architecture"),
-    (r"image not known|No such image|ErrImageNeverPull", GET_IMAGE),
-    (r"pyxis: .*", "see the log of slurmd on the node"),
-    (r"executable file .* not found|assay-load: not found", "the image has no assay-load in its PATH"),
-)
-"""What container runtimes print, by pattern, and what to do about it."""
 
 
 def find_load_tool(root: NodeRoot, text: str | None = None) -> LoadCommand | ReadingTree:
@@ -121,11 +117,11 @@ def find_load_tool(root: NodeRoot, text: str | None = None) -> LoadCommand | Rea
         return _find_in_path("install it, or declare `load` for the pool (docs/load-tools.md)")
     if way not in WAYS:
         return failed(f"this probe does not know the way {way} of the load; it knows {', '.join(WAYS)}")
-    found = WAYS[way](root, declared)
-    if not isinstance(found, LoadCommand):
-        return found
+    start = WAYS[way](root, declared)
+    if not isinstance(start, LoadCommand):
+        return start
     needed = {name: text for name, text in os.environ.items() if name.startswith(NEEDED_BY_WAYS.get(way, ()))}
-    return found._replace(environment={**needed, **found.environment})
+    return start._replace(environment={**needed, **start.environment})
 
 
 def read_site_variables(text: str) -> dict[str, str]:
@@ -154,8 +150,10 @@ def _find_path(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | Rea
 
 def _find_kubernetes(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
     del root
-    found = _find_in_path(f"the pod does not run the image {declared['image']}")
-    return found._replace(environment=declared.get("environment") or {}) if isinstance(found, LoadCommand) else found
+    start = _find_in_path(f"the pod does not run the image {declared['image']}")
+    if not isinstance(start, LoadCommand):
+        return start
+    return start._replace(environment=declared.get("environment") or {})
 
 
 def _find_podman(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
@@ -205,7 +203,8 @@ def _find_lack_of_engine(engine: str, has_image: Sequence[str], declared: Mappin
     code, text = _ask([engine, "--version"])
     if code is None:
         return absent(f"{engine} cannot be started on this node: {text}")
-    version, oldest = VERSION.search(text), OLDEST[engine]
+    version = VERSION.search(text)
+    oldest = OLDEST[engine]
     if version and tuple(map(int, version.groups())) < oldest:
         needed = ".".join(map(str, oldest))
         return failed(f"{engine} {version[0]} on this node is too old: the load needs {needed} or newer")
