@@ -47,12 +47,12 @@ def test_two_runs_make_the_same_bytes(probe: Path, tmp_path: Path) -> None:
 def test_it_holds_what_the_probe_imports_and_no_more_of_assay(probe: Path) -> None:
     names = zipfile.ZipFile(probe).namelist()
     rooms = {name.split("/")[1] for name in names if name.startswith("assay/") and name.count("/") > 1}
-    assert rooms == {"probe", "model"}
+    assert rooms == {"node", "model"}
     assert [name for name in names if name.startswith("assay/model/")] == [
         "assay/model/__init__.py",
+        "assay/model/reading.py",
         "assay/model/specs/__init__.py",
         "assay/model/specs/load_parts.py",
-        "assay/model/reading.py",
     ]
     assert "assay/node/probe/pack.py" not in names
 
@@ -147,8 +147,12 @@ def test_another_entry_brings_what_it_needs() -> None:
     assert names == [
         "__main__.py",
         "assay/__init__.py",
+        "assay/model/__init__.py",
+        "assay/model/reading.py",
+        "assay/node/__init__.py",
         "assay/node/probe/__init__.py",
         "assay/node/probe/kernel_log.py",
+        "assay/node/probe/node_access.py",
     ]
 
 

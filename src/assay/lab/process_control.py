@@ -36,66 +36,6 @@ START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
 
 
-def make_mark(home: Path) -> dict[str, str]:
-    """Return the variable that marks a process of the lab in `home`."""
-    return {VARIABLE: str(home.resolve() / "nodes")}
-
-
-def list_marked_processes(home: Path) -> list[int]:
-    """Return the ids of the processes of the lab in `home`, but for this one."""
-    root = "".join(f"\0{name}={text}" for name, text in make_mark(home).items()).encode()
-    marks = (root + b"/", root + b"\0", f"\0ANSIBLE_HOME={home.resolve().parent}/".encode())
-    processes = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
-            content = b"\0" + (folder / "environ").read_bytes()
-            if any(mark in content for mark in marks):
-                processes.append(int(folder.name))
-    return [process for process in processes if process != os.getpid()]
-
-
-def kill_marked_processes(home: Path) -> None:
-    """Kill them all, and those that they start meanwhile. Return when none is left."""
-    while processes := list_marked_processes(home):
-        for process in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        time.sleep(0.02)
-
-
-def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:
-    """Make every node of the fleet, healthy and booted at lab time `start`, and cable the fabrics as designed."""
-    world.home.mkdir(parents=True, exist_ok=True)
-    world.set_clock(start, rate)
-    for node in fleet.nodes.values():
-        initial = make_initial_state(node, fleet.spec_of(node.name), fleet.bundle_of(node.name), start)
-        with world.change(node.name) as state:
-            state.clear()
-            state.update(initial)
-        write_json(world.folder(node.name) / "new.json", initial)
-    if designs := [design for design in fleet.designs.values() if not design.nvlink]:
-        lay_cables(world, *(compile_topology(design, fleet) for design in designs))
-
-
-def delete_lab(home: Home) -> list[str]:
-    """Stop the lab and delete its home, with the rehearsal's ledger. Return the names of what was in it.
-
-    Raises AssayError, and deletes nothing, if this is no lab's home, or if its ledger was not made in a lab.
-    """
-    if not home.is_lab:
-        raise AssayError("only a lab's home can be deleted", where=str(home.folder))
-    ledger = home.folder / "ledger.sqlite"
-    if ledger.exists():
-        Ledger.open_for_reading(ledger, context="lab").close()
-    stop_lab(LabWorld(home.world))
-    names = sorted(path.name for path in home.folder.iterdir()) if home.folder.exists() else []
-    if names:
-        shutil.rmtree(home.folder)
-    home.folder.mkdir(exist_ok=True)
-    (home.folder / ".gitignore").write_text("*\n")  # fleets of earlier versions do not ignore it yet
-    return [name for name in names if not name.startswith(".")]
-
-
 def prepare_lab(fleet: Fleet, world: LabWorld, start: datetime, rate: float, scenario: LabScenario | None) -> None:
     """Make the world and plant the scenario's faults."""
     build_world(fleet, world, start, rate)
@@ -137,3 +77,63 @@ def stop_lab(world: LabWorld) -> bool:
     kill_marked_processes(world.home)
     (world.home / "inventory.yml").unlink(missing_ok=True)
     return bool(pid)
+
+
+def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:
+    """Make every node of the fleet, healthy and booted at lab time `start`, and cable the fabrics as designed."""
+    world.home.mkdir(parents=True, exist_ok=True)
+    world.set_clock(start, rate)
+    for node in fleet.nodes.values():
+        initial = make_initial_state(node, fleet.spec_of(node.name), fleet.bundle_of(node.name), start)
+        with world.change(node.name) as state:
+            state.clear()
+            state.update(initial)
+        write_json(world.folder(node.name) / "new.json", initial)
+    if designs := [design for design in fleet.designs.values() if not design.nvlink]:
+        lay_cables(world, *(compile_topology(design, fleet) for design in designs))
+
+
+def delete_lab(home: Home) -> list[str]:
+    """Stop the lab and delete its home, with the rehearsal's ledger. Return the names of what was in it.
+
+    Raises AssayError, and deletes nothing, if this is no lab's home, or if its ledger was not made in a lab.
+    """
+    if not home.is_lab:
+        raise AssayError("only a lab's home can be deleted", where=str(home.folder))
+    ledger = home.folder / "ledger.sqlite"
+    if ledger.exists():
+        Ledger.open_for_reading(ledger, context="lab").close()
+    stop_lab(LabWorld(home.world))
+    names = sorted(path.name for path in home.folder.iterdir()) if home.folder.exists() else []
+    if names:
+        shutil.rmtree(home.folder)
+    home.folder.mkdir(exist_ok=True)
+    (home.folder / ".gitignore").write_text("*\n")  # fleets of earlier versions do not ignore it yet
+    return [name for name in names if not name.startswith(".")]
+
+
+def make_mark(home: Path) -> dict[str, str]:
+    """Return the variable that marks a process of the lab in `home`."""
+    return {VARIABLE: str(home.resolve() / "nodes")}
+
+
+def list_marked_processes(home: Path) -> list[int]:
+    """Return the ids of the processes of the lab in `home`, but for this one."""
+    root = "".join(f"\0{name}={text}" for name, text in make_mark(home).items()).encode()
+    marks = (root + b"/", root + b"\0", f"\0ANSIBLE_HOME={home.resolve().parent}/".encode())
+    processes = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            content = b"\0" + (folder / "environ").read_bytes()
+            if any(mark in content for mark in marks):
+                processes.append(int(folder.name))
+    return [process for process in processes if process != os.getpid()]
+
+
+def kill_marked_processes(home: Path) -> None:
+    """Kill them all, and those that they start meanwhile. Return when none is left."""
+    while processes := list_marked_processes(home):
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.02)

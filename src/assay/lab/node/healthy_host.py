@@ -71,6 +71,72 @@ ABOVE = 1.08
 """Healthy speeds are so far above their limits; each further GPU is a little slower."""
 
 
+def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
+    """Return a host with the spec's settings, a synchronised clock, running services and clean memory."""
+    arm = spec.gpus.model.startswith(ARM)
+    return {
+        "arm": arm,
+        "dimms": dimms(node, spec),
+        "machine_checks": 0,
+        "taint": TAINT,
+        "governor": spec.host.governor or "performance",
+        "cpus_offline": 0,
+        "numa_nodes": spec.host.numa_nodes or spec.cpu_sockets,
+        "iommu": spec.host.iommu or "DMA-FQ",
+        "switch_acs": 0,
+        "transparent_hugepages": spec.host.transparent_hugepages or "madvise",
+        "swap_kib": 0,
+        "modules": sorted({*MODULES, *spec.host.modules}),
+        "sysctls": {**SYSCTLS, **spec.host.sysctls},
+        "hugepages": {"2048kB": 0, "1048576kB": 0, **spec.host.hugepages},
+        "unit_settings": {unit: dict(settings) for unit, settings in spec.host.unit_settings.items()},
+        "fabric_manager": spec.fabric_manager or spec.driver,
+        "files": {path: file.content for path, file in spec.host.files.items()},
+        "services": dict.fromkeys(sorted({*SERVICES, *spec.host.services}), "active"),
+        "clock": {
+            "source": "arch_sys_counter" if arm else "tsc",
+            "synchronised": True,
+            "offset_s": 2e-6 + derive_number_below(node.name, "clock", 40) * 1e-6,
+            "server": "10.0.0.11",
+            "sources": spec.host.time_servers or ["10.0.0.11"],
+        },
+        "bonds": {},
+        "load": [0.42, 0.37, 0.31],
+        "processes": [{"pid": 1, "name": "systemd", "state": "S"}, {"pid": 977, "name": "chronyd", "state": "S"}],
+        "mounts": [
+            {"source": "/dev/nvme_boot1", "point": "/boot/efi", "type": "vfat", "options": "rw,relatime"},
+            {"source": "/dev/md1", "point": "/data", "type": "xfs", "options": "rw,noatime"},
+        ],
+    }
+
+
+def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
+    """Return the memory modules: the spec's, or one a socket where the memory is soldered."""
+    count = spec.host.dimms.count if spec.host.dimms else spec.cpu_sockets
+    size = spec.host.dimms.size_gib if spec.host.dimms else spec.memory_gib // spec.cpu_sockets
+    speed = spec.host.dimms.speed_mts if spec.host.dimms else 8532
+    each = count // spec.cpu_sockets
+    return [
+        {
+            "slot": _slot(number // each, number % each),
+            "size_gib": size,
+            "speed_mts": max(speed, 4800),
+            "configured_mts": speed,
+            "part": "M321R8GA0BB0-CQKZJ",
+            "serial": derive_serial_number(node.name, f"dimm{number}", 8),
+            "present": True,
+            "corrected": 0,
+            "uncorrected": 0,
+        }
+        for number in range(count)
+    ]
+
+
+def _slot(socket: int, place: int) -> str:
+    """Return a slot's name as boards print it: socket, channel, place in the channel."""
+    return f"P{socket + 1}-DIMM{string.ascii_uppercase[place // 2]}{place % 2 + 1}"
+
+
 def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     """Return a chassis whose parts are healthy and whose settings are the spec's.
 
@@ -141,72 +207,6 @@ def apply_pending_settings(state: VirtualNodeState) -> VirtualNodeState:
 def host_after_boot(host: HostPart) -> HostPart:
     """Return the host after a boot: machine checks and kernel taints are reset."""
     return {**host, "machine_checks": 0, "taint": TAINT}
-
-
-def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
-    """Return a host with the spec's settings, a synchronised clock, running services and clean memory."""
-    arm = spec.gpus.model.startswith(ARM)
-    return {
-        "arm": arm,
-        "dimms": dimms(node, spec),
-        "machine_checks": 0,
-        "taint": TAINT,
-        "governor": spec.host.governor or "performance",
-        "cpus_offline": 0,
-        "numa_nodes": spec.host.numa_nodes or spec.cpu_sockets,
-        "iommu": spec.host.iommu or "DMA-FQ",
-        "switch_acs": 0,
-        "transparent_hugepages": spec.host.transparent_hugepages or "madvise",
-        "swap_kib": 0,
-        "modules": sorted({*MODULES, *spec.host.modules}),
-        "sysctls": {**SYSCTLS, **spec.host.sysctls},
-        "hugepages": {"2048kB": 0, "1048576kB": 0, **spec.host.hugepages},
-        "unit_settings": {unit: dict(settings) for unit, settings in spec.host.unit_settings.items()},
-        "fabric_manager": spec.fabric_manager or spec.driver,
-        "files": {path: file.content for path, file in spec.host.files.items()},
-        "services": dict.fromkeys(sorted({*SERVICES, *spec.host.services}), "active"),
-        "clock": {
-            "source": "arch_sys_counter" if arm else "tsc",
-            "synchronised": True,
-            "offset_s": 2e-6 + derive_number_below(node.name, "clock", 40) * 1e-6,
-            "server": "10.0.0.11",
-            "sources": spec.host.time_servers or ["10.0.0.11"],
-        },
-        "bonds": {},
-        "load": [0.42, 0.37, 0.31],
-        "processes": [{"pid": 1, "name": "systemd", "state": "S"}, {"pid": 977, "name": "chronyd", "state": "S"}],
-        "mounts": [
-            {"source": "/dev/nvme_boot1", "point": "/boot/efi", "type": "vfat", "options": "rw,relatime"},
-            {"source": "/dev/md1", "point": "/data", "type": "xfs", "options": "rw,noatime"},
-        ],
-    }
-
-
-def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
-    """Return the memory modules: the spec's, or one a socket where the memory is soldered."""
-    count = spec.host.dimms.count if spec.host.dimms else spec.cpu_sockets
-    size = spec.host.dimms.size_gib if spec.host.dimms else spec.memory_gib // spec.cpu_sockets
-    speed = spec.host.dimms.speed_mts if spec.host.dimms else 8532
-    each = count // spec.cpu_sockets
-    return [
-        {
-            "slot": _slot(number // each, number % each),
-            "size_gib": size,
-            "speed_mts": max(speed, 4800),
-            "configured_mts": speed,
-            "part": "M321R8GA0BB0-CQKZJ",
-            "serial": derive_serial_number(node.name, f"dimm{number}", 8),
-            "present": True,
-            "corrected": 0,
-            "uncorrected": 0,
-        }
-        for number in range(count)
-    ]
-
-
-def _slot(socket: int, place: int) -> str:
-    """Return a slot's name as boards print it: socket, channel, place in the channel."""
-    return f"P{socket + 1}-DIMM{string.ascii_uppercase[place // 2]}{place % 2 + 1}"
 
 
 def make_healthy_load(spec: NodeSpec) -> dict[str, Any]:

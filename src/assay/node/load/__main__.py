@@ -25,6 +25,38 @@ from assay.node.load.workloads import NAMES
 DESCRIPTION = "Compute on the devices of this node, and print a line of JSON for each unit."
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what the arguments say. Raises SystemExit."""
+    options = parse_command_line(arguments)
+    # Standard output is for our lines only: what libraries print there goes to standard error from now on.
+    own_output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    lines = RunLines(own_output)
+    try:
+        ended = run_order(options, _make_engine(options), lines)
+    except (LoadError, ValueError) as error:
+        print(f"assay-load: {error}", file=sys.stderr)  # noqa: T201 — for a person
+        sys.exit(2)
+    if ended == "stopped":
+        os._exit(3)  # a device that hangs would hold up the end of its library
+    sys.exit(0)
+
+
+def _make_engine(options: argparse.Namespace) -> Engine:
+    order = parse_order(options.order)
+    uuids = options.uuids.split(",") if options.uuids else []
+    named = (options.engine, options.devices, order, uuids, options.kind, options.unit_seconds)
+    return make_engine(EngineRequest(*named, _find_nodes(options)))
+
+
+def _find_nodes(options: argparse.Namespace) -> TrainingNodes:
+    if options.verb != "train":
+        return ALONE
+    if options.hosts:
+        return join_hosts(options.hosts.split(","), options.coordinator, name_this_host())
+    return TrainingNodes(options.coordinator, options.nodes, options.node)
+
+
 @dataclass(frozen=True)
 class EngineRequest:
     """What the command says: the engine's name, "" for JAX where it is installed; the rest is for CPUs and order."""
@@ -124,38 +156,6 @@ def parse_seconds(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r}: write a number of seconds above 0")
     return seconds
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what the arguments say. Raises SystemExit."""
-    options = parse_command_line(arguments)
-    # Standard output is for our lines only: what libraries print there goes to standard error from now on.
-    own_output = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    lines = RunLines(own_output)
-    try:
-        ended = run_order(options, _make_engine(options), lines)
-    except (LoadError, ValueError) as error:
-        print(f"assay-load: {error}", file=sys.stderr)  # noqa: T201 — for a person
-        sys.exit(2)
-    if ended == "stopped":
-        os._exit(3)  # a device that hangs would hold up the end of its library
-    sys.exit(0)
-
-
-def _make_engine(options: argparse.Namespace) -> Engine:
-    order = parse_order(options.order)
-    uuids = options.uuids.split(",") if options.uuids else []
-    named = (options.engine, options.devices, order, uuids, options.kind, options.unit_seconds)
-    return make_engine(EngineRequest(*named, _find_nodes(options)))
-
-
-def _find_nodes(options: argparse.Namespace) -> TrainingNodes:
-    if options.verb != "train":
-        return ALONE
-    if options.hosts:
-        return join_hosts(options.hosts.split(","), options.coordinator, name_this_host())
-    return TrainingNodes(options.coordinator, options.nodes, options.node)
 
 
 if __name__ == "__main__":

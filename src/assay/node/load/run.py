@@ -35,6 +35,17 @@ PORT = 29_400
 """Where the first node listens if nobody says another port."""
 
 
+def run_order(
+    options: argparse.Namespace, engine: Engine, lines: RunLines, injected: Sequence[PlantedFault] = ()
+) -> str:
+    """Run the battery or training; return how it ended. Raises LoadError or ValueError if it cannot begin.
+
+    `injected`: faults of a virtual node, which need not hit anything in this run.
+    """
+    run = _run_battery if options.verb == "battery" else _run_training
+    return run(options, engine, lines, injected)
+
+
 @dataclass(frozen=True)
 class TrainingNodes:
     """Several nodes that train together. `coordinator`: HOST:PORT of the first; `node`: which one this is, from 0."""
@@ -211,17 +222,6 @@ def _run_steps(
         if result.reason:
             raise RunStoppedError(result.reason)
         step += 1
-
-
-def run_order(
-    options: argparse.Namespace, engine: Engine, lines: RunLines, injected: Sequence[PlantedFault] = ()
-) -> str:
-    """Run the battery or training; return how it ended. Raises LoadError or ValueError if it cannot begin.
-
-    `injected`: faults of a virtual node, which need not hit anything in this run.
-    """
-    run = _run_battery if options.verb == "battery" else _run_training
-    return run(options, engine, lines, injected)
 
 
 def _run_battery(options: argparse.Namespace, engine: Engine, lines: RunLines, injected: Sequence[PlantedFault]) -> str:

@@ -62,6 +62,38 @@ class LoadCommand(NamedTuple):
     keeps_input: bool = False
 
 
+def find_load_tool(root: NodeRoot, text: str | None = None) -> LoadCommand | ReadingTree:
+    """Return how to start the tool on this node, or a leaf (absent or failed) with what the node lacks for it."""
+    text = os.environ.get(DECLARATION_VARIABLE, "") if text is None else text
+    try:
+        declared = json.loads(text) if text else {}
+        way = declared.get("way", "")
+    except (ValueError, AttributeError):
+        return failed(f"the declaration of the load cannot be read: {text[:80]!r}")
+    if not way:
+        return _find_in_path("install it, or declare `load` for the pool (docs/load-tools.md)")
+    if way not in WAYS:
+        return failed(f"this probe does not know the way {way} of the load; it knows {', '.join(WAYS)}")
+    start = WAYS[way](root, declared)
+    if not isinstance(start, LoadCommand):
+        return start
+    needed = {name: text for name, text in os.environ.items() if name.startswith(NEEDED_BY_WAYS.get(way, ()))}
+    return start._replace(environment={**needed, **start.environment})
+
+
+def read_site_variables(text: str) -> dict[str, str]:
+    """Return the variables of the site in a declaration, for the node's own tools too; none if it has none."""
+    try:
+        return dict(json.loads(text).get("environment") or {}) if text else {}
+    except (ValueError, AttributeError, TypeError):
+        return {}
+
+
+def explain_complaint(text: str) -> str:
+    """Return what to do about what a container runtime printed, "" if nothing is known about it."""
+    return next((advice for pattern, advice in COMPLAINTS if re.search(pattern, text)), "")
+
+
 def build_docker_command(declared: Mapping[str, Any], *, has_gpus: bool) -> LoadCommand:
     """Return the command for Docker 20.10 or newer, with NVIDIA's container toolkit."""
     locked = "--ulimit=memlock=-1"  # RDMA locks memory; Podman without root may not raise it
@@ -103,38 +135,6 @@ def build_pyxis_command(declared: Mapping[str, Any], job: str, node: str) -> Loa
     options += [f"--container-env={','.join(names)}"] if names else []
     words = ["srun", "--quiet", "--unbuffered", *where, *options, "--", "sh", "-c", ENDS_WITH_INPUT, "sh", TOOL]
     return LoadCommand(tuple(words), environment, keeps_input=True)
-
-
-def find_load_tool(root: NodeRoot, text: str | None = None) -> LoadCommand | ReadingTree:
-    """Return how to start the tool on this node, or a leaf (absent or failed) with what the node lacks for it."""
-    text = os.environ.get(DECLARATION_VARIABLE, "") if text is None else text
-    try:
-        declared = json.loads(text) if text else {}
-        way = declared.get("way", "")
-    except (ValueError, AttributeError):
-        return failed(f"the declaration of the load cannot be read: {text[:80]!r}")
-    if not way:
-        return _find_in_path("install it, or declare `load` for the pool (docs/load-tools.md)")
-    if way not in WAYS:
-        return failed(f"this probe does not know the way {way} of the load; it knows {', '.join(WAYS)}")
-    start = WAYS[way](root, declared)
-    if not isinstance(start, LoadCommand):
-        return start
-    needed = {name: text for name, text in os.environ.items() if name.startswith(NEEDED_BY_WAYS.get(way, ()))}
-    return start._replace(environment={**needed, **start.environment})
-
-
-def read_site_variables(text: str) -> dict[str, str]:
-    """Return the variables of the site in a declaration, for the node's own tools too; none if it has none."""
-    try:
-        return dict(json.loads(text).get("environment") or {}) if text else {}
-    except (ValueError, AttributeError, TypeError):
-        return {}
-
-
-def explain_complaint(text: str) -> str:
-    """Return what to do about what a container runtime printed, "" if nothing is known about it."""
-    return next((advice for pattern, advice in COMPLAINTS if re.search(pattern, text)), "")
 
 
 def _find_in_path(advice: str) -> LoadCommand | ReadingTree:

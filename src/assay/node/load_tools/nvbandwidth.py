@@ -26,7 +26,6 @@ COPIES = {
 """Reading → test case. The first two have one row, with a column a GPU; the last has a row and a column a GPU."""
 COPIES_S = 600  # it counts samples, not time
 SAMPLES = 10
-NOT_MEASURED = "N/A"
 
 
 def run_nvbandwidth(root: NodeRoot, order: LoadOrder) -> ReadingTree:

@@ -47,6 +47,75 @@ SOURCES = ("chronyc", "-N", "-c", "sources")  # -N: the names as they were given
 PTP = ("pmc", "-u", "-b", "0", "GET CURRENT_DATA_SET")
 
 
+def read_host(root: NodeRoot) -> LazyTree:
+    """Return the `host` branch. Only root can read the serial numbers in DMI."""
+
+    def read_used_percent() -> ReadingTree:
+        space = read_space(root, "/")
+        leaf: ReadingTree = space.get("used_percent", space)  # or the leaf that says why df gave none
+        return leaf
+
+    return {
+        "hostname": root.defer_read("/proc/sys/kernel/hostname", require_text),
+        "boot_id": root.defer_read(BOOT_ID_FILE, require_text),
+        "uptime_s": root.defer_read("/proc/uptime", lambda text: float(text.split()[0])),
+        "kernel": root.defer_read("/proc/sys/kernel/osrelease", require_text),
+        "cmdline": root.defer_read("/proc/cmdline"),
+        **_identity(root),
+        "cpu_sockets": partial(count_sockets, root),
+        "cpu_threads": partial(count_online_cpus, root),
+        "cpu": read_cpu(root),
+        "memory_bytes": root.defer_read("/proc/meminfo", parse_memory_bytes),
+        "root_fs": {
+            "read_only": root.defer_read("/proc/mounts", root_is_read_only),
+            "used_percent": read_used_percent,
+        },
+        "load": partial(_load, root),
+        "processes": TimedQuestion(PROCESSES_S, partial(read_processes, root)),
+    }
+
+
+def _identity(root: NodeRoot) -> LazyTree:
+    def dmi(name: str) -> object:
+        return root.defer_read(f"{DMI}/{name}", require_text)
+
+    return {
+        "vendor": dmi("sys_vendor"),
+        "product": dmi("product_name"),
+        "serial": dmi("product_serial"),
+        "board": {"vendor": dmi("board_vendor"), "name": dmi("board_name"), "serial": dmi("board_serial")},
+        "bios": {"vendor": dmi("bios_vendor"), "version": dmi("bios_version"), "date": dmi("bios_date")},
+    }
+
+
+def parse_memory_bytes(meminfo: str) -> int:
+    """Return the memory that the kernel manages, in bytes: a little less than the DIMMs hold."""
+    (kib,) = re.findall(r"^MemTotal:\s*(\d+) kB", meminfo, re.MULTILINE)
+    return int(kib) * 1024
+
+
+def root_is_read_only(mounts: str) -> bool:
+    """Return whether `/` is mounted read-only; the last mount on it counts. Raises ValueError where none is listed."""
+    options = [fields[3] for fields in map(str.split, mounts.splitlines()) if len(fields) > 3 and fields[1] == "/"]
+    if not options:
+        raise ValueError("no / among the mounts")
+    return "ro" in options[-1].split(",")
+
+
+def _load(root: NodeRoot) -> ReadingTree:
+    """Return the load averages over one, five and fifteen minutes."""
+    averages = root.read_leaf("/proc/loadavg", parse_load)
+    if "value" not in averages:
+        return averages
+    return dict(zip(("one_min", "five_min", "fifteen_min"), map(value, averages["value"]), strict=True))
+
+
+def parse_load(loadavg: str) -> list[float]:
+    """Return the three averages of /proc/loadavg. Raises ValueError."""
+    minute, five_minutes, quarter_hour, _running, _last = loadavg.split()
+    return [float(minute), float(five_minutes), float(quarter_hour)]
+
+
 def read_cpu(root: NodeRoot) -> LazyTree:
     """Return the `host.cpu` branch. Only x86 has `model` and `microcode`: Arm's /proc/cpuinfo names neither."""
     return {
@@ -195,75 +264,6 @@ def parse_df(text: str) -> ReadingTree:
 
 def _share(used: int, total: int) -> ReadingTree:
     return value(round(100 * used / total, 1)) if total else absent("the file system has no size")
-
-
-def read_host(root: NodeRoot) -> LazyTree:
-    """Return the `host` branch. Only root can read the serial numbers in DMI."""
-
-    def read_used_percent() -> ReadingTree:
-        space = read_space(root, "/")
-        leaf: ReadingTree = space.get("used_percent", space)  # or the leaf that says why df gave none
-        return leaf
-
-    return {
-        "hostname": root.defer_read("/proc/sys/kernel/hostname", require_text),
-        "boot_id": root.defer_read(BOOT_ID_FILE, require_text),
-        "uptime_s": root.defer_read("/proc/uptime", lambda text: float(text.split()[0])),
-        "kernel": root.defer_read("/proc/sys/kernel/osrelease", require_text),
-        "cmdline": root.defer_read("/proc/cmdline"),
-        **_identity(root),
-        "cpu_sockets": partial(count_sockets, root),
-        "cpu_threads": partial(count_online_cpus, root),
-        "cpu": read_cpu(root),
-        "memory_bytes": root.defer_read("/proc/meminfo", parse_memory_bytes),
-        "root_fs": {
-            "read_only": root.defer_read("/proc/mounts", root_is_read_only),
-            "used_percent": read_used_percent,
-        },
-        "load": partial(_load, root),
-        "processes": TimedQuestion(PROCESSES_S, partial(read_processes, root)),
-    }
-
-
-def _identity(root: NodeRoot) -> LazyTree:
-    def dmi(name: str) -> object:
-        return root.defer_read(f"{DMI}/{name}", require_text)
-
-    return {
-        "vendor": dmi("sys_vendor"),
-        "product": dmi("product_name"),
-        "serial": dmi("product_serial"),
-        "board": {"vendor": dmi("board_vendor"), "name": dmi("board_name"), "serial": dmi("board_serial")},
-        "bios": {"vendor": dmi("bios_vendor"), "version": dmi("bios_version"), "date": dmi("bios_date")},
-    }
-
-
-def parse_memory_bytes(meminfo: str) -> int:
-    """Return the memory that the kernel manages, in bytes: a little less than the DIMMs hold."""
-    (kib,) = re.findall(r"^MemTotal:\s*(\d+) kB", meminfo, re.MULTILINE)
-    return int(kib) * 1024
-
-
-def root_is_read_only(mounts: str) -> bool:
-    """Return whether `/` is mounted read-only; the last mount on it counts. Raises ValueError where none is listed."""
-    options = [fields[3] for fields in map(str.split, mounts.splitlines()) if len(fields) > 3 and fields[1] == "/"]
-    if not options:
-        raise ValueError("no / among the mounts")
-    return "ro" in options[-1].split(",")
-
-
-def _load(root: NodeRoot) -> ReadingTree:
-    """Return the load averages over one, five and fifteen minutes."""
-    averages = root.read_leaf("/proc/loadavg", parse_load)
-    if "value" not in averages:
-        return averages
-    return dict(zip(("one_min", "five_min", "fifteen_min"), map(value, averages["value"]), strict=True))
-
-
-def parse_load(loadavg: str) -> list[float]:
-    """Return the three averages of /proc/loadavg. Raises ValueError."""
-    minute, five_minutes, quarter_hour, _running, _last = loadavg.split()
-    return [float(minute), float(five_minutes), float(quarter_hour)]
 
 
 def read_timekeeping(root: NodeRoot) -> LazyTree:

@@ -41,37 +41,6 @@ UNIT_SETTINGS_S = 3.0
 NamedArea = partial[Any] | TimedQuestion | ReadingTree
 
 
-def read_module_options(root: NodeRoot, names: Sequence[str]) -> ReadingTree | LazyTree:
-    """Return the options named as `module.option`, by module. A switch is `1` or `0`."""
-    options: dict[str, dict[str, Any]] = {}
-    for name in names:
-        module, _, option = name.partition(".")
-        options.setdefault(module, {})[option] = partial(_read_option, root, module, option)
-    return options or absent("the caller names no module option")
-
-
-def _read_option(root: NodeRoot, module: str, option: str) -> ReadingTree:
-    path = f"/sys/module/{module}/parameters/{option}"
-    if root.exists(path):
-        return root.read_leaf(path, lambda text: SWITCHES.get(text, text))
-    if module == "nvidia" and option.startswith(NVIDIA_PREFIX):
-        return _read_nvidia_option(root, option.removeprefix(NVIDIA_PREFIX))
-    if not root.exists(f"/sys/module/{module}"):
-        return absent(f"{module} is not loaded")
-    return unsupported(f"{module} has no option {option}, or does not show it in /sys/module")
-
-
-def _read_nvidia_option(root: NodeRoot, option: str) -> ReadingTree:
-    """NVIDIA's driver shows its options in a file of its own, as `Name: value`."""
-    try:
-        text = root.read_text(NVIDIA_PARAMETERS)
-    except OSError as error:
-        return leaf_for_error(NVIDIA_PARAMETERS, error)
-    shown = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    name = NVIDIA_NAMES.get(option, option)
-    return value(shown[name].strip('"')) if name in shown else unsupported(f"{NVIDIA_PARAMETERS} does not show {name}")
-
-
 def read_kernel(root: NodeRoot, module_options: Sequence[str] = ()) -> LazyTree:
     """Return the `kernel` branch, with the options of modules that are named as `module.option`."""
     return {
@@ -156,6 +125,37 @@ def _count_iommu_groups(root: NodeRoot) -> ReadingTree:
         return value(len(root.list_names(folder)))
     except OSError as error:
         return leaf_for_error(folder, error)
+
+
+def read_module_options(root: NodeRoot, names: Sequence[str]) -> ReadingTree | LazyTree:
+    """Return the options named as `module.option`, by module. A switch is `1` or `0`."""
+    options: dict[str, dict[str, Any]] = {}
+    for name in names:
+        module, _, option = name.partition(".")
+        options.setdefault(module, {})[option] = partial(_read_option, root, module, option)
+    return options or absent("the caller names no module option")
+
+
+def _read_option(root: NodeRoot, module: str, option: str) -> ReadingTree:
+    path = f"/sys/module/{module}/parameters/{option}"
+    if root.exists(path):
+        return root.read_leaf(path, lambda text: SWITCHES.get(text, text))
+    if module == "nvidia" and option.startswith(NVIDIA_PREFIX):
+        return _read_nvidia_option(root, option.removeprefix(NVIDIA_PREFIX))
+    if not root.exists(f"/sys/module/{module}"):
+        return absent(f"{module} is not loaded")
+    return unsupported(f"{module} has no option {option}, or does not show it in /sys/module")
+
+
+def _read_nvidia_option(root: NodeRoot, option: str) -> ReadingTree:
+    """NVIDIA's driver shows its options in a file of its own, as `Name: value`."""
+    try:
+        text = root.read_text(NVIDIA_PARAMETERS)
+    except OSError as error:
+        return leaf_for_error(NVIDIA_PARAMETERS, error)
+    shown = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    name = NVIDIA_NAMES.get(option, option)
+    return value(shown[name].strip('"')) if name in shown else unsupported(f"{NVIDIA_PARAMETERS} does not show {name}")
 
 
 def read_unit_settings(names: Sequence[str]) -> ReadingTree:

@@ -57,66 +57,6 @@ main()
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
 
-def parse_source(source: str | bytes) -> list[ast.stmt]:
-    """Return the statements of a module.
-
-    CPython 3.11 counts the depth of all trees in one place: SystemError, if another thread parses in the meantime. Only
-    the collection of garbage lets one in.
-    """
-    with pause_gc():
-        return ast.parse(source).body
-
-
-def prune_bindings(source: str, users: Iterable[bytes]) -> str:
-    """Return the statements of the module `source` that the sources `users` need, in their order."""
-    lines = source.splitlines(keepends=True)
-    statements = parse_source(source)
-    binders: dict[str, list[int]] = {}
-    for place, statement in enumerate(statements):
-        for name in _bound_names(statement) or ():
-            binders.setdefault(name, []).append(place)
-    named = {word for user in users for word in _WORD.findall(user.decode())}
-    waiting = [place for name in binders if name in named or name.startswith(ALWAYS_KEPT) for place in binders[name]]
-    waiting += [place for place, statement in enumerate(statements) if _bound_names(statement) is None]
-    kept = _follow_names(waiting, statements, binders)
-    text = []
-    for statement in (statements[place] for place in sorted(kept)):
-        decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
-        text += lines[min([statement.lineno, *decorators]) - 1 : statement.end_lineno]
-    return "".join(text)
-
-
-def _follow_names(waiting: list[int], statements: list[ast.stmt], binders: Mapping[str, list[int]]) -> set[int]:
-    """Return the places of these statements and of all that they need, directly or not."""
-    kept = set[int]()
-    while waiting:
-        place = waiting.pop()
-        if place not in kept:
-            kept.add(place)
-            waiting += [binder for name in _used_names(statements[place]) for binder in binders.get(name, ())]
-    return kept
-
-
-def _bound_names(statement: ast.stmt) -> list[str] | None:
-    """Return what a statement of the module binds; None where it must stay whatever it binds, as an `import *`."""
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        names = [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
-        return None if "*" in names else names
-    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-        return [statement.name]
-    if isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):
-        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    return None
-
-
-def _used_names(statement: ast.stmt) -> Iterator[str]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-
-
 def main() -> None:
     """Write the file, whole or not at all, and print its size."""
     parser = argparse.ArgumentParser("python -m assay.node.probe.pack", description="Write the probe as one file.")
@@ -218,6 +158,66 @@ def _zip_entry(name: str) -> zipfile.ZipInfo:
     entry.external_attr = 0o644 << 16
     entry.create_system = 3  # Unix, wherever this runs
     return entry
+
+
+def parse_source(source: str | bytes) -> list[ast.stmt]:
+    """Return the statements of a module.
+
+    CPython 3.11 counts the depth of all trees in one place: SystemError, if another thread parses in the meantime. Only
+    the collection of garbage lets one in.
+    """
+    with pause_gc():
+        return ast.parse(source).body
+
+
+def prune_bindings(source: str, users: Iterable[bytes]) -> str:
+    """Return the statements of the module `source` that the sources `users` need, in their order."""
+    lines = source.splitlines(keepends=True)
+    statements = parse_source(source)
+    binders: dict[str, list[int]] = {}
+    for place, statement in enumerate(statements):
+        for name in _bound_names(statement) or ():
+            binders.setdefault(name, []).append(place)
+    named = {word for user in users for word in _WORD.findall(user.decode())}
+    waiting = [place for name in binders if name in named or name.startswith(ALWAYS_KEPT) for place in binders[name]]
+    waiting += [place for place, statement in enumerate(statements) if _bound_names(statement) is None]
+    kept = _follow_names(waiting, statements, binders)
+    text = []
+    for statement in (statements[place] for place in sorted(kept)):
+        decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
+        text += lines[min([statement.lineno, *decorators]) - 1 : statement.end_lineno]
+    return "".join(text)
+
+
+def _follow_names(waiting: list[int], statements: list[ast.stmt], binders: Mapping[str, list[int]]) -> set[int]:
+    """Return the places of these statements and of all that they need, directly or not."""
+    kept = set[int]()
+    while waiting:
+        place = waiting.pop()
+        if place not in kept:
+            kept.add(place)
+            waiting += [binder for name in _used_names(statements[place]) for binder in binders.get(name, ())]
+    return kept
+
+
+def _bound_names(statement: ast.stmt) -> list[str] | None:
+    """Return what a statement of the module binds; None where it must stay whatever it binds, as an `import *`."""
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
+        return None if "*" in names else names
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return [statement.name]
+    if isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return None
+
+
+def _used_names(statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 if __name__ == "__main__":

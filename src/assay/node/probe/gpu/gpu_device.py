@@ -68,6 +68,113 @@ PROCESS_QUESTIONS = (  # in full: the pack keeps only those of NVML's bindings t
 )
 
 
+def read_device(gpu: NvmlGpu) -> LazyTree:
+    """Return the branch of one GPU, or one leaf where it is lost.
+
+    The temperature is read at once: it comes from the GPU itself, so it shows whether the GPU answers.
+    """
+    temperature: ReadingTree = ask_gpu_temperature(gpu)()
+    if temperature == GPU_LOST:
+        return temperature
+    return {
+        **_identity(gpu),
+        "pcie": _pcie(gpu),
+        "clocks": read_clocks(gpu),
+        "throttle": read_throttle(gpu),
+        "throttled": lambda: read_throttled(gpu),
+        "temperature": read_temperature(gpu, temperature),
+        "power": read_power(gpu),
+        "ecc": read_ecc(gpu),
+        "retired_pages": read_retired_pages(gpu),
+        "remap": read_remap(gpu),
+        "repair": read_repair(gpu),
+        "nvlink": read_nvlink(gpu),
+        "fabric": read_fabric(gpu),
+        "memory": read_frame_buffer(gpu),
+        **read_use(gpu),
+    }
+
+
+def _identity(gpu: NvmlGpu) -> LazyTree:
+    def validate_inforom() -> ReadingTree:
+        """Let the driver check the InfoROM against its checksums; this reads the flash and writes nothing."""
+        corrupted = str(gpu.nvml.Error(gpu.nvml.bindings.NVML_ERROR_CORRUPTED_INFOROM))
+        leaf: ReadingTree = gpu.ask("nvmlDeviceValidateInforom", into=lambda _: value(True))
+        return value(False) if leaf.get("failed") == corrupted else leaf
+
+    return {
+        "index": gpu.ask_later("nvmlDeviceGetIndex"),
+        "name": gpu.ask_later("nvmlDeviceGetName"),
+        "serial": gpu.ask_later("nvmlDeviceGetSerial"),
+        "uuid": gpu.ask_later("nvmlDeviceGetUUID"),
+        "board_part": gpu.ask_later("nvmlDeviceGetBoardPartNumber"),
+        "vbios": gpu.ask_later("nvmlDeviceGetVbiosVersion"),
+        "gsp": gpu.ask_later("nvmlDeviceGetGspFirmwareVersion", then=bytes.decode),
+        "inforom": {
+            "image": gpu.ask_later("nvmlDeviceGetInforomImageVersion"),
+            "oem": gpu.ask_later("nvmlDeviceGetInforomVersion", OEM),
+            "ecc": gpu.ask_later("nvmlDeviceGetInforomVersion", ECC),
+            "power": gpu.ask_later("nvmlDeviceGetInforomVersion", POWER),
+            "valid": validate_inforom,
+        },
+    }
+
+
+def _pcie(gpu: NvmlGpu) -> LazyTree:
+    return {
+        "generation": gpu.ask_later("nvmlDeviceGetCurrPcieLinkGeneration"),
+        "generation_max": gpu.ask_later("nvmlDeviceGetMaxPcieLinkGeneration"),
+        "width": gpu.ask_later("nvmlDeviceGetCurrPcieLinkWidth"),
+        "width_max": gpu.ask_later("nvmlDeviceGetMaxPcieLinkWidth"),
+        "replays": gpu.ask_later("nvmlDeviceGetPcieReplayCounter"),
+    }
+
+
+def read_use(gpu: NvmlGpu) -> LazyTree:
+    """Return the branches `mig`, `processes`, `utilisation` and the leaves of modes and the recovery action."""
+
+    def read_modes(modes: list[int]) -> ReadingTree:
+        return {"enabled": value(bool(modes[0])), "pending": value(bool(modes[1]))}
+
+    def read_rates(rates: Any) -> ReadingTree:
+        return {"gpu_percent": value(rates.gpu), "memory_percent": value(rates.memory)}
+
+    def read_recovery_action() -> ReadingTree:
+        (leaf,) = gpu.read_fields([(RECOVERY_ACTION, 0)])
+        return value(_name(RECOVERY_ACTIONS, leaf["value"])) if "value" in leaf else leaf
+
+    return {
+        "mig": gpu.ask_branch_later(read_modes, "nvmlDeviceGetMigMode"),
+        "persistence": gpu.ask_later("nvmlDeviceGetPersistenceMode", then=bool),
+        "compute_mode": gpu.ask_later("nvmlDeviceGetComputeMode", then=lambda mode: _name(COMPUTE_MODES, mode)),
+        "processes": lambda: _processes(gpu),
+        "utilisation": gpu.ask_branch_later(read_rates, "nvmlDeviceGetUtilizationRates"),
+        "recovery_action": read_recovery_action,
+    }
+
+
+def _name(names: tuple[str, ...], number: int) -> str:
+    return names[number] if number < len(names) else f"number {number}"
+
+
+def _processes(gpu: NvmlGpu) -> ReadingTree:
+    """Return the `count` and the `pids` of the GPU's processes; a kind that this driver cannot list counts as none."""
+    pids: set[int] = set()
+    answers: list[ReadingTree] = [_ask_pids(gpu, *names)() for names in PROCESS_QUESTIONS]
+    for answer in answers:
+        if "value" not in answer and ("failed" in answer or answer is answers[0]):
+            return answer
+        pids |= set(answer.get("value", ()))
+    return {"count": value(len(pids)), "pids": value(sorted(pids))}
+
+
+def _ask_pids(gpu: NvmlGpu, newer: str, older: str) -> NvmlQuestion:
+    def numbers(processes: Any) -> list[int]:
+        return [process.pid for process in processes]
+
+    return gpu.ask_first_supported(gpu.ask_later(newer, then=numbers), gpu.ask_later(older, then=numbers))
+
+
 def read_ecc(gpu: NvmlGpu) -> LazyTree:
     """Return the branch `ecc`: the mode, now and after the next reset, and the errors since boot and in total."""
     return {
@@ -229,110 +336,3 @@ def read_power(gpu: NvmlGpu) -> LazyTree:
 
 def _watts(milliwatts: int) -> float:
     return milliwatts / 1000
-
-
-def read_device(gpu: NvmlGpu) -> LazyTree:
-    """Return the branch of one GPU, or one leaf where it is lost.
-
-    The temperature is read at once: it comes from the GPU itself, so it shows whether the GPU answers.
-    """
-    temperature: ReadingTree = ask_gpu_temperature(gpu)()
-    if temperature == GPU_LOST:
-        return temperature
-    return {
-        **_identity(gpu),
-        "pcie": _pcie(gpu),
-        "clocks": read_clocks(gpu),
-        "throttle": read_throttle(gpu),
-        "throttled": lambda: read_throttled(gpu),
-        "temperature": read_temperature(gpu, temperature),
-        "power": read_power(gpu),
-        "ecc": read_ecc(gpu),
-        "retired_pages": read_retired_pages(gpu),
-        "remap": read_remap(gpu),
-        "repair": read_repair(gpu),
-        "nvlink": read_nvlink(gpu),
-        "fabric": read_fabric(gpu),
-        "memory": read_frame_buffer(gpu),
-        **read_use(gpu),
-    }
-
-
-def _identity(gpu: NvmlGpu) -> LazyTree:
-    def validate_inforom() -> ReadingTree:
-        """Let the driver check the InfoROM against its checksums; this reads the flash and writes nothing."""
-        corrupted = str(gpu.nvml.Error(gpu.nvml.bindings.NVML_ERROR_CORRUPTED_INFOROM))
-        leaf: ReadingTree = gpu.ask("nvmlDeviceValidateInforom", into=lambda _: value(True))
-        return value(False) if leaf.get("failed") == corrupted else leaf
-
-    return {
-        "index": gpu.ask_later("nvmlDeviceGetIndex"),
-        "name": gpu.ask_later("nvmlDeviceGetName"),
-        "serial": gpu.ask_later("nvmlDeviceGetSerial"),
-        "uuid": gpu.ask_later("nvmlDeviceGetUUID"),
-        "board_part": gpu.ask_later("nvmlDeviceGetBoardPartNumber"),
-        "vbios": gpu.ask_later("nvmlDeviceGetVbiosVersion"),
-        "gsp": gpu.ask_later("nvmlDeviceGetGspFirmwareVersion", then=bytes.decode),
-        "inforom": {
-            "image": gpu.ask_later("nvmlDeviceGetInforomImageVersion"),
-            "oem": gpu.ask_later("nvmlDeviceGetInforomVersion", OEM),
-            "ecc": gpu.ask_later("nvmlDeviceGetInforomVersion", ECC),
-            "power": gpu.ask_later("nvmlDeviceGetInforomVersion", POWER),
-            "valid": validate_inforom,
-        },
-    }
-
-
-def _pcie(gpu: NvmlGpu) -> LazyTree:
-    return {
-        "generation": gpu.ask_later("nvmlDeviceGetCurrPcieLinkGeneration"),
-        "generation_max": gpu.ask_later("nvmlDeviceGetMaxPcieLinkGeneration"),
-        "width": gpu.ask_later("nvmlDeviceGetCurrPcieLinkWidth"),
-        "width_max": gpu.ask_later("nvmlDeviceGetMaxPcieLinkWidth"),
-        "replays": gpu.ask_later("nvmlDeviceGetPcieReplayCounter"),
-    }
-
-
-def read_use(gpu: NvmlGpu) -> LazyTree:
-    """Return the branches `mig`, `processes`, `utilisation` and the leaves of modes and the recovery action."""
-
-    def read_modes(modes: list[int]) -> ReadingTree:
-        return {"enabled": value(bool(modes[0])), "pending": value(bool(modes[1]))}
-
-    def read_rates(rates: Any) -> ReadingTree:
-        return {"gpu_percent": value(rates.gpu), "memory_percent": value(rates.memory)}
-
-    def read_recovery_action() -> ReadingTree:
-        (leaf,) = gpu.read_fields([(RECOVERY_ACTION, 0)])
-        return value(_name(RECOVERY_ACTIONS, leaf["value"])) if "value" in leaf else leaf
-
-    return {
-        "mig": gpu.ask_branch_later(read_modes, "nvmlDeviceGetMigMode"),
-        "persistence": gpu.ask_later("nvmlDeviceGetPersistenceMode", then=bool),
-        "compute_mode": gpu.ask_later("nvmlDeviceGetComputeMode", then=lambda mode: _name(COMPUTE_MODES, mode)),
-        "processes": lambda: _processes(gpu),
-        "utilisation": gpu.ask_branch_later(read_rates, "nvmlDeviceGetUtilizationRates"),
-        "recovery_action": read_recovery_action,
-    }
-
-
-def _name(names: tuple[str, ...], number: int) -> str:
-    return names[number] if number < len(names) else f"number {number}"
-
-
-def _processes(gpu: NvmlGpu) -> ReadingTree:
-    """Return the `count` and the `pids` of the GPU's processes; a kind that this driver cannot list counts as none."""
-    pids: set[int] = set()
-    answers: list[ReadingTree] = [_ask_pids(gpu, *names)() for names in PROCESS_QUESTIONS]
-    for answer in answers:
-        if "value" not in answer and ("failed" in answer or answer is answers[0]):
-            return answer
-        pids |= set(answer.get("value", ()))
-    return {"count": value(len(pids)), "pids": value(sorted(pids))}
-
-
-def _ask_pids(gpu: NvmlGpu, newer: str, older: str) -> NvmlQuestion:
-    def numbers(processes: Any) -> list[int]:
-        return [process.pid for process in processes]
-
-    return gpu.ask_first_supported(gpu.ask_later(newer, then=numbers), gpu.ask_later(older, then=numbers))
