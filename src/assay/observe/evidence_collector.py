@@ -1,14 +1,8 @@
-"""Reads the channel `bmc` of a node's evidence: logs in, reads the BMC, and joins the events to the known ones.
+"""Collects the evidence of many nodes at once: both channels of every node, each with a deadline of its own.
 
-Collects the evidence of many nodes at once: both channels of every node, each with a deadline of its own.
-
-In each pool the node with the oldest evidence is asked first, and the pools take turns.
-
-Runs many slow queries at once in a bounded number of threads, and gives answers as they come.
-
-A query without an answer after `PARK_AFTER_S` mostly waits for the network: it is parked, and the next one takes its
-place, so a dead rack does not delay the others. The number of parked queries is bounded. While this machine is
-overloaded nothing is parked: then queries are slow because of it.
+In each pool the node with the oldest evidence is asked first, and the pools take turns. The channel `probe` comes
+through the node's transport; `read_bmc_channel` reads the other one. `run_queries` runs them all in a bounded number of
+threads, and gives answers as they come.
 """
 
 from __future__ import annotations
@@ -46,194 +40,15 @@ from assay.observe.transports.transport_protocol import TransportContext
 _IDENTITY = {"id", "at", "severity"}
 MAX_KEPT_EVENTS = 500
 """Events of one log in one document: those of the previous document, and new ones."""
-
-
-def read_bmc_channel(
-    node: Node,
-    root: Path,
-    deadline_s: float,
-    *,
-    quirks: BmcQuirkSet = NO_QUIRKS,
-    before: EvidenceDocument | None = None,
-    now: UtcClock = read_utc_now,
-    sessions: BmcSessionPool | None = None,
-) -> ReadingTree:
-    """Return the tree of a node's BMC; one leaf where the node has none, or where it answers nothing.
-
-    One request may take `deadline_s`, a large BMC as a whole up to LONGEST_READ times that.
-    `before` is the node's last document. Only newer entries of the event log are read; older ones come from there,
-    since entries of a log do not change. `root` is the fleet repository. `sessions`: see `open_bmc`.
-    """
-    if not node.bmc_address:
-        return absent(f"no bmc_address is declared for {node.name}")
-    known = _read_before(before)
-    try:
-        whole_s = LONGEST_READ * deadline_s
-        with open_bmc(node, root=root, deadline_s=deadline_s, whole_s=whole_s, quirks=quirks, sessions=sessions) as bmc:
-            tree = bmc.read_channel(deadline_s, before=known, now=now)
-    except AssayError as error:
-        return failed(error.what)
-    if reason := _common_failure(tree):
-        return failed(reason)
-    if "value" in tree["events"]:
-        tree["events"] = value(_keep_newest([*known.events, *tree["events"]["value"]]))
-    return {name: _replace_unencodable_leaves(branch) for name, branch in tree.items()}
-
-
-def _replace_unencodable_leaves(tree: Any) -> Any:
-    """Return a branch in which every leaf that JSON cannot hold is failed."""
-    try:
-        encode_canonical_json(tree)
-    except ValueError:
-        if not isinstance(tree, dict) or parse_reading(tree) is not None:
-            return failed("the BMC answered with an infinite number or with invalid Unicode")
-        return {
-            name.encode(errors="backslashreplace").decode(): _replace_unencodable_leaves(branch)
-            for name, branch in tree.items()
-        }
-    return tree
-
-
-def _common_failure(tree: ReadingTree) -> str:
-    """Return the reason where every leaf failed for the same one, else "". Unsupported leaves do not count."""
-    readings = [reading for reading in _leaves(tree) if reading.kind != "unsupported"]
-    reasons = {reading.reason for reading in readings if reading.kind == "failed"}
-    return reasons.pop() if len(reasons) == 1 and all(reading.kind == "failed" for reading in readings) else ""
-
-
-def _leaves(tree: ReadingTree) -> Iterator[EvidenceReading]:
-    for branch in tree.values():
-        reading = parse_reading(branch)
-        if reading is not None:
-            yield reading
-        elif isinstance(branch, dict):
-            yield from _leaves(branch)
-
-
-def _keep_newest(events: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the newest events of each log, in their order."""
-    left = Counter(event.get("log", "") for event in events)
-    kept = []
-    for event in events:
-        if left[event.get("log", "")] <= MAX_KEPT_EVENTS:
-            kept.append(event)
-        left[event.get("log", "")] -= 1
-    return kept
-
-
-def _read_before(before: EvidenceDocument | None) -> LogsBefore:
-    """Return the cursors and the events of the last document; none where it does not have both."""
-    if before is None:
-        return NEVER_READ
-    cursors, events = before.read("bmc", "event_log", "cursors").value, before.read("bmc", "events").value
-    if not (isinstance(cursors, dict) and isinstance(events, list)):
-        return NEVER_READ
-    texts = {str(name): text for name, text in cursors.items() if isinstance(text, str)}
-    return LogsBefore(texts, tuple(event for event in events if isinstance(event, dict) and set(event) >= _IDENTITY))
-
-
 WORKERS = 8 * max(2, os.cpu_count() or 2)
 """Queries at once. They mostly wait, but each has a deadline from its start, so they must not starve each other."""
-
 MAX_PARKED_PER_WORKER = 16
 """Limit on started queries, in multiples of `workers`: 256 on two cores, each a thread and maybe a process of 5 MB."""
-
 PARK_AFTER_S = 0.5
 _GRACE_S = 1.0
 _INTERRUPT_S = 1.0  # Ctrl-C just before a blocking wait is seen only after it
 _POLL_S = 0.5
-
 Key = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class NodeQuery:
-    """A query. `ask` runs in some thread and is given up after `limit_s`. `key` is a node's name and a channel."""
-
-    key: Key
-    ask: Callable[[], Any]
-    limit_s: float
-
-
-@dataclass(frozen=True)
-class _RunningQuery:
-    query: NodeQuery
-    parked_at: float
-    ends_at: float
-
-
-def run_queries(
-    queries: Iterable[NodeQuery], workers: int = WORKERS, patience_s: float = PARK_AFTER_S
-) -> Iterator[tuple[NodeQuery, Any]]:
-    """Yield (query, answer) as they come, each exactly once; the answer may be the exception that was raised.
-
-    Queries start in the given order. A query that exceeds its limit by a second answers TimeoutError. Its thread is a
-    daemon and is left behind, so a hang in the resolver or the kernel does not hold up the pass or the program's end.
-
-    Threads, not asyncio: 200 subprocesses of 10 ms cost 0.18 CPU s here with threads and 0.25 s with asyncio (Python
-    3.11, two cores), and the redfish library is synchronous.
-    """
-    waiting = deque(queries)
-    running: dict[Key, _RunningQuery] = {}
-    answers: queue.SimpleQueue[tuple[NodeQuery, Any]] = queue.SimpleQueue()
-    while waiting or running:
-        while waiting and _may_start(running, workers):
-            query = waiting.popleft()
-            running[query.key] = _start(query, answers, patience_s)
-        try:
-            left_s = _next_deadline(running, bool(waiting)) - time.monotonic()
-            query, answer = answers.get(timeout=min(max(0.0, left_s), _INTERRUPT_S))
-        except queue.Empty:
-            late = _overdue_query(running)
-            if late is None:
-                continue
-            query, answer = late, TimeoutError(f"no answer within {late.limit_s:g} s")
-        if running.pop(query.key, None) is not None:
-            yield query, answer
-
-
-def _may_start(running: dict[Key, _RunningQuery], workers: int) -> bool:
-    """Return whether one more query may start: few run, or enough of them are parked."""
-    if len(running) < workers:
-        return True
-    now = time.monotonic()
-    active = sum(entry.parked_at > now for entry in running.values())
-    return active < workers and len(running) < workers * MAX_PARKED_PER_WORKER and not is_host_overloaded()
-
-
-def is_host_overloaded() -> bool:
-    """Return whether more than four threads for each core of this machine are runnable now."""
-    try:
-        runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
-    except OSError:
-        return False
-    return int(runnable) > 4 * (os.cpu_count() or 1)
-
-
-def _start(query: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]], patience_s: float) -> _RunningQuery:
-    threading.Thread(target=_answer, args=(query, answers), daemon=True).start()
-    now = time.monotonic()
-    return _RunningQuery(query, now + patience_s, now + query.limit_s + _GRACE_S)
-
-
-def _next_deadline(running: dict[Key, _RunningQuery], more: bool) -> float:
-    """Return when to act without an answer: to give up a query or, if `more` wait, to see whether one may start."""
-    nearest = min(entry.ends_at for entry in running.values())
-    return min(nearest, time.monotonic() + _POLL_S) if more else nearest
-
-
-def _overdue_query(running: dict[Key, _RunningQuery]) -> NodeQuery | None:
-    now = time.monotonic()
-    return next((entry.query for entry in running.values() if entry.ends_at <= now), None)
-
-
-def _answer(query: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]]) -> None:
-    try:
-        answers.put((query, query.ask()))
-    except Exception as error:  # any error is the answer of this query alone
-        answers.put((query, error))
-
-
 DEADLINE_S = 10.0
 ACTIVE_DEADLINE_S = 600.0
 
@@ -271,13 +86,13 @@ def collect_evidence(
 
     `progress` is called with each node's name when its document is complete.
     """
-    found: dict[str, EvidenceDocument] = {}
+    by_node: dict[str, EvidenceDocument] = {}
     with closing(stream_evidence(fleet, names, clock=clock, **options)) as documents:
         for evidence in documents:
-            found[evidence.node] = evidence
+            by_node[evidence.node] = evidence
             if progress is not None:
                 progress(evidence.node)
-    return {name: found[name] for name in dict.fromkeys(names)}
+    return {name: by_node[name] for name in dict.fromkeys(names)}
 
 
 def stream_evidence(
@@ -346,7 +161,12 @@ class _CollectionPass:
         channels: dict[str, dict[str, ReadingTree]] = {name: {} for name in left}
         for query, answer in run_queries(queries, self.workers):
             name, channel = query.key
-            channels[name] |= {channel: failed(_reason(answer))} if isinstance(answer, BaseException) else answer
+            if isinstance(answer, TimeoutError):
+                channels[name][channel] = failed(str(answer))
+            elif isinstance(answer, BaseException):  # without its text, which may quote a secret
+                channels[name][channel] = failed(f"the collector broke: {type(answer).__name__}")
+            else:
+                channels[name] |= answer
             left[name] -= 1
             if not left[name]:
                 after_entry = self.pushed_after.get(name, self.after_entry)
@@ -424,6 +244,163 @@ def _add_read_time(channels: ReadingTree, now: datetime) -> None:
         host["read_at"] = value(now.isoformat())
 
 
-def _reason(error: BaseException) -> str:
-    """Return the reason for an unexpected error, without its text: that may quote a secret."""
-    return str(error) if isinstance(error, TimeoutError) else f"the collector broke: {type(error).__name__}"
+def read_bmc_channel(
+    node: Node,
+    root: Path,
+    deadline_s: float,
+    *,
+    quirks: BmcQuirkSet = NO_QUIRKS,
+    before: EvidenceDocument | None = None,
+    now: UtcClock = read_utc_now,
+    sessions: BmcSessionPool | None = None,
+) -> ReadingTree:
+    """Return the tree of a node's BMC; one leaf where the node has none, or where it answers nothing.
+
+    One request may take `deadline_s`, a large BMC as a whole up to LONGEST_READ times that.
+    `before` is the node's last document. Only newer entries of the event log are read; older ones come from there,
+    since entries of a log do not change. `root` is the fleet repository. `sessions`: see `open_bmc`.
+    """
+    if not node.bmc_address:
+        return absent(f"no bmc_address is declared for {node.name}")
+    known = _read_before(before)
+    try:
+        whole_s = LONGEST_READ * deadline_s
+        with open_bmc(node, root=root, deadline_s=deadline_s, whole_s=whole_s, quirks=quirks, sessions=sessions) as bmc:
+            tree = bmc.read_channel(deadline_s, before=known, now=now)
+    except AssayError as error:
+        return failed(error.what)
+    readings = [reading for reading in _leaves(tree) if reading.kind != "unsupported"]
+    reasons = {reading.reason for reading in readings}
+    if len(reasons) == 1 and all(reading.kind == "failed" for reading in readings):
+        return failed(reasons.pop())
+    if "value" in tree["events"]:
+        tree["events"] = value(_keep_newest([*known.events, *tree["events"]["value"]]))
+    return {name: _replace_unencodable_leaves(branch) for name, branch in tree.items()}
+
+
+def _replace_unencodable_leaves(tree: Any) -> Any:
+    """Return a branch in which every leaf that JSON cannot hold is failed."""
+    try:
+        encode_canonical_json(tree)
+    except ValueError:
+        if not isinstance(tree, dict) or parse_reading(tree) is not None:
+            return failed("the BMC answered with an infinite number or with invalid Unicode")
+        return {
+            name.encode(errors="backslashreplace").decode(): _replace_unencodable_leaves(branch)
+            for name, branch in tree.items()
+        }
+    return tree
+
+
+def _leaves(tree: ReadingTree) -> Iterator[EvidenceReading]:
+    for branch in tree.values():
+        reading = parse_reading(branch)
+        if reading is not None:
+            yield reading
+        elif isinstance(branch, dict):
+            yield from _leaves(branch)
+
+
+def _keep_newest(events: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the newest events of each log, in their order."""
+    left = Counter(event.get("log", "") for event in events)
+    kept = []
+    for event in events:
+        if left[event.get("log", "")] <= MAX_KEPT_EVENTS:
+            kept.append(event)
+        left[event.get("log", "")] -= 1
+    return kept
+
+
+def _read_before(before: EvidenceDocument | None) -> LogsBefore:
+    """Return the cursors and the events of the last document; none where it does not have both."""
+    if before is None:
+        return NEVER_READ
+    cursors = before.read("bmc", "event_log", "cursors").value
+    events = before.read("bmc", "events").value
+    if not (isinstance(cursors, dict) and isinstance(events, list)):
+        return NEVER_READ
+    texts = {str(name): text for name, text in cursors.items() if isinstance(text, str)}
+    return LogsBefore(texts, tuple(event for event in events if isinstance(event, dict) and set(event) >= _IDENTITY))
+
+
+@dataclass(frozen=True)
+class NodeQuery:
+    """A query. `ask` runs in some thread and is given up after `limit_s`. `key` is a node's name and a channel."""
+
+    key: Key
+    ask: Callable[[], Any]
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class _RunningQuery:
+    query: NodeQuery
+    parked_at: float
+    ends_at: float
+
+
+def run_queries(
+    queries: Iterable[NodeQuery], workers: int = WORKERS, patience_s: float = PARK_AFTER_S
+) -> Iterator[tuple[NodeQuery, Any]]:
+    """Yield (query, answer) as they come, each exactly once; the answer may be the exception that was raised.
+
+    Queries start in the given order. A query that exceeds its limit by a second answers TimeoutError. Its thread is a
+    daemon and is left behind, so a hang in the resolver or the kernel does not hold up the pass or the program's end.
+
+    A query without an answer after `patience_s` mostly waits for the network: it is parked, and the next one takes its
+    place, so a dead rack does not delay the others. The number of parked queries is bounded. While this machine is
+    overloaded nothing is parked: then queries are slow because of it.
+
+    Threads, not asyncio: 200 subprocesses of 10 ms cost 0.18 CPU s here with threads and 0.25 s with asyncio (Python
+    3.11, two cores), and the redfish library is synchronous.
+    """
+    waiting = deque(queries)
+    running: dict[Key, _RunningQuery] = {}
+    answers: queue.SimpleQueue[tuple[NodeQuery, Any]] = queue.SimpleQueue()
+    while waiting or running:
+        while waiting and _may_start(running, workers):
+            query = waiting.popleft()
+            threading.Thread(target=_answer, args=(query, answers), daemon=True).start()
+            now = time.monotonic()
+            running[query.key] = _RunningQuery(query, now + patience_s, now + query.limit_s + _GRACE_S)
+        now = time.monotonic()
+        act_at = min(entry.ends_at for entry in running.values())  # to give a query up
+        if waiting:
+            act_at = min(act_at, now + _POLL_S)  # to see whether one more may start
+        try:
+            left_s = act_at - now
+            query, answer = answers.get(timeout=min(max(0.0, left_s), _INTERRUPT_S))
+        except queue.Empty:
+            now = time.monotonic()
+            late = next((entry.query for entry in running.values() if entry.ends_at <= now), None)
+            if late is None:
+                continue
+            query, answer = late, TimeoutError(f"no answer within {late.limit_s:g} s")
+        if running.pop(query.key, None) is not None:
+            yield query, answer
+
+
+def _may_start(running: dict[Key, _RunningQuery], workers: int) -> bool:
+    """Return whether one more query may start: few run, or enough of them are parked."""
+    if len(running) < workers:
+        return True
+    now = time.monotonic()
+    active = sum(entry.parked_at > now for entry in running.values())
+    return active < workers and len(running) < workers * MAX_PARKED_PER_WORKER and not is_host_overloaded()
+
+
+def is_host_overloaded() -> bool:
+    """Return whether more than four threads for each core of this machine are runnable now."""
+    try:
+        runnable = Path("/proc/loadavg").read_text().split()[3].partition("/")[0]
+    except OSError:
+        return False
+    return int(runnable) > 4 * (os.cpu_count() or 1)
+
+
+def _answer(query: NodeQuery, answers: queue.SimpleQueue[tuple[NodeQuery, Any]]) -> None:
+    try:
+        answers.put((query, query.ask()))
+    except Exception as error:  # any error is the answer of this query alone
+        answers.put((query, error))

@@ -1,7 +1,4 @@
-"""Finds the serial numbers of a node and of its parts in evidence, with the place of each part.
-
-Walks over evidence trees: lists every leaf with its path, and finds the branches that a channel did not answer.
-"""
+"""Finds what evidence trees hold: serial numbers with the place of each part, leaves, and what was not answered."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ NODE_SERIAL_SOURCES = (("bmc", ("bmc", "system", "serial")), ("dmi", ("probe", "
 """(source, path) of the node's own serial number."""
 
 PLACEHOLDER_SERIALS = (
-    "none", "n/a", "unknown", "default string", "not specified", "not available", "not present", "empty", "invalid",
-    "to be filled by o.e.m.", "system serial number", "no dimm", "0123456789", "123456789",
-)  # fmt: skip
+    *("none", "n/a", "unknown", "default string", "not specified", "not available", "not present", "empty", "invalid"),
+    *("to be filled by o.e.m.", "system serial number", "no dimm", "0123456789", "123456789"),
+)
 """Texts of firmware without a serial number."""
 MIN_SERIAL_LENGTH = 4
 
@@ -50,8 +47,8 @@ def find_part_serials(evidence: EvidenceDocument, names: Mapping[str, str]) -> l
 
 def find_node_serials(evidence: EvidenceDocument) -> dict[str, str]:
     """Return the node's own serial number by source, `bmc` and `dmi`, for each source that read it."""
-    found = {source: clean_serial(evidence.read(*path).value) for source, path in NODE_SERIAL_SOURCES}
-    return {source: serial for source, serial in found.items() if serial}
+    serials = {source: clean_serial(evidence.read(*path).value) for source, path in NODE_SERIAL_SOURCES}
+    return {source: serial for source, serial in serials.items() if serial}
 
 
 def clean_serial(content: Any) -> str:

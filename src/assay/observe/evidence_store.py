@@ -146,9 +146,9 @@ def _read_object(path: Path, digest: str) -> bytes:
         content = unpack_object(path.read_bytes())
     except ValueError as error:
         raise _changed_error(str(error), path) from None
-    found = hashlib.sha256(content).hexdigest()
-    if found != digest:
-        raise _changed_error(f"its sha256 is {found[:12]}…", path)
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != digest:
+        raise _changed_error(f"its sha256 is {actual[:12]}…", path)
     return content
 
 

@@ -45,7 +45,8 @@ class RelayedLoad:
         """
         lost = part == self.cut and self.cut_lines and _is_failed(branch)
         self.ended[part] = (self._read_cut(branch["failed"]) if lost else None) or branch
-        self.cut, self.cut_lines = "", []
+        self.cut = ""
+        self.cut_lines = []
 
     def _read_cut(self, reason: str) -> ReadingTree | None:
         """Return the branch of the part that was cut short, None where it does not count in units."""
@@ -55,27 +56,29 @@ class RelayedLoad:
 
 def read_relayed_load(output: bytes) -> RelayedLoad:
     """Sort the lines of a probe's standard output. Half a line, and lines of nobody, are left out."""
-    found = RelayedLoad()
+    load = RelayedLoad()
     for line in output.decode(errors="replace").splitlines():
-        told = _parse_line(line)
-        if told is None:
+        parsed = _parse_line(line)
+        if parsed is None:
             continue
-        if isinstance(event := told.get("load"), dict):
-            _note(found, event)
-        elif "active" in told:
-            found.document = line.encode()
-        elif found.cut:
-            found.cut_lines.append(line)
-    return found
+        if isinstance(event := parsed.get("load"), dict):
+            _note(load, event)
+        elif "active" in parsed:
+            load.document = line.encode()
+        elif load.cut:
+            load.cut_lines.append(line)
+    return load
 
 
-def _note(found: RelayedLoad, event: dict[str, Any]) -> None:
+def _note(load: RelayedLoad, event: dict[str, Any]) -> None:
     if isinstance(before := event.get("before"), dict):
-        found.before = before
+        load.before = before
     elif isinstance(begins := event.get("begins"), str):
-        found.cut, found.cut_at, found.cut_lines = begins, str(event.get("at", "")), []
+        load.cut = begins
+        load.cut_at = str(event.get("at", ""))
+        load.cut_lines = []
     elif isinstance(ends := event.get("ends"), str) and isinstance(branch := event.get("branch"), dict):
-        found.end_part(ends, branch)
+        load.end_part(ends, branch)
 
 
 def _is_failed(branch: object) -> bool:
@@ -85,9 +88,9 @@ def _is_failed(branch: object) -> bool:
 
 def _parse_line(line: str) -> dict[str, Any] | None:
     try:
-        told = json.loads(line)
+        document = json.loads(line)
         if "\\ud" in line.lower():
-            encode_canonical_json(told)  # half a surrogate pair cannot be stored
+            encode_canonical_json(document)  # half a surrogate pair cannot be stored
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) else None
+    return document if isinstance(document, dict) else None

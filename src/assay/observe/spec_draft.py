@@ -34,7 +34,12 @@ def draft_node_spec(seen: ObservedNode, wanted: Iterable[str] = ()) -> str:
     entries = list(learn_entries(seen))
     body = [line for entry in entries for line in _entry_lines(entry)]
     limits = _limit_lines(learn_limits(seen, wanted))
-    return "\n".join([*_comment_lines(seen), *_name_lines(seen, entries), *body, *limits]) + "\n"
+    head = [
+        SCHEMA,
+        f"# Drafted from what {seen.evidence.node} was at {seen.evidence.at:%Y-%m-%d %H:%M} UTC (evidence",
+        f"# {seen.evidence.digest()[:12]}), for a person to review: look at every `# review:`.",
+    ]
+    return "\n".join([*head, *_name_lines(seen, entries), *body, *limits]) + "\n"
 
 
 def learn_limits(seen: ObservedNode, wanted: Iterable[str]) -> Iterator[DraftEntry]:
@@ -53,7 +58,9 @@ def learn_limits(seen: ObservedNode, wanted: Iterable[str]) -> Iterator[DraftEnt
 def _learn_limit(seen: ObservedNode, name: str, present: MetricLimit | None) -> DraftEntry:
     """Return the present limit where all parts read the same as it, else a limit with the value that they read."""
     path, below, unit = LIMIT_FACTS[name]
-    readings = _distinct_readings(seen, path, below)
+    parts, reasons = seen.parts(*path)
+    distinct = {_read_number(tree, below) for tree in parts.values()} | ({None} if reasons else set())
+    readings = sorted(distinct, key=lambda reading: (reading is None, reading or 0))
     unchanged = DraftEntry(name, _limit_as_data(present)) if present else DraftEntry(name)
     value = readings[0] if len(readings) == 1 else None
     if value is None:
@@ -63,17 +70,10 @@ def _learn_limit(seen: ObservedNode, name: str, present: MetricLimit | None) -> 
     if present and (present.value, present.unit) == (value, unit):
         return unchanged
     day = f"{seen.evidence.at:%Y-%m-%d}"
-    source = f"learned from {seen.evidence.node} on {day}: {'.'.join(below)} of all {len(seen.parts(*path)[0])}"
+    source = f"learned from {seen.evidence.node} on {day}: {'.'.join(below)} of all {len(parts)}"
     review = f"the present limit is {present.value:g} {present.unit} ({present.source})" if present else ""
     limit = {"value": _shorten_number(value), "unit": unit, "source": source}
     return DraftEntry(name, limit, (review,) if review else ())
-
-
-def _distinct_readings(seen: ObservedNode, path: tuple[str, ...], below: tuple[str, ...]) -> list[float | None]:
-    """Return the distinct readings of all parts, sorted; None for a part without one."""
-    parts, reasons = seen.parts(*path)
-    readings = {_read_number(tree, below) for tree in parts.values()} | ({None} if reasons else set())
-    return sorted(readings, key=lambda reading: (reading is None, reading or 0))
 
 
 def _read_number(tree: Any, path: tuple[str, ...]) -> float | None:
@@ -90,12 +90,6 @@ def _limit_as_data(limit: MetricLimit) -> dict[str, Any]:
 def _shorten_number(value: float) -> float | int:
     """Turn 16.0 into 16."""
     return int(value) if value == int(value) else value
-
-
-def _comment_lines(seen: ObservedNode) -> Iterator[str]:
-    yield SCHEMA
-    yield f"# Drafted from what {seen.evidence.node} was at {seen.evidence.at:%Y-%m-%d %H:%M} UTC (evidence"
-    yield f"# {seen.evidence.digest()[:12]}), for a person to review: look at every `# review:`."
 
 
 def _name_lines(seen: ObservedNode, entries: list[DraftEntry]) -> Iterator[str]:
@@ -158,12 +152,9 @@ def _mark(lines: list[str], reviews: tuple[str, ...]) -> Iterator[str]:
 
 
 def _review_lines(reviews: tuple[str, ...]) -> Iterator[str]:
-    yield from (f"# review: {_to_one_line(review)}" for review in reviews)
-
-
-def _to_one_line(text: str) -> str:
-    """Return a text without line breaks and control characters, since a device may put them into a comment."""
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    for review in reviews:  # a device may put line breaks and control characters into what it is quoted with
+        printable = "".join(character if character.isprintable() else " " for character in review)
+        yield f"# review: {' '.join(printable.split())}"
 
 
 def _to_yaml(key: str, value: Any) -> str:

@@ -1,8 +1,6 @@
-"""Derives the settings of the host and of the BMC from a good node's evidence. Pure: evidence in, entries out.
+"""Derives each entry of a node spec, and the settings of host and BMC, from a good node's evidence.
 
-Derives each entry of a node spec from a good node's evidence. Pure: evidence in, entries out.
-
-A node in evidence, and the entries of a spec that is drafted from it. Pure.
+Pure: evidence in, entries out.
 """
 
 from __future__ import annotations
@@ -24,6 +22,27 @@ from assay.model.specs.image import ATTEMPT, IMAGE
 from assay.model.specs.node.bmc_settings import BmcSpec
 from assay.model.specs.node.node_spec import HostSpec, NodeSpec
 from assay.model.specs.spec_document import StrictModel
+
+HOST_REVIEW = "host: keep what all nodes like this one must have, and add the services, modules and sysctls that matter"
+BMC_REVIEW = (
+    "bmc: keep what all nodes like this one must have; accounts are left out: add those that matter, each with the "
+    "place of its password"
+)
+SYSLOG_SERVER = re.compile(r"\[?([\w.:-]+?)\]?:(\d{1,5})/(\w+)")
+BOOT_ONLY_PARAMETERS = (
+    ATTEMPT,
+    "BOOT_IMAGE",
+    IMAGE,
+    "root",
+    "rootflags",
+    "rootfstype",
+    "initrd",
+    "ro",
+    "rw",
+    "quiet",
+    "splash",
+    "console",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +120,6 @@ def has_type(kind: type | tuple[type, ...], value: Any) -> bool:
 
 
 Facts = Mapping[str, Callable[[ObservedNode], Any]]
-HOST_REVIEW = "host: keep what all nodes like this one must have, and add the services, modules and sysctls that matter"
-BMC_REVIEW = (
-    "bmc: keep what all nodes like this one must have; accounts are left out: add those that matter, each with the "
-    "place of its password"
-)
-SYSLOG_SERVER = re.compile(r"\[?([\w.:-]+?)\]?:(\d{1,5})/(\w+)")
 
 
 def learn_host(seen: ObservedNode) -> DraftEntry:
@@ -142,13 +155,13 @@ def _present_settings(seen: ObservedNode, part: str) -> dict[str, Any]:
     """Return what the present spec says of a part, without defaults."""
     if seen.present_spec is None:
         return {}
-    said: dict[str, Any] = getattr(seen.present_spec, part).model_dump(mode="json", exclude_defaults=True)
-    return said
+    settings: dict[str, Any] = getattr(seen.present_spec, part).model_dump(mode="json", exclude_defaults=True)
+    return settings
 
 
 def _fact(kind: type, *path: str) -> Callable[[ObservedNode], Any]:
     def read(seen: ObservedNode) -> Any:
-        return typed_value(seen.read("probe", *path), kind)
+        return typed_value(seen.read(*path), kind)
 
     return read
 
@@ -178,11 +191,11 @@ def _iommu(seen: ObservedNode) -> str | None:
 
 HOST_FACTS: Facts = {
     "dimms": _dimms,
-    "numa_nodes": _fact(int, "kernel", "numa_nodes"),
-    "kernel": _fact(str, "host", "kernel"),
+    "numa_nodes": _fact(int, "probe", "kernel", "numa_nodes"),
+    "kernel": _fact(str, "probe", "host", "kernel"),
     "governor": _governor,
     "iommu": _iommu,
-    "transparent_hugepages": _fact(str, "kernel", "transparent_hugepages"),
+    "transparent_hugepages": _fact(str, "probe", "kernel", "transparent_hugepages"),
 }
 
 
@@ -200,11 +213,6 @@ def _bmc_fact(name: str, read: Callable[[ObservedNode], Any]) -> Callable[[Obser
     return read_valid
 
 
-def _power_restore(seen: ObservedNode) -> str | None:
-    policy: str | None = typed_value(seen.read("bmc", "settings", "power_restore"), str)
-    return policy
-
-
 def _ntp(seen: ObservedNode) -> dict[str, Any] | None:
     """Return the NTP settings that the present spec has, or without one both; None if one was not read."""
     both = {
@@ -218,34 +226,18 @@ def _ntp(seen: ObservedNode) -> dict[str, Any] | None:
 def _syslog(seen: ObservedNode) -> list[dict[str, Any]] | None:
     """Return the servers that the BMC sends its log to; None if one of them is no server that assay can read."""
     servers = typed_value(seen.read("bmc", "settings", "syslog"), list)
-    found = [SYSLOG_SERVER.fullmatch(str(server)) for server in servers or ()]
-    parts = [match.groups() for match in found if match]
+    matches = [SYSLOG_SERVER.fullmatch(str(server)) for server in servers or ()]
+    parts = [match.groups() for match in matches if match]
     if servers is None or len(parts) < len(servers):
         return None
     return [{"server": server, "port": int(port), "protocol": protocol} for server, port, protocol in parts]
 
 
 BMC_FACTS: Facts = {
-    "power_restore": _bmc_fact("power_restore", _power_restore),
+    "power_restore": _bmc_fact("power_restore", _fact(str, "bmc", "settings", "power_restore")),
     "ntp": _bmc_fact("ntp", _ntp),
     "syslog": _bmc_fact("syslog", _syslog),
 }
-
-
-BOOT_ONLY_PARAMETERS = (
-    ATTEMPT,
-    "BOOT_IMAGE",
-    IMAGE,
-    "root",
-    "rootflags",
-    "rootfstype",
-    "initrd",
-    "ro",
-    "rw",
-    "quiet",
-    "splash",
-    "console",
-)
 
 
 def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
@@ -282,18 +274,17 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
 
 def _firmware(seen: ObservedNode) -> DraftEntry:
     """Return the one bundle whose versions the node runs."""
-    matching = [name for name, bundle in seen.bundles.items() if _runs_bundle(seen, bundle)]
+    matching = []
+    for name, bundle in seen.bundles.items():
+        wanted = [(part, component.version) for component in bundle.components for part in component.inventory]
+        if wanted and all(seen.read("bmc", "firmware", part).value == version for part, version in wanted):
+            matching.append(name)
     if len(matching) == 1:
         return DraftEntry("firmware", matching[0])
     review = (
         f"{' and '.join(matching)} both fit" if matching else "the node runs no bundle of specs/firmware as a whole"
     )
     return seen.make_unread_entry("firmware", review)
-
-
-def _runs_bundle(seen: ObservedNode, bundle: FirmwareBundle) -> bool:
-    wanted = [(part, component.version) for component in bundle.components for part in component.inventory]
-    return bool(wanted) and all(seen.read("bmc", "firmware", part).value == version for part, version in wanted)
 
 
 def _gpus(seen: ObservedNode) -> DraftEntry:
@@ -315,10 +306,11 @@ def _hcas(seen: ObservedNode) -> DraftEntry:
     names = sorted(adapters, key=lambda name: rails[name])
     addresses, unread = _hca_addresses(seen, names)
     hcas = [{"name": name, "rail": rails[name], "pci": addresses[name]} for name in names]
-    reviews = {
-        index: tuple(text for text in (guessed.get(name), unread.get(name)) if text) for index, name in enumerate(names)
-    }
-    return DraftEntry("hcas", hcas, reasons, {index: texts for index, texts in reviews.items() if texts})
+    reviews: dict[str | int, tuple[str, ...]] = {}
+    for index, name in enumerate(names):
+        if texts := tuple(filter(None, (guessed.get(name), unread.get(name)))):
+            reviews[index] = texts
+    return DraftEntry("hcas", hcas, reasons, reviews)
 
 
 def _rails(seen: ObservedNode, adapters: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, str]]:
@@ -350,13 +342,11 @@ def _nics(seen: ObservedNode) -> DraftEntry:
     if not any(speeds.values()):
         return seen.make_unread_entry("nics", *(reasons or ("no interface shows its speed: none has a link",)))
     down = tuple(f"{name} has no link, and is left out" for name, speed in speeds.items() if not speed)
-    linked = [_nic(name, nics[name]) for name in sorted(speeds, key=_natural_sort_key) if speeds[name]]
+    linked = []
+    for name in sorted((name for name, speed in speeds.items() if speed), key=_natural_sort_key):
+        mtu = read_typed_value(nics[name], "mtu_bytes", int)
+        linked.append({"name": name, "speed_mbps": speeds[name]} | ({"mtu": mtu} if mtu else {}))
     return DraftEntry("nics", linked, (*down, *reasons))
-
-
-def _nic(name: str, nic: Mapping[str, Any]) -> dict[str, Any]:
-    mtu = read_typed_value(nic, "mtu_bytes", int)
-    return {"name": name, "speed_mbps": read_typed_value(nic, "speed_mbps", int)} | ({"mtu": mtu} if mtu else {})
 
 
 def _nvme(seen: ObservedNode) -> DraftEntry:

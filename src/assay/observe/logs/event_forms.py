@@ -1,15 +1,7 @@
-"""The SEL as a table: `ipmitool sel list`, `elist` and `-c`, and FreeIPMI's `ipmi-sel` in all its layouts.
+"""The forms of a BMC's event log as text: tables, and one block of `name: value` lines for each entry.
 
-FreeIPMI names its columns in a first line. Without one, its dates (`Nov-21-2026`) tell whose table it is.
-
-Event logs as one block of `name: value` lines for each entry: `ipmitool -v`, racadm, and the shell of an iLO.
-
-One entry of an event log as text, what its words mean, and what a reader of one form is.
-
-Takes the rows of a BMC's event log out of another text: a ticket, or a kernel log in which they stand.
-
-`ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line. What nobody
-reads here must not pass for a quiet log: the first such line is told.
+Tables are of `ipmitool sel list`, `elist` and `-c`, and of FreeIPMI's `ipmi-sel` in all its layouts; blocks of
+`ipmitool -v`, racadm, and the shell of an iLO. `EventRows` takes such rows out of another text in which they stand.
 """
 
 from __future__ import annotations
@@ -28,8 +20,80 @@ TOOL_SPEAKS = re.compile(
     r"\s*(SEL has no entries|SDRR successfully erased|Err in cmd get|Get SDR |Caching SDR |Loading |Running Get )"
 )
 """Lines in which ipmitool and FreeIPMI tell of themselves."""
-
 LINE_ENDS = ("\n", "\r")
+FREEIPMI_COLUMNS = ("ID", "Date", "Time", "Name", "Type", "Event")
+FREEIPMI_DATE = re.compile(r"[A-Z][a-z]{2}-\d{1,2}-\d{4}$")
+IDENT = re.compile(r"[0-9a-fA-F]{1,8}$")
+NO_TIME = re.compile(r"pre-?init|post-?init|unknown|unspecified|n/a|s\+", re.IGNORECASE)
+DATE = re.compile(r"\d{1,4}\D{1,2}\d{1,2}\D{1,2}\d{1,4}\D?$|[A-Z][a-z]{2}-\d{1,2}-\d{4}$")
+TIME_COUNT = re.compile(r"\d{4,}$")
+"""What ipmitool prints in place of a time of day before the clock was set: the seconds."""
+DIRECTIONS = {"asserted", "deasserted", "assertion event", "deassertion event"}
+OWN_RECORDS = ("OEM", "Linux kernel panic")
+FEWEST_COLUMNS = 3
+WHOLE_EVENTS = (
+    *("presence detected", "drive presence", "entity present", "device inserted/device present", "device present"),
+    *("os boot", "a: boot completed", "c: boot completed", "pxe boot completed", "rom boot completed"),
+    *("cd-rom boot completed", "diagnostic boot completed", "boot completed - boot device not specified"),
+    *("initiated by power up", "initiated by hard reset", "initiated by warm reset", "system restart"),
+    *("s0/g0", "s4/s5 soft-off", "timestamp clock sync", "timestamp clock synch", "oem system boot event"),
+    *("log area reset/cleared", "power button pressed", "fully redundant", "system reconfigured", "transition to ok"),
+)
+"""Events that are no fault, in FreeIPMI's words for IPMI 2.0, tables 42-2 and 42-3: none is the beginning of another.
+
+A last row with one of them, or with one that stood in the log before, is whole also without the end of its line.
+"""
+LEGACY = re.compile(
+    r"(?P<id>\d+):(?:(?P<date>\d{1,2}-[A-Z][a-z]{2}-\d{4}) (?P<clock>[\d:]{8})|PostInit PostInit|PreInit PreInit)"
+    r":(?P<sensor>[^:]*):(?P<event>.*)"
+)
+Fields = Mapping[str, str]
+DAY_AND_CLOCK = re.compile(r"(?P<date>.*?\d{1,4}\D{1,3}\d{1,4})[ T]+(?P<clock>\d{1,2}\D{1,3}\d\d.*)$")
+DATE_BEGINS = re.compile(r"\d|[A-Z][a-z]{2}[ -]")
+"""Before the BMC's clock was set, `Pre-Init` or `S+ 70/001` stand there."""
+MAX_TIME_LENGTH = 100
+CONTINUED = re.compile(r"\s{8,}\S")
+LOCATION = re.compile(
+    r"(?i:locations?(?:\(s\))?:? )(?P<location>[A-Z][\w-]*\d)\b"
+    r"|\b(?P<unit>(?i:power supply|PSU|CPU|processor|fan|drive|disk|DIMM)[ _]?[A-Z]?\d{1,3}[A-Z]?)\b"
+)
+"""How racadm names a part within a sentence: `at location(s) DIMM_A1`, `power supply 1`."""
+QUIET = re.compile(
+    r"[-=_*\s]+$|\s*(Targets|Properties|Verbs|cd |show|status|</>|racadm|[A-Z][a-z]{2} [A-Z][a-z]{2} )|hpiLO->"
+)
+"""Lines between the entries that say nothing."""
+ROW = re.compile(
+    rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
+    rb"[0-9a-fA-F]{1,5} {1,8}\| *(?:\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}-\d\d-\d{4}|Pre-Init) *"
+    rb"\| *[\d:]{5,12}[^|\n]{0,12}\|[^\n]{3,1000}\n?)",
+    re.MULTILINE,
+)
+_CELLS = rb"(?:[^,;\t\n]{0,64}[,;\t]){0,9}"
+_TABLE_HEAD = (
+    rb"^(?=[^\n]{0,1000}(?i:date|time))[> ]{0,20}(?:\xef\xbb\xbf)?"
+    + _CELLS
+    + rb'"?(?i:(?:event )?severity|level|sev|priority|type)"?(?:[,;\t]|\s*$)[^\n]*'
+)
+UNREAD = re.compile(
+    b"|".join(
+        (
+            rb"^\s*Severity\s*[:=]\s*(?!(?i:ok|info|nor|nom))\w[^\n]*",
+            rb'[^\n]*"Severity"\s*:\s*"(?!OK")[^\n]*',
+            rb"^" + _CELLS + rb'"?Critical"?[,;\t][^\n]*',
+            rb"<EVENT\b[^\n]*",
+            _TABLE_HEAD,
+            rb"^(?i:content-transfer-encoding): *(?i:base64|quoted-printable)[^\n]*",
+        )
+    ),
+    re.MULTILINE,
+)
+"""An entry that is no row and tells of a problem, the head of a BMC's table in CSV, an encoded part of a mail."""
+UNREAD_SIGNS = (b"Critical", b"everity", b"<EVENT", b"-Encoding", b"-encoding")
+OTHER_LOG = re.compile(_TABLE_HEAD + rb"|\d{4}-\d\d-\d\dT\S+ [A-Za-z]\w*(?:\.\d+){2,3}\.[A-Z]|\s*<EVENT\b")
+"""A line of an event log that tells times as a kernel log does: a table in CSV, OpenBMC's registry log, RIBCL."""
+SHOWN_LENGTH = 200
+MAX_ROWS_BYTES = 16 * 1024 * 1024
+"""No BMC keeps a longer log."""
 
 
 class TextEntry(NamedTuple):
@@ -82,36 +146,11 @@ def join_words(*words: str) -> str:
     return ", ".join(word for word in words if word)
 
 
-FREEIPMI_COLUMNS = ("ID", "Date", "Time", "Name", "Type", "Event")
-FREEIPMI_DATE = re.compile(r"[A-Z][a-z]{2}-\d{1,2}-\d{4}$")
-IDENT = re.compile(r"[0-9a-fA-F]{1,8}$")
-NO_TIME = re.compile(r"pre-?init|post-?init|unknown|unspecified|n/a|s\+", re.IGNORECASE)
-DATE = re.compile(r"\d{1,4}\D{1,2}\d{1,2}\D{1,2}\d{1,4}\D?$|[A-Z][a-z]{2}-\d{1,2}-\d{4}$")
-TIME_COUNT = re.compile(r"\d{4,}$")
-"""What ipmitool prints in place of a time of day before the clock was set: the seconds."""
-DIRECTIONS = {"asserted", "deasserted", "assertion event", "deassertion event"}
-OWN_RECORDS = ("OEM", "Linux kernel panic")
-FEWEST_COLUMNS = 3
-WHOLE_EVENTS = (
-    *("presence detected", "drive presence", "entity present", "device inserted/device present", "device present"),
-    *("os boot", "a: boot completed", "c: boot completed", "pxe boot completed", "rom boot completed"),
-    *("cd-rom boot completed", "diagnostic boot completed", "boot completed - boot device not specified"),
-    *("initiated by power up", "initiated by hard reset", "initiated by warm reset", "system restart"),
-    *("s0/g0", "s4/s5 soft-off", "timestamp clock sync", "timestamp clock synch", "oem system boot event"),
-    *("log area reset/cleared", "power button pressed", "fully redundant", "system reconfigured", "transition to ok"),
-)
-"""Events that are no fault, in FreeIPMI's words for IPMI 2.0, tables 42-2 and 42-3: none is the beginning of another.
-
-A last row with one of them, or with one that stood in the log before, is whole also without the end of its line.
-"""
-LEGACY = re.compile(
-    r"(?P<id>\d+):(?:(?P<date>\d{1,2}-[A-Z][a-z]{2}-\d{4}) (?P<clock>[\d:]{8})|PostInit PostInit|PreInit PreInit)"
-    r":(?P<sensor>[^:]*):(?P<event>.*)"
-)
-
-
 class SelTable:
-    """A table whose columns are split by one character."""
+    """A table whose columns are split by one character.
+
+    FreeIPMI names its columns in a first line. Without one, its dates (`Nov-21-2026`) tell whose table it is.
+    """
 
     def __init__(self, name: str, split: str) -> None:
         self.name, self._split = name, split
@@ -127,7 +166,10 @@ class SelTable:
         The last row may be cut: it has fewer columns than have names, or lacks the direction that all before it have,
         or the end of its line.
         """
-        columns, directed, every, told = tuple[str, ...](), True, list(lines), set(WHOLE_EVENTS)
+        columns: tuple[str, ...] = ()
+        directed = True
+        known_events = set(WHOLE_EVENTS)
+        every = list(lines)
         for left, line in zip(range(len(every), 0, -1), every, strict=True):
             cells = self._cells(line)
             if _is_header(cells):
@@ -139,12 +181,17 @@ class SelTable:
                 yield UnreadLine(line, is_entry=begins or len(cells) > FEWEST_COLUMNS)
             elif columns or (len(cells) > len(FREEIPMI_COLUMNS) - 1 and FREEIPMI_DATE.match(cells[1])):
                 named = columns or FREEIPMI_COLUMNS
-                is_cut = left == 1 and _ends_early(cells, named, line) and _event(cells, named) not in told
-                told.add(_event(cells, named))
+                event = ", ".join(cells[len(named) - 1 :]).lower()
+                ends_early = len(cells) < len(named) or not cells[-1] or not line.endswith(LINE_ENDS)
+                is_cut = left == 1 and ends_early and event not in known_events
+                known_events.add(event)
                 yield _mark_cut(_read_named(cells, named), line, is_cut)
             else:
-                yield _mark_cut(_read_ipmitool(cells), line, left == 1 and directed and _lacks_direction(cells))
-                directed = directed and not _lacks_direction(cells)
+                # the rows of all but OEM records end with whether the event came or went
+                is_own = any(cell.startswith(OWN_RECORDS) for cell in cells[1:4])
+                lacks_direction = not is_own and DIRECTIONS.isdisjoint(cell.lower() for cell in cells)
+                yield _mark_cut(_read_ipmitool(cells), line, left == 1 and directed and lacks_direction)
+                directed = directed and not lacks_direction
 
     def _cells(self, line: str) -> list[str]:
         return [cell.strip() for cell in line.split(self._split)]
@@ -166,17 +213,23 @@ def _read_named(cells: list[str], columns: Sequence[str]) -> TextEntry:
     last = len(columns) - 1
     named = dict(zip(columns, [*cells[:last], ", ".join(cells[last:])], strict=False))
     sensor = " ".join(word for word in (named.get("Type", ""), named.get("Name", "")) if word)
-    date, clock = _omit_unset_time(named.get("Date", ""), named.get("Time", ""))
     text = join_words(sensor, named.get("Event", ""))
-    entry = TextEntry.with_severity(named.get("State", ""), cells[0], text, date, clock)
+    entry = TextEntry.with_severity(named.get("State", ""), cells[0], text)
+    date = named.get("Date", "")
+    if not NO_TIME.match(date):
+        entry = entry._replace(date=date, clock=named.get("Time", ""))
     is_over = entry.is_over or named.get("Event Direction", "").lower().startswith("deassert")
     return entry._replace(part=sensor, is_over=is_over)
 
 
 def _read_ipmitool(cells: list[str]) -> TextEntry:
-    date, clock, rest = "", "", cells[1:]
+    date = ""
+    clock = ""
+    rest = cells[1:]
     if DATE.match(rest[0]):
-        date, clock, rest = rest[0], rest[1], rest[2:]
+        date = rest[0]
+        clock = rest[1]
+        rest = rest[2:]
     elif NO_TIME.match(rest[0]):
         rest = rest[2:] if len(rest) > 1 and TIME_COUNT.match(rest[1]) else rest[1:]
     sensor, event = (rest[0] if rest else ""), rest[1:]
@@ -186,31 +239,11 @@ def _read_ipmitool(cells: list[str]) -> TextEntry:
     return TextEntry(cells[0], text, date, clock, part=sensor, is_over=is_over)
 
 
-def _lacks_direction(cells: Sequence[str]) -> bool:
-    """Whether a row does not end with whether the event came or went, as the rows of all but OEM records do."""
-    is_own = any(cell.startswith(OWN_RECORDS) for cell in cells[1:4])
-    return not is_own and DIRECTIONS.isdisjoint(cell.lower() for cell in cells)
-
-
-def _ends_early(cells: Sequence[str], columns: Sequence[str], line: str) -> bool:
-    """Whether a row of named columns lacks one, its event, or the end of its line."""
-    return len(cells) < len(columns) or not cells[-1] or not line.endswith(LINE_ENDS)
-
-
 def _mark_cut(entry: TextEntry, line: str, is_cut: bool) -> TextEntry | UnreadLine:
     """Return an entry, marked where the log breaks off within it; one without its event is a line that is none."""
     if not is_cut:
         return entry
     return entry._replace(is_cut=True) if ", " in entry.text else UnreadLine(line, is_entry=True)
-
-
-def _event(cells: Sequence[str], columns: Sequence[str]) -> str:
-    """Return the event of a row, "" where it is not there."""
-    return ", ".join(cells[len(columns) - 1 :]).lower()
-
-
-def _omit_unset_time(date: str, clock: str) -> tuple[str, str]:
-    return ("", "") if NO_TIME.match(date) else (date, clock)
 
 
 class LegacySelTable:
@@ -225,29 +258,12 @@ class LegacySelTable:
     def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
         """Yield the entries."""
         for line in lines:
-            if found := LEGACY.match(line):
-                event = ", ".join(word.strip() for word in found["event"].split(":"))
-                text = join_words(found["sensor"].strip(), event)
-                yield TextEntry(found["id"], text, found["date"] or "", found["clock"] or "", part=found["sensor"])
+            if entry := LEGACY.match(line):
+                event = ", ".join(word.strip() for word in entry["event"].split(":"))
+                text = join_words(entry["sensor"].strip(), event)
+                yield TextEntry(entry["id"], text, entry["date"] or "", entry["clock"] or "", part=entry["sensor"])
             else:
                 yield UnreadLine(line)
-
-
-Fields = Mapping[str, str]
-DAY_AND_CLOCK = re.compile(r"(?P<date>.*?\d{1,4}\D{1,3}\d{1,4})[ T]+(?P<clock>\d{1,2}\D{1,3}\d\d.*)$")
-DATE_BEGINS = re.compile(r"\d|[A-Z][a-z]{2}[ -]")
-"""Before the BMC's clock was set, `Pre-Init` or `S+ 70/001` stand there."""
-MAX_TIME_LENGTH = 100
-CONTINUED = re.compile(r"\s{8,}\S")
-LOCATION = re.compile(
-    r"(?i:locations?(?:\(s\))?:? )(?P<location>[A-Z][\w-]*\d)\b"
-    r"|\b(?P<unit>(?i:power supply|PSU|CPU|processor|fan|drive|disk|DIMM)[ _]?[A-Z]?\d{1,3}[A-Z]?)\b"
-)
-"""How racadm names a part within a sentence: `at location(s) DIMM_A1`, `power supply 1`."""
-QUIET = re.compile(
-    r"[-=_*\s]+$|\s*(Targets|Properties|Verbs|cd |show|status|</>|racadm|[A-Z][a-z]{2} [A-Z][a-z]{2} )|hpiLO->"
-)
-"""Lines between the entries that say nothing."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +294,9 @@ class RecordForm:
 
         The last entry is cut if it lacks a field that all before it have, a value, or the end of its line.
         """
-        head, fields, last, common = "", dict[str, str](), "", set[str]()
+        head = last = ""
+        fields: dict[str, str] = {}
+        common: set[str] = set()
         ended = True
         for line in lines:
             ended = line.endswith(LINE_ENDS)
@@ -286,7 +304,9 @@ class RecordForm:
             if self.begins.match(line):
                 yield from self._finish(head, fields, is_cut=False)
                 common = (common & fields.keys() if common else set(fields)) if head else common
-                head, fields, last = line, {}, ""
+                head = line
+                fields = {}
+                last = ""
             if named and head:
                 last = named[1].lower()
                 fields.setdefault(last, named[2])
@@ -308,19 +328,20 @@ def split_time(text: str) -> tuple[str, str]:
     first, second = text[: len(text) // 2].strip(), text[len(text) // 2 :].strip()
     if first == second:
         return first, ""
-    found = DAY_AND_CLOCK.match(text)
-    return (found["date"], found["clock"]) if found else (text, "")
+    match = DAY_AND_CLOCK.match(text)
+    return (match["date"], match["clock"]) if match else (text, "")
 
 
 def _read_ipmitool_record(fields: Fields) -> TextEntry:
-    sensor_type, named = fields.get("sensor type", ""), fields.get("sensor id", "").partition(" (")[0].strip()
+    sensor_type = fields.get("sensor type", "")
+    named = fields.get("sensor id", "").partition(" (")[0].strip()
     number = fields.get("sensor number", "")
     sensor = " ".join(word for word in (sensor_type, named or (f"#0x{number}" if number else "")) if word)
     kind = fields.get("record type", "")
-    said = fields.get("description") or fields.get("panic string") or (kind if "OEM" in kind else "")
+    event = fields.get("description") or fields.get("panic string") or (kind if "OEM" in kind else "")
     date, clock = split_time(fields.get("timestamp", ""))
     is_set = DATE_BEGINS.match(date) is not None
-    text = join_words(sensor or kind, said) if said or sensor else ""
+    text = join_words(sensor or kind, event) if event or sensor else ""
     is_over = fields.get("event direction", "").lower().startswith("deassert")
     entry = TextEntry(fields["sel record id"], text, part=sensor, is_over=is_over)
     return entry._replace(date=date, clock=clock) if is_set else entry
@@ -360,43 +381,23 @@ RECORD_FORMS = (
 )
 
 
-ROW = re.compile(
-    rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
-    rb"[0-9a-fA-F]{1,5} {1,8}\| *(?:\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}-\d\d-\d{4}|Pre-Init) *"
-    rb"\| *[\d:]{5,12}[^|\n]{0,12}\|[^\n]{3,1000}\n?)",
-    re.MULTILINE,
-)
-_CELLS = rb"(?:[^,;\t\n]{0,64}[,;\t]){0,9}"
-_TABLE_HEAD = (
-    rb'^(?=[^\n]{0,1000}(?i:date|time))[> ]{0,20}(?:\xef\xbb\xbf)?' + _CELLS
-    + rb'"?(?i:(?:event )?severity|level|sev|priority|type)"?(?:[,;\t]|\s*$)[^\n]*'
-)  # fmt: skip
-UNREAD = re.compile(
-    rb'^\s*Severity\s*[:=]\s*(?!(?i:ok|info|nor|nom))\w[^\n]*|[^\n]*"Severity"\s*:\s*"(?!OK")[^\n]*'
-    rb"|^" + _CELLS + rb'"?Critical"?[,;\t][^\n]*|<EVENT\b[^\n]*|' + _TABLE_HEAD
-    + rb"|^(?i:content-transfer-encoding): *(?i:base64|quoted-printable)[^\n]*",
-    re.MULTILINE,
-)  # fmt: skip
-"""An entry that is no row and tells of a problem, the head of a BMC's table in CSV, an encoded part of a mail."""
-UNREAD_SIGNS = (b"Critical", b"everity", b"<EVENT", b"-Encoding", b"-encoding")
-OTHER_LOG = re.compile(_TABLE_HEAD + rb"|\d{4}-\d\d-\d\dT\S+ [A-Za-z]\w*(?:\.\d+){2,3}\.[A-Z]|\s*<EVENT\b")
-"""A line of an event log that tells times as a kernel log does: a table in CSV, OpenBMC's registry log, RIBCL."""
-SHOWN_LENGTH = 200
-MAX_ROWS_BYTES = 16 * 1024 * 1024
-"""No BMC keeps a longer log."""
-
-
 def is_of_other_log(sample: Sequence[bytes]) -> bool:
     """Whether a log's first lines are those of an event log that nobody reads here."""
     return any(map(OTHER_LOG.match, sample))
 
 
 class EventRows:
-    """The rows that were taken out of the pieces of a text, and the first line in it that nobody reads."""
+    """The rows that were taken out of the pieces of a text, and the first line in it that nobody reads.
+
+    `ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line. What
+    nobody reads here must not pass for a quiet log.
+    """
 
     def __init__(self, dmesg: DmesgPieces) -> None:
-        self.unread, self.rows = "", list[bytes]()
-        self._dmesg, self._length = dmesg, 0
+        self.unread = ""
+        self.rows: list[bytes] = []
+        self._dmesg = dmesg
+        self._length = 0
 
     def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text without the rows of an event log."""
@@ -405,14 +406,14 @@ class EventRows:
                 yield piece
                 continue
             rest = ROW.sub(self._take, piece) if b"|" in piece and b" | " in piece else piece
-            if not self.unread and any(sign in rest for sign in UNREAD_SIGNS) and (found := UNREAD.search(rest)):
-                self.unread = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
+            if not self.unread and any(sign in rest for sign in UNREAD_SIGNS) and (unread := UNREAD.search(rest)):
+                self.unread = unread[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             if rest:
                 yield rest
 
-    def _take(self, found: re.Match[bytes]) -> bytes:
+    def _take(self, row: re.Match[bytes]) -> bytes:
         if self._length > MAX_ROWS_BYTES:
-            return found[0]
-        self._length += len(found["row"])
-        self.rows.append(found["row"])
+            return row[0]
+        self._length += len(row["row"])
+        self.rows.append(row["row"])
         return b""

@@ -1,9 +1,8 @@
 """Reads an event log as text: finds its form by its own heads, reads its entries, and the order of their dates.
 
-The times of event logs as text: in any order of day, month and year, by a clock of 12 or 24 hours.
-
-ipmitool since 1.8.19 prints them as its user's locale has them. `21.11.2026` is German, `2026年11月21日` Japanese;
-`05/06/2026` is American or British, which only the other entries of the log can tell.
+Times stand there in any order of day, month and year, by a clock of 12 or 24 hours: ipmitool since 1.8.19 prints them
+as its user's locale has them. `21.11.2026` is German, `2026年11月21日` Japanese; `05/06/2026` is American or British,
+which only the other entries of the log can tell.
 """
 
 from __future__ import annotations
@@ -28,6 +27,16 @@ ZONE = re.compile(r"\b[A-Z]{3,4}\b")
 EARLIEST_YEAR = 1970
 CENTURY = 2000
 PARTS_OF_A_DATE = 3
+TEXT_FORMS: Sequence[TextForm] = (
+    SelTable("ipmitool sel list, ipmi-sel", "|"),
+    SelTable("ipmitool -c sel list, ipmi-sel --comma-separated-output", ","),
+    LegacySelTable(),
+    *RECORD_FORMS,
+)
+MIN_SHARE = 0.5
+SAMPLE_LINES = 200
+HOST = re.compile(rf"(?P<host>{NODE_SET}):(?: (?P<line>.*)|$)", re.DOTALL)
+"""How pdsh, clush and FreeIPMI begin the lines of several hosts."""
 
 
 class LogTime(NamedTuple):
@@ -42,7 +51,11 @@ def is_day_first(days: Sequence[str]) -> bool:
 
     A number above 12 tells it, else the order of the entries: a log grows by time.
     """
-    pairs = [(int(numbers[0]), int(numbers[1]), int(numbers[2])) for day in days if (numbers := _slashed(day))]
+    pairs = []
+    for day in days:
+        numbers = NUMBERS.findall(day)
+        if day.count("/") == PARTS_OF_A_DATE - 1 == len(numbers) - 1 and len(numbers[0]) < 4:  # no year comes first
+            pairs.append((int(numbers[0]), int(numbers[1]), int(numbers[2])))
     if any(first > 12 for first, _, _ in pairs) != any(second > 12 for _, second, _ in pairs):
         return any(first > 12 for first, _, _ in pairs)
     by_month = [(year, first, second) for first, second, year in pairs]
@@ -52,21 +65,16 @@ def is_day_first(days: Sequence[str]) -> bool:
 
 def parse_time(day: str, clock: str, day_first: bool) -> LogTime | None:
     """Return a time as printed, None where it makes no sense. Without a zone that is known, it has none."""
-    found = CLOCK.search(clock)
+    time_of_day = CLOCK.search(clock)
     try:
         parsed = _parse_date(day, day_first)
-        if found is None:
+        if time_of_day is None:
             return LogTime(parsed.isoformat(), None)
-        zone = _find_zone(clock[found.end() :])
-        at = datetime.combine(parsed, _parse_clock(clock, found), zone or UTC)
+        zone = _find_zone(clock[time_of_day.end() :])
+        at = datetime.combine(parsed, _parse_clock(clock, time_of_day), zone or UTC)
     except ValueError:
         return None
     return LogTime(at.replace(tzinfo=zone).isoformat(), at.timestamp())
-
-
-def _slashed(text: str) -> list[str]:
-    numbers = NUMBERS.findall(text)
-    return numbers if text.count("/") == PARTS_OF_A_DATE - 1 == len(numbers) - 1 and len(numbers[0]) < 4 else []
 
 
 def _parse_date(text: str, day_first: bool) -> date:
@@ -90,10 +98,11 @@ def _full_year(year: int) -> int:
     return year
 
 
-def _parse_clock(clock: str, found: re.Match[str]) -> time:
+def _parse_clock(clock: str, time_of_day: re.Match[str]) -> time:
     """Raises ValueError for what is no time of day. A leap second is the one before it."""
-    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
-    is_afternoon, is_morning = AFTERNOON.search(clock), MORNING.search(clock)
+    hour, minute, second = int(time_of_day[1]), int(time_of_day[2]), int(time_of_day[3] or 0)
+    is_afternoon = AFTERNOON.search(clock)
+    is_morning = MORNING.search(clock)
     if is_afternoon or is_morning:
         if not 1 <= hour <= 12:
             raise ValueError(f"no hour of 12: {clock}")
@@ -102,24 +111,12 @@ def _parse_clock(clock: str, found: re.Match[str]) -> time:
 
 
 def _find_zone(rest: str) -> timezone | None:
-    if found := OFFSET.search(rest):
-        span = timedelta(hours=int(found[2]), minutes=int(found[3]))
-        return timezone(-span if found[1] == "-" else span) if span < timedelta(hours=15) else None
+    if offset := OFFSET.search(rest):
+        span = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-span if offset[1] == "-" else span) if span < timedelta(hours=15) else None
     named = ZONE.search(rest)
     hours = {**ZONE_HOURS, "UTC": 0, "GMT": 0}.get(named[0]) if named else None
     return None if hours is None else timezone(timedelta(hours=hours))
-
-
-TEXT_FORMS: Sequence[TextForm] = (
-    SelTable("ipmitool sel list, ipmi-sel", "|"),
-    SelTable("ipmitool -c sel list, ipmi-sel --comma-separated-output", ","),
-    LegacySelTable(),
-    *RECORD_FORMS,
-)
-MIN_SHARE = 0.5
-SAMPLE_LINES = 200
-HOST = re.compile(rf"(?P<host>{NODE_SET}):(?: (?P<line>.*)|$)", re.DOTALL)
-"""How pdsh, clush and FreeIPMI begin the lines of several hosts."""
 
 
 def find_text_form(sample: Sequence[str]) -> tuple[TextForm | None, float]:
@@ -132,8 +129,9 @@ def find_text_form(sample: Sequence[str]) -> tuple[TextForm | None, float]:
 def _find_form(lines: Sequence[str]) -> tuple[TextForm | None, float]:
     if not lines:
         return None, 0.0
-    share, form = max(((form.counts_lines(lines) / len(lines), form) for form in TEXT_FORMS), key=lambda one: one[0])
-    return (form, share) if share >= MIN_SHARE else (None, 0.0)
+    shares = [form.counts_lines(lines) / len(lines) for form in TEXT_FORMS]
+    share = max(shares)
+    return (TEXT_FORMS[shares.index(share)], share) if share >= MIN_SHARE else (None, 0.0)
 
 
 def read_event_text(lines: Iterable[str], tally: LineTally) -> Iterator[tuple[str, LogMessage]]:
@@ -166,8 +164,8 @@ def group_by_host(lines: Sequence[str]) -> tuple[TextForm | None, dict[str, list
 def _split_hosts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the host that stands before each line, "" for none, and the line without it, unless that is blank."""
     for line in lines:
-        found = HOST.match(line)
-        host, own = (found["host"], found["line"] or "") if found else ("", line)
+        match = HOST.match(line)
+        host, own = (match["host"], match["line"] or "") if match else ("", line)
         if own.strip():
             yield host, own
 
@@ -175,9 +173,9 @@ def _split_hosts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 def _read_host(host: str, lines: Sequence[str], form: TextForm, tally: LineTally) -> Iterator[tuple[str, LogMessage]]:
     read = list(form.read_entries(lines))
     day_first = is_day_first([entry.date for entry in read if isinstance(entry, TextEntry) and entry.date])
-    for unread in (one for one in read if isinstance(one, UnreadLine)):
+    for unread in (entry for entry in read if isinstance(entry, UnreadLine)):
         (tally.note_uncounted if unread.is_entry else tally.note_unread)(unread.line)
-    problems = [one for one in read if isinstance(one, TextEntry) and not one.is_over]
+    problems = [entry for entry in read if isinstance(entry, TextEntry) and not entry.is_over]
     messages = [(entry.ident, _make_message(entry, day_first)._replace(host=host)) for entry in problems]
     times = [message.at for _, message in messages if message.at is not None]
     yield from reversed(messages) if times and times[0] > times[-1] and times == sorted(times)[::-1] else messages

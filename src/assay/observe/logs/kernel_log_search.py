@@ -28,7 +28,8 @@ StampParser = Callable[[str, datetime], ParsedStamp]
 LINE = re.compile(rb"[^\n]+")
 LINE_ENDS = re.compile(rb"\r*\n\r*|\r+")
 HARD_BLANK = "\u00a0".encode()
-XID, XID_LETTER = re.compile(XID_ANYWHERE), b"X"
+XID = re.compile(XID_ANYWHERE)
+XID_LETTER = b"X"
 MOST_LETTERS = 1000
 """In a piece with more, the word is searched for."""
 COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
@@ -72,21 +73,22 @@ class KernelLogForm:
         match = self.line.match(line)
         if match is None:
             return None
-        written, said = match.group("stamp", "text")
+        written, text = match.group("stamp", "text")
         try:
             at, stamp = self.stamp(written.decode(), written_at)
         except (ValueError, OverflowError):
             return None
-        message = LogMessage(unescape(said.decode(errors="replace")), at, stamp, at if self.from_boot else None)
+        message = LogMessage(unescape(text.decode(errors="replace")), at, stamp, at if self.from_boot else None)
         return self._add_origin(message, match) if self.line.groups > TEXT_AND_STAMP else message
 
     def _add_origin(self, message: LogMessage, match: re.Match[bytes]) -> LogMessage:
-        said = {name: value.decode(errors="replace") for name, value in match.groupdict().items() if value is not None}
+        written = {name: text for name, text in match.groupdict().items() if text is not None}
+        groups = {name: text.decode(errors="replace") for name, text in written.items()}
         return message._replace(
-            uptime_s=float(said["uptime"]) if "uptime" in said else message.uptime_s,
-            host=said.get("host", ""),
-            program=said.get("program", ""),
-            seq=int(said["seq"]) if "seq" in said else None,
+            uptime_s=float(groups["uptime"]) if "uptime" in groups else message.uptime_s,
+            host=groups.get("host", ""),
+            program=groups.get("program", ""),
+            seq=int(groups["seq"]) if "seq" in groups else None,
         )
 
 
@@ -95,7 +97,8 @@ def read_chunks(read: ReadBytes) -> Iterator[bytes]:
 
     A document in JSON may be one line. Raises TooLongDocument where that is too long.
     """
-    rest, piece = bytearray(), _read_first(read)
+    rest = bytearray()
+    piece = _read_first(read)
     longest = MAX_DOCUMENT_BYTES if begins_document(piece) else MAX_LINE_BYTES
     while piece:
         if end := piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1:
@@ -162,7 +165,9 @@ class KernelLineSearch:
     """Finds the lines of a log that may name a fault, in chunks, and reads them."""
 
     def __init__(self, form: KernelLogForm | None, query: LogQuery) -> None:
-        self._form, self._tally, self._every = form, query.tally, query.every or bool(query.matcher.patterns)
+        self._form = form
+        self._tally = query.tally
+        self._every = query.every or bool(query.matcher.patterns)
         self._dmesg = query.dmesg
         self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
@@ -196,11 +201,13 @@ class KernelLineSearch:
         text = line.decode(errors="replace")
         if self._form and not message and line.strip():
             self._tally.unreadable += 1
-        found = self._messages.find_messages(text)
-        if message and (message.text in [one.text for one in found[:1]] or (not found and self._may_name(message))):
-            return (message, *found[1:])
-        if found:
-            return found  # the form took the head of the message for a program: `n1 NVRM: Xid …`
+        messages = self._messages.find_messages(text)
+        if message and messages and message.text == messages[0].text:
+            return (message, *messages[1:])
+        if message and not messages and self._messages.may_name_fault(message.text):
+            return (message,)
+        if messages:
+            return messages  # the form took the head of the message for a program: `n1 NVRM: Xid …`
         if not self._wants_all or not line.strip():
             return () if self._form else self._messages.find_beginnings(text.rstrip())
         return (message or self._messages.split_line(text),)
@@ -211,19 +218,19 @@ class KernelLineSearch:
         best = [message for line in self.find_lines(text) for message in self.read_line(line)]
         most = self._count_faults(best)
         for line in join_lines([line for line in text.split(b"\n") if line]):
-            found = self._messages.find_messages(line.decode(errors="replace"))
-            if (count := self._count_faults(found)) > most:
-                best, most, self._tally.unreadable = found, count, unreadable
+            messages = self._messages.find_messages(line.decode(errors="replace"))
+            if (count := self._count_faults(messages)) > most:
+                best = messages
+                most = count
+                self._tally.unreadable = unreadable
         return best
 
     def _count_faults(self, messages: Iterable[LogMessage]) -> tuple[int, int]:
         """Return how many messages name a fault, and how many of these have a time."""
         matcher = self._messages.matcher
-        naming = [one for one in messages if matcher.find_faults(one.text) and not matcher.is_cut(one.text)]
-        return len(naming), sum(one.stamp is not None for one in naming)
-
-    def _may_name(self, message: LogMessage) -> bool:
-        return self._messages.may_name_fault(message.text)
+        whole = [message for message in messages if not matcher.is_cut(message.text)]
+        naming = [message for message in whole if matcher.find_faults(message.text)]
+        return len(naming), sum(message.stamp is not None for message in naming)
 
     def _find_offsets(self, chunk: bytes) -> list[int]:
         is_dmesg = self._dmesg.holds_only_dmesg(chunk)
@@ -250,14 +257,15 @@ class KernelLineSearch:
 
 def find_xids(chunk: bytes) -> list[int]:
     """Return where XIDs stand. Few logs hold many of their first letter, which is found faster than the word."""
-    found, place = list[int](), chunk.find(XID_LETTER)
+    places: list[int] = []
+    place = chunk.find(XID_LETTER)
     for _ in range(MOST_LETTERS):
         if place < 0:
-            return found
+            return places
         if XID.match(chunk, place):
-            found.append(place)
+            places.append(place)
         place = chunk.find(XID_LETTER, place + 1)
-    return found + [match.start() for match in XID.finditer(chunk, place)] if place >= 0 else found
+    return places + [match.start() for match in XID.finditer(chunk, place)] if place >= 0 else places
 
 
 def probe_lines(chunk: bytes) -> Iterator[int]:

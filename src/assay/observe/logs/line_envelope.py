@@ -3,8 +3,6 @@
 A line may have been wrapped several times: `n1: <4>Nov 21 18:00:00 n1 kernel: [ 12.5] NVRM: …`. One layer after the
 other is taken off from the left. Of several times, the one nearest to the message counts.
 
-The forms in which logs write the time.
-
 A log that names no zone is read as it stands, and its times are written without one. RFC 3164 names no year: the year
 is the one in which the log was last written, or an earlier one where the day would be later than that.
 """
@@ -131,81 +129,80 @@ Match = re.Match[str]
 Take = Callable[[Envelope, Match], None]
 
 
-def _take_nothing(_envelope: Envelope, _found: Match) -> None:
+def _take_nothing(_envelope: Envelope, _match: Match) -> None:
     return
 
 
-def _take_prompt(envelope: Envelope, _found: Match) -> None:
+def _take_prompt(envelope: Envelope, _match: Match) -> None:
     """Leave out the prompt of a serial console. After a time, `login` is a program."""
     if envelope.is_stamped:
         raise ValueError
 
 
-def _take_5424(envelope: Envelope, found: Match) -> None:
-    envelope.wall = parse_iso_time(found["stamp"], envelope.written_at) if found["stamp"] != "-" else envelope.wall
-    envelope.host, envelope.program = found["host"].strip("-"), found["program"].strip("-")
+def _take_5424(envelope: Envelope, match: Match) -> None:
+    envelope.wall = parse_iso_time(match["stamp"], envelope.written_at) if match["stamp"] != "-" else envelope.wall
+    envelope.host = match["host"].strip("-")
+    envelope.program = match["program"].strip("-")
 
 
-def _take_kmsg(envelope: Envelope, found: Match) -> None:
-    envelope.uptime = parse_microseconds_since_boot(found["stamp"], envelope.written_at)
-    envelope.seq = int(found["seq"])
+def _take_kmsg(envelope: Envelope, match: Match) -> None:
+    envelope.uptime = parse_microseconds_since_boot(match["stamp"], envelope.written_at)
+    envelope.seq = int(match["seq"])
 
 
-def _take_uptime(envelope: Envelope, found: Match) -> None:
-    envelope.uptime = parse_seconds_since_boot(found["stamp"], envelope.written_at)
+def _take_uptime(envelope: Envelope, match: Match) -> None:
+    envelope.uptime = parse_seconds_since_boot(match["stamp"], envelope.written_at)
 
 
-def _take_ctime(envelope: Envelope, found: Match) -> None:
-    at = parse_ctime(f"x {found['day']} {found['clock']} {found['year']}", envelope.written_at)
-    zone = format_zone(found["zone"] or "")
+def _take_ctime(envelope: Envelope, match: Match) -> None:
+    at = parse_ctime(f"x {match['day']} {match['clock']} {match['year']}", envelope.written_at)
+    zone = format_zone(match["zone"] or "")
     envelope.wall = parse_iso_time(at[1] + zone, envelope.written_at) if zone else at
 
 
-def _take_iso(envelope: Envelope, found: Match) -> None:
-    envelope.names_host = "," not in found["stamp"] and not found[0].startswith("[")
-    stamp = found["stamp"].replace("/", "-") + format_zone(found["zone"] or "")
+def _take_iso(envelope: Envelope, match: Match) -> None:
+    envelope.names_host = "," not in match["stamp"] and not match[0].startswith("[")
+    stamp = match["stamp"].replace("/", "-") + format_zone(match["zone"] or "")
     envelope.wall = parse_iso_time(stamp, envelope.written_at)
 
 
-def _take_syslog(envelope: Envelope, found: Match) -> None:
-    day, clock = found["day"], _count_hours(found["clock"], found["half"]) + (found["fraction"] or "")
-    envelope.names_host, year = True, found["before"] or found["after"]
-    if year:
+def _take_syslog(envelope: Envelope, match: Match) -> None:
+    envelope.names_host = True
+    day = match["day"]
+    clock = match["clock"]
+    if half := match["half"]:  # AM or PM, by its first letter
+        clock = f"{int(clock[:2]) % 12 + 12 * (half in 'pP'):02}{clock[2:]}"
+    clock += match["fraction"] or ""
+    if year := match["before"] or match["after"]:
         envelope.wall = parse_ctime(f"x {day} {clock} {year}", envelope.written_at)
     else:
-        told = datetime.fromtimestamp(envelope.wall[0], UTC) if envelope.wall else envelope.written_at
-        envelope.wall = parse_syslog_time(f"{day} {clock}", told)
+        known = datetime.fromtimestamp(envelope.wall[0], UTC) if envelope.wall else envelope.written_at
+        envelope.wall = parse_syslog_time(f"{day} {clock}", known)
 
 
-def _count_hours(clock: str, half: str | None) -> str:
-    """Return a time of day by 24 hours. `half`: the first letter of AM or PM."""
-    if not half:
-        return clock
-    return f"{int(clock[:2]) % 12 + 12 * (half in 'pP'):02}{clock[2:]}"
-
-
-def _take_web(envelope: Envelope, found: Match) -> None:
-    at = parse_ctime(f"x {found['month']} {found['number']} {found['clock']} {found['year']}", envelope.written_at)
-    zone = (found["zone"] or "").strip()
-    envelope.names_host, envelope.wall = True, parse_iso_time(at[1] + zone, envelope.written_at) if zone else at
-
-
-def _take_epoch(envelope: Envelope, found: Match) -> None:
+def _take_web(envelope: Envelope, match: Match) -> None:
+    at = parse_ctime(f"x {match['month']} {match['number']} {match['clock']} {match['year']}", envelope.written_at)
+    zone = (match["zone"] or "").strip()
     envelope.names_host = True
-    envelope.wall = parse_epoch(found["stamp"])
+    envelope.wall = parse_iso_time(at[1] + zone, envelope.written_at) if zone else at
 
 
-def _take_labels(envelope: Envelope, found: Match) -> None:
-    envelope.host = next((host for name, host in LABEL.findall(found[0]) if name in HOST_LABELS), envelope.host)
+def _take_epoch(envelope: Envelope, match: Match) -> None:
+    envelope.names_host = True
+    envelope.wall = parse_epoch(match["stamp"])
 
 
-def _take_host(envelope: Envelope, found: Match) -> None:
-    envelope.host = found[found.lastgroup or "host"]
+def _take_labels(envelope: Envelope, match: Match) -> None:
+    envelope.host = next((host for name, host in LABEL.findall(match[0]) if name in HOST_LABELS), envelope.host)
 
 
-def _take_field(envelope: Envelope, found: Match) -> None:
+def _take_host(envelope: Envelope, match: Match) -> None:
+    envelope.host = match[match.lastgroup or "host"]
+
+
+def _take_field(envelope: Envelope, match: Match) -> None:
     """Take the host of `host=n1 msg="…"`, where no layer before it names one."""
-    envelope.host = envelope.host or found["host"]
+    envelope.host = envelope.host or match["host"]
 
 
 DAY = r"(?P<day>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {0,2}\d{1,2})"
@@ -287,7 +284,8 @@ def read_envelope(line: str, end: int, written_at: datetime) -> Envelope:
     """Return what the layers before `end` say: up to there, whatever stands between them is skipped."""
     envelope = _peel(line, end, written_at)
     while envelope.end < end and (word := UNKNOWN_WORD.match(line, envelope.end, end)):
-        envelope.is_clean, envelope.end = False, word.end()
+        envelope.is_clean = False
+        envelope.end = word.end()
         _peel_layers(envelope, line, end)
     return envelope
 
@@ -310,9 +308,9 @@ def _peel(line: str, end: int, written_at: datetime) -> Envelope:
     _peel_layers(envelope, line, end)
     if not envelope.is_stamped:
         for pattern, take in SOURCES:
-            if found := pattern.match(line, envelope.end, end):
-                take(envelope, found)
-                envelope.end = found.end()
+            if match := pattern.match(line, envelope.end, end):
+                take(envelope, match)
+                envelope.end = match.end()
                 break
         _peel_layers(envelope, line, end)
     return envelope
@@ -328,25 +326,25 @@ def _peel_layers(envelope: Envelope, line: str, end: int) -> None:
 
 def _peel_layer(envelope: Envelope, line: str, end: int) -> bool:
     for pattern, take in LAYERS:
-        if found := pattern.match(line, envelope.end, end):
+        if match := pattern.match(line, envelope.end, end):
             try:
-                take(envelope, found)
+                take(envelope, match)
             except (ValueError, OverflowError, OSError):
                 continue
-            envelope.end = found.end()
+            envelope.end = match.end()
             return True
     return False
 
 
 def _peel_host(envelope: Envelope, line: str, end: int) -> bool:
-    found = None if envelope.program else HOST_AND_PROGRAM.match(line, envelope.end, end)
-    if found is None:
+    match = None if envelope.program else HOST_AND_PROGRAM.match(line, envelope.end, end)
+    if match is None:
         return False
-    if found["only"]:
+    if match["only"]:
         envelope.program = "kernel"
-    elif envelope.names_host or found["process"] or found["program"] == "kernel":
-        envelope.host, envelope.program = found["host"], found["program"]
+    elif envelope.names_host or match["process"] or match["program"] == "kernel":
+        envelope.host, envelope.program = match["host"], match["program"]
     else:
         return False  # `usb 1-1: new device`
-    envelope.end = found.end()
+    envelope.end = match.end()
     return True

@@ -2,10 +2,6 @@
 
 Every form rates the first lines of a log, and the form with the highest rating reads the log. Text that is of no form
 is read line by line.
-
-Searches the pieces of a log in which every line begins as dmesg writes it: most of a log's bytes stand in such.
-
-No syslog line and no row of an event log stands in such a piece, so it is not searched for them.
 """
 
 from __future__ import annotations
@@ -24,46 +20,44 @@ BRACKETS = rb"\[[^\]]{1,40}+\]"
 """A time, or the thread or processor that some kernels write after it."""
 BRACKET = b"["[0]
 OPENS_DOCUMENT = b"{"
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+"""A document in JSON is read as a whole, and takes up to ten times its size in memory."""
 
 
 class DmesgPieces:
     """Remembers of the newest piece whether it is dmesg's alone: several readers ask, and one search answers all.
 
-    `unusual_lines`: where the lines begin that may name a fault, if it is.
+    Most of a log's bytes stand in such pieces. No syslog line and no row of an event log does, so they are not searched
+    for these. `unusual_lines`: where the lines begin that may name a fault, if it is.
     """
 
     def __init__(self, matcher: KernelLogMatcher) -> None:
         harmless = rb" (?!" + matcher.prefix_regex().encode() + rb"))"
         unusual = rb"(?!" + BRACKETS + harmless + rb"(?!" + BRACKETS * 2 + harmless + rb"(?=[^\n])"
-        self._begins_unusual, self._unusual = re.compile(unusual), re.compile(rb"\n" + unusual)
+        self._begins_unusual = re.compile(unusual)
+        self._unusual = re.compile(rb"\n" + unusual)
         self.unusual_lines: list[int] = []
-        self._piece, self._is_dmesg = b"", False
+        self._piece = b""
+        self._is_dmesg = False
 
     def holds_only_dmesg(self, piece: bytes) -> bool:
         """Whether the first line has the kernel's stamp, all begin with its bracket, and no document in JSON begins."""
         if piece is not self._piece:
-            self._piece, self._is_dmesg = piece, False
+            self._piece = piece
+            self._is_dmesg = False
             if STAMP.match(piece) and OPENS_DOCUMENT not in piece:
-                self.unusual_lines = self._find_unusual(piece)
+                # where lines begin that are no stamp with a message that begins as no fault does
+                first = [0] if self._begins_unusual.match(piece) else []
+                self.unusual_lines = first + [match.end() for match in self._unusual.finditer(piece)]
                 self._is_dmesg = all(piece[line] == BRACKET for line in self.unusual_lines)
         return self._is_dmesg
-
-    def _find_unusual(self, piece: bytes) -> list[int]:
-        """Return where lines begin that are no stamp with a message that begins as no fault does."""
-        first = [0] if self._begins_unusual.match(piece) else []
-        return first + [found.end() for found in self._unusual.finditer(piece)]
-
-
-MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-"""A document in JSON is read as a whole, and takes up to ten times its size in memory."""
 
 
 class LogQuery(NamedTuple):
     """What is read from a log: messages that `matcher` may match, or `every` message.
 
-    The form counts the lines in `tally`.
-    `written_at` is the time when the log was last written, for forms whose times name no year. `dmesg` knows the
-    pieces in which nothing but dmesg's lines stand.
+    The form counts the lines in `tally`. `written_at` is the time when the log was last written, for forms whose times
+    name no year. `dmesg` knows the pieces in which nothing but dmesg's lines stand.
     """
 
     matcher: KernelLogMatcher

@@ -1,12 +1,4 @@
-"""Reads any log: detects its form, and yields the messages that may name a fault, or every message.
-
-Opens a log file: its text is unpacked, as UTF-8.
-
-A bug report of the NVIDIA driver: a file of many sections, some of which repeat the same lines of the kernel.
-
-dmesg, the journal and /var/log/messages are all in it. A message counts as often as it stands in the section that has
-it most often.
-"""
+"""Reads any log: opens it, detects its form, and yields the messages that may name a fault, or every message."""
 
 from __future__ import annotations
 
@@ -48,73 +40,10 @@ from assay.observe.logs.record_forms import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.records import MessageSearch
 from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
 
-
-@contextmanager
-def open_log(name: str) -> Iterator[tuple[LogText, datetime]]:
-    """Open a log by its path, `-` for standard input; yield its text as UTF-8, and when it was last written.
-
-    gzip, bzip2, xz and zstd are unpacked. Raises AssayError where the log cannot be read.
-    """
-    where = "standard input" if name == "-" else name
-    try:
-        with sys.stdin.buffer if name == "-" else Path(name).open("rb", buffering=0) as file:
-            written = datetime.now(UTC) if name == "-" else datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
-            yield unpack_text(file), written
-    except OSError as error:
-        raise AssayError(f"cannot be read: {error.strerror or error}", where=where) from None
-
-
-class LogText:
-    """The text of a log. `broken` says why it ends before the log does, as far as it was read; "" if it does not."""
-
-    def __init__(self, source: ByteSource, broken: str = "") -> None:
-        self.broken, self._source = broken, source
-
-    def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        try:
-            return self._source.read(size)
-        except UnpackingError as error:
-            self.broken = self.broken or str(error)
-            return b""
-
-
-def unpack_text(file: ByteSource) -> LogText:
-    """Return the text of a file as UTF-8: unpacked, without a byte order mark."""
-    return LogText(open_text(file))
-
-
 HEADING = b"NVIDIA bug report log file"
 RULE = b"____________________________________________"
 """The line between two sections."""
 ReadSection = Callable[[Iterable[bytes]], Iterator[LogMessage]]
-
-
-def find_date(sample: Sequence[bytes], otherwise: datetime) -> datetime:
-    """Return when a report was made, as its first lines say; a time in it may name no year."""
-    lines = (line.decode(errors="replace") for line in sample if line.startswith(b"Date: "))
-    wall = next((at for line in lines if (at := split_line(line.removeprefix("Date: "), otherwise).wall)), None)
-    return otherwise if wall is None else datetime.fromtimestamp(wall, UTC)
-
-
-def is_bug_report(sample: Sequence[bytes]) -> bool:
-    """Return whether a log's first lines are those of a bug report."""
-    return any(HEADING in line for line in sample)
-
-
-def read_sections(pieces: Iterable[bytes], read: ReadSection) -> Iterator[LogMessage]:
-    """Yield the messages that `read` finds, each as often as in the section that has it most often."""
-    told, here = Counter[str](), Counter[str]()
-    for piece in pieces:
-        for number, part in enumerate(piece.split(RULE)):
-            if number:
-                told, here = told | here, Counter[str]()
-            for message in read([part]):
-                here[message.text] += 1
-                if here[message.text] > told[message.text]:
-                    yield message
-
-
 SAMPLE_LINES = 200
 """Lines by which the form of a log is detected."""
 MIN_FORM_SHARE = 0.5
@@ -149,8 +78,11 @@ class LogReader:
     def __init__(
         self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str, every: bool = False
     ) -> None:
-        self.tally, self.is_bmc_log = LineTally(), False
-        self._read, self._where, self._cut = read, where, CutLines()
+        self.tally = LineTally()
+        self.is_bmc_log = False
+        self._read = read
+        self._where = where
+        self._cut = CutLines()
         self._query = LogQuery(matcher, written_at, self.tally, DmesgPieces(matcher), every)
 
     def messages(self) -> Iterator[LogMessage]:
@@ -158,12 +90,14 @@ class LogReader:
 
         Raises AssayError where the log is of no known form and no message in it names a fault.
         """
-        pieces = _read_stream(self._read)
+        pieces = read_chunks(self._read)
+        first = b""
         try:
-            first = next(pieces, b"")
+            first = HTTP_HEADERS.sub(b"", next(pieces, b""), count=1) or next(pieces, b"")
         except TooLongDocument:
             raise self._refuse_long_document() from None
-        sample = _take_sample(next(strip_colours([first])))
+        lines = next(strip_colours([first])).splitlines()
+        sample = [line for line in lines if line.strip()][:SAMPLE_LINES]
         if not sample:
             return
         if HEADLESS.match(sample[0]):
@@ -183,8 +117,8 @@ class LogReader:
             raise self._refuse_long_document() from None
         except UnknownLogForm:
             names = ", ".join(form.name for form in (*RECORD_FORMS, *list_log_forms()))
-            what = f"is no log that I can read; it begins with {_shorten(sample[0])!r}"
-            raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
+            text = f"is no log that I can read; it begins with {_shorten(sample[0])!r}"
+            raise AssayError(text, where=self._where, fix=f"known are: {names}") from None
 
     def is_uncounted(self, message: LogMessage, faults: Sequence[object]) -> bool:
         """Whether the message that came last names a fault that cannot be counted. `faults` are those in its text."""
@@ -194,14 +128,15 @@ class LogReader:
 
     def _is_clipped(self, message: LogMessage) -> bool:
         """Whether the message that came last, and names no fault, would name one if its line had not been cut."""
-        matcher, text = self._query.matcher, message.text
+        matcher = self._query.matcher
+        text = message.text
         if matcher.breaks_off(text) and not text.startswith(GPU_INTRODUCTION):  # which goes on in the next line
             return True
         return self._cut.is_clipped(text) and matcher.may_begin_fault(text)
 
     def _refuse_long_document(self) -> AssayError:
-        what = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"
-        return AssayError(what, where=self._where, fix="write one record a line, or ask for fewer lines at once")
+        message = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"
+        return AssayError(message, where=self._where, fix="write one record a line, or ask for fewer lines at once")
 
     def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         if is_bug_report(sample):
@@ -209,9 +144,9 @@ class LogReader:
             faults_only = self._query._replace(every=False, written_at=made_at)
             yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
             return
-        if found := HOST_BLOCK.search(b"\n".join(sample)):
+        if heading := HOST_BLOCK.search(b"\n".join(sample)):
             raise AssayError(
-                f"holds the logs of several hosts or files in blocks, below headings such as {_shorten(found[0])!r}",
+                f"holds the logs of several hosts or files in blocks, below headings such as {_shorten(heading[0])!r}",
                 where=self._where,
                 fix="give each log as a file of its own, or print the host in each line: pdsh, clush -L, ansible -o",
             )
@@ -250,41 +185,94 @@ class LogReader:
 
     def _read_unknown(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         """Read a text of which nothing is known but that messages may stand in it. Raises UnknownLogForm for none."""
-        found = False
+        is_log = False
+        matcher = self._query.matcher
         for message in find_kernel_messages(None, pieces, self._query._replace(every=False)):
-            found = found or bool(self._query.matcher.find_faults(message.text)) or is_truncated_xid(message.text)
+            is_log = is_log or bool(matcher.find_faults(message.text)) or is_truncated_xid(message.text)
             yield message
-        if not found:
+        if not is_log:
             raise UnknownLogForm
 
     def _detect_form(self, sample: list[bytes]) -> LogForm | None:
         """Return the form of a log, None for text of which each line is read for itself."""
-        rated = [(form.rate(sample), form) for form in (*RECORD_FORMS, *list_log_forms())]
-        rating, best = max(rated, key=lambda one: one[0])  # of equal ratings, the first
+        forms = [*RECORD_FORMS, *list_log_forms()]
+        ratings = [form.rate(sample) for form in forms]
+        rating = max(ratings)
+        best = forms[ratings.index(rating)]  # of equal ratings, the first
         if not isinstance(best, KernelLogForm):
             return best if rating >= MIN_FORM_SHARE or (rating > 0 and not self._is_stamped(sample)) else None
-        return best if rating >= MIN_FORM_SHARE and self._is_whole_form(best, sample) else None
-
-    def _is_whole_form(self, form: KernelLogForm, sample: list[bytes]) -> bool:
-        """Whether the form leaves no layer before the messages: `[ 12.5] n1 kernel: …` is not only dmesg's."""
-        parsed = [message for line in sample if (message := form.parse_line(line, self._query.written_at))]
-        return not any(_has_layer(message, self._query.written_at) for message in parsed)
-
-
-def _read_stream(read: ReadBytes) -> Iterator[bytes]:
-    """Yield the log without the headers of an HTTP answer."""
-    pieces = read_chunks(read)
-    first = HTTP_HEADERS.sub(b"", next(pieces, b""), count=1)
-    yield from chain(filter(None, [first]), pieces)
+        if rating < MIN_FORM_SHARE:
+            return None
+        for line in sample:  # a layer before the messages: `[ 12.5] n1 kernel: …` is not only dmesg's
+            text = message.text if (message := best.parse_line(line, self._query.written_at)) else ""
+            is_tagged = text.startswith("kernel: ") or " kernel: " in text[:80]
+            if is_tagged or split_line(text, self._query.written_at).stamp is not None:
+                return None
+        return best
 
 
-def _has_layer(message: LogMessage, written_at: datetime) -> bool:
-    inner = split_line(message.text, written_at)
-    return inner.stamp is not None or message.text.startswith("kernel: ") or " kernel: " in message.text[:80]
+@contextmanager
+def open_log(name: str) -> Iterator[tuple[LogText, datetime]]:
+    """Open a log by its path, `-` for standard input; yield its text as UTF-8, and when it was last written.
+
+    gzip, bzip2, xz and zstd are unpacked. Raises AssayError where the log cannot be read.
+    """
+    where = "standard input" if name == "-" else name
+    try:
+        with sys.stdin.buffer if name == "-" else Path(name).open("rb", buffering=0) as file:
+            written = datetime.now(UTC) if name == "-" else datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
+            yield unpack_text(file), written
+    except OSError as error:
+        raise AssayError(f"cannot be read: {error.strerror or error}", where=where) from None
 
 
-def _take_sample(piece: bytes) -> list[bytes]:
-    return [line for line in piece.splitlines() if line.strip()][:SAMPLE_LINES]
+class LogText:
+    """The text of a log. `broken` says why it ends before the log does, as far as it was read; "" if it does not."""
+
+    def __init__(self, source: ByteSource, broken: str = "") -> None:
+        self.broken = broken
+        self._source = source
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        try:
+            return self._source.read(size)
+        except UnpackingError as error:
+            self.broken = self.broken or str(error)
+            return b""
+
+
+def unpack_text(file: ByteSource) -> LogText:
+    """Return the text of a file as UTF-8: unpacked, without a byte order mark."""
+    return LogText(open_text(file))
+
+
+def find_date(sample: Sequence[bytes], otherwise: datetime) -> datetime:
+    """Return when a report was made, as its first lines say; a time in it may name no year."""
+    lines = (line.decode(errors="replace") for line in sample if line.startswith(b"Date: "))
+    wall = next((at for line in lines if (at := split_line(line.removeprefix("Date: "), otherwise).wall)), None)
+    return otherwise if wall is None else datetime.fromtimestamp(wall, UTC)
+
+
+def is_bug_report(sample: Sequence[bytes]) -> bool:
+    """Return whether a log's first lines are those of a bug report."""
+    return any(HEADING in line for line in sample)
+
+
+def read_sections(pieces: Iterable[bytes], read: ReadSection) -> Iterator[LogMessage]:
+    """Yield the messages that `read` finds in a bug report, each as often as in the section that has it most often.
+
+    The NVIDIA driver's report has many sections: dmesg, the journal and /var/log/messages repeat the same lines.
+    """
+    most, here = Counter[str](), Counter[str]()
+    for piece in pieces:
+        for number, part in enumerate(piece.split(RULE)):
+            if number:
+                most, here = most | here, Counter[str]()
+            for message in read([part]):
+                here[message.text] += 1
+                if here[message.text] > most[message.text]:
+                    yield message
 
 
 def _text(line: bytes) -> str:

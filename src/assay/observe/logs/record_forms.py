@@ -1,6 +1,6 @@
-"""Kernel lines in JSON: one object a line, or whole documents, as journalctl, Docker, Loki and others give them.
+"""Forms of logs whose lines are records: JSON, as journalctl, Docker, Loki and others give it, and journals' entries.
 
-Entries of a journal as `journalctl -o export` and `-o verbose` print them: a field a line, many lines an entry.
+JSON is one object a line, or whole documents. `journalctl -o export` and `-o verbose` print a field a line.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ FRAME = re.compile(rb"[\x1e\s]*(?:data: ?)?(?:" + FLUENT_TAG.encode() + rb"(?=" 
 DOCUMENT_START = re.compile(rb'(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]]|$)|' + _FLUENT_RECORD + rb")")
 BLANK = re.compile(r"[\s,\x1e]*(?:data: ?)?")
 Record = Any
+EXPORT_FIELD = re.compile(rb"(?P<name>[A-Z_][A-Z0-9_]*)(?:=(?P<value>.*))?$", re.DOTALL)
+VERBOSE_FIELD = re.compile(rb"    (?P<name>[A-Z_][A-Z0-9_]*)=(?P<value>[^\r\n]*)")
+VERBOSE_HEAD = re.compile(rb"\S.* \[s=[0-9a-f]+;.*b=(?P<boot>[0-9a-f]+);")
+LENGTH_BYTES = 8
+MAX_FIELD_BYTES = 64 * 1024 * 1024
+Fields = dict[str, str]
 
 
 class JsonLogForm:
     """Log lines in JSON, of any program: a string that begins as a message of the kernel does is one."""
 
-    name, is_bmc_log = "JSON (journalctl, dmesg -J, Docker, Loki, CloudWatch, …)", False
+    name = "JSON (journalctl, dmesg -J, Docker, Loki, CloudWatch, …)"
+    is_bmc_log = False
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return a rating above that of Redfish's entries unless the document is of Redfish."""
@@ -52,8 +59,8 @@ def begins_document(text: bytes) -> bool:
 
 
 def _strip_frame(line: bytes) -> bytes:
-    found = FRAME.match(line)
-    return line[found.end() :] if found else line
+    frame = FRAME.match(line)
+    return line[frame.end() :] if frame else line
 
 
 def _parse(line: bytes) -> Record | None:
@@ -65,7 +72,8 @@ def _parse(line: bytes) -> Record | None:
 
 def _read_lines(lines: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
     """Read one record a line. A line that is none counts as unread, and is told if it names a fault."""
-    search, knows = RecordSearch(query), False
+    search = RecordSearch(query)
+    knows = False
     for line in lines:
         query.tally.lines += 1
         record = _parse(line)
@@ -106,10 +114,11 @@ def _read_records(search: RecordSearch, record: Record) -> Iterator[LogMessage]:
 
 def _decode_documents(text: str) -> Iterator[Record]:
     """Yield the JSON values of a text, one after the other. Raises UnknownLogForm where something else follows."""
-    decoder, place = json.JSONDecoder(), 0
-    while (found := BLANK.match(text, place)) and found.end() < len(text):
+    decoder = json.JSONDecoder()
+    place = 0
+    while (blank := BLANK.match(text, place)) and blank.end() < len(text):
         try:
-            record, place = decoder.raw_decode(text, found.end())
+            record, place = decoder.raw_decode(text, blank.end())
         except (ValueError, RecursionError):
             raise UnknownLogForm from None
         yield record
@@ -124,18 +133,11 @@ def _count_records(record: Record, depth: int = MAX_DEPTH) -> int:
     return 1
 
 
-EXPORT_FIELD = re.compile(rb"(?P<name>[A-Z_][A-Z0-9_]*)(?:=(?P<value>.*))?$", re.DOTALL)
-VERBOSE_FIELD = re.compile(rb"    (?P<name>[A-Z_][A-Z0-9_]*)=(?P<value>[^\r\n]*)")
-VERBOSE_HEAD = re.compile(rb"\S.* \[s=[0-9a-f]+;.*b=(?P<boot>[0-9a-f]+);")
-LENGTH_BYTES = 8
-MAX_FIELD_BYTES = 64 * 1024 * 1024
-Fields = dict[str, str]
-
-
 class JournalExportForm:
     """`journalctl -o export`. A field with odd bytes is its name, its length as eight bytes, and its bytes."""
 
-    name, is_bmc_log = "journalctl -o export", False
+    name = "journalctl -o export"
+    is_bmc_log = False
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return 1 for a log that begins with an entry's cursor or time."""
@@ -149,7 +151,8 @@ class JournalExportForm:
 class JournalVerboseForm:
     """`journalctl -o verbose`: a line with the time, and the fields below it, indented."""
 
-    name, is_bmc_log = "journalctl -o verbose", False
+    name = "journalctl -o verbose"
+    is_bmc_log = False
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return 1 for a log whose first lines have an entry's heading."""
@@ -186,24 +189,26 @@ def _read_export(pieces: Iterable[bytes]) -> Iterator[Fields]:
 def _read_fields(content: _Bytes) -> Iterator[tuple[str, str]]:
     """Yield name and value of each field, ("", "") for a blank line. A line that is no field is a message."""
     while (line := content.take_line()) is not None:
-        found = EXPORT_FIELD.match(line.rstrip(b"\r"))
+        field = EXPORT_FIELD.match(line.rstrip(b"\r"))
         if not line.strip():
             yield "", ""
-        elif found is None:
+        elif field is None:
             yield "MESSAGE", line.decode(errors="replace")
-        elif found["value"] is None:
+        elif field["value"] is None:
             length = int.from_bytes(content.take(LENGTH_BYTES), "little")
             value = content.take(min(length, MAX_FIELD_BYTES) + 1)
-            yield found["name"].decode(), value.decode(errors="replace")
+            yield field["name"].decode(), value.decode(errors="replace")
         else:
-            yield found["name"].decode(), found["value"].decode(errors="replace")
+            yield field["name"].decode(), field["value"].decode(errors="replace")
 
 
 class _Bytes:
     """The bytes of a log, taken line by line or by their number."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces, self._rest, self._at = iter(pieces), b"", 0
+        self._pieces = iter(pieces)
+        self._rest = b""
+        self._at = 0
 
     def take_line(self) -> bytes | None:
         """Return the next line without its end, None at the end of the log."""
@@ -218,12 +223,14 @@ class _Bytes:
         """Return the next bytes, fewer at the end of the log."""
         while len(self._rest) - self._at < count and self._fill():
             pass
-        piece, self._at = self._rest[self._at : self._at + count], min(self._at + count, len(self._rest))
+        piece = self._rest[self._at : self._at + count]
+        self._at += len(piece)
         return piece
 
     def _fill(self) -> bool:
         piece = next(self._pieces, b"")
-        self._rest, self._at = self._rest[self._at :] + piece, 0
+        self._rest = self._rest[self._at :] + piece
+        self._at = 0
         return bool(piece)
 
 
@@ -235,10 +242,12 @@ def _read_verbose(pieces: Iterable[bytes], query: LogQuery) -> Iterator[Fields]:
         if head := VERBOSE_HEAD.match(line):
             if fields:
                 yield fields
-            fields, name = {"_BOOT_ID": head["boot"].decode(), "timestamp": _parse_heading(line, query)}, ""
-        elif found := VERBOSE_FIELD.match(line):
-            name = found["name"].decode()
-            _add_field(fields, name, found["value"].decode(errors="replace"))
+            written = split_line(line.decode(errors="replace"), query.written_at).stamp or ""
+            fields = {"_BOOT_ID": head["boot"].decode(), "timestamp": written}
+            name = ""
+        elif field := VERBOSE_FIELD.match(line):
+            name = field["name"].decode()
+            _add_field(fields, name, field["value"].decode(errors="replace"))
         elif line.strip():  # a further line of the field, or text between the entries
             name = name or "MESSAGE"
             _add_field(fields, name, line.decode(errors="replace").strip())
@@ -249,7 +258,3 @@ def _read_verbose(pieces: Iterable[bytes], query: LogQuery) -> Iterator[Fields]:
 def _add_field(fields: Fields, name: str, value: str) -> None:
     """Add a field, or a further line of it: an entry may have a field several times, and a value several lines."""
     fields[name] = f"{fields[name]}\n{value}" if name in fields else value
-
-
-def _parse_heading(line: bytes, query: LogQuery) -> str:
-    return split_line(line.decode(errors="replace"), query.written_at).stamp or ""

@@ -1,8 +1,7 @@
-"""Finds the messages in records: objects of JSON, or entries of a journal, of whatever program wrapped them.
+"""Finds the messages in lines and in records: objects of JSON, or entries of a journal, whatever program wrapped them.
 
-What the fields of a record say of its messages: time, host, boot and program, under the names in use.
-
-Finds the messages in a line, wherever they stand: the message first, its envelope second.
+In a line, the message is found first, its envelope second. What the fields of a record say of its messages is known by
+the names in use: time, host, boot and program.
 """
 
 from __future__ import annotations
@@ -47,6 +46,44 @@ LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonP
 KIBANA_TIME = re.compile(rf"({'|'.join(MONTHS)}) (\d{{1,2}}), (\d{{4}}) @ (\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)")
 SHORTEST_TIME = len("2026-11-21T18:00")
 EARLIEST_EPOCH = EPOCH_UNITS[-1][0]
+XID_ANYWHERE = rb"Xid +\("
+XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
+VALUE = re.compile(r'[:=>,;|\t]\s*"?')
+CLOSING_QUOTES = tuple("\"'`")
+OPEN_END = re.compile(r"(?:[:,;=(\[-]|(?<![\w-])[a-z]\w*_\w*(?::\d+)?|\(pid \d+\))\s*$|^\w+ \S*\d\S*(?: \S+)?$")
+"""A sign after which more must come, the function that writes the message, such as `poll_health:812:(pid 0)`, or the
+device that it is of, with one word at most."""
+BRACKETS = (("(", ")"), ("[", "]"))
+ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+WRITTEN_END = re.compile(
+    r"(?:\\+[nr])+|(?:#01[25])+|</?(?:br|p|div|li|pre|tr|td|th)\b[^<>]{0,80}>"
+    r"|[\r\n\v\f\x00\x1c-\x1e\x85\u2028\u2029]+"
+)
+"""The end of a line that a tool wrote as text, so that several lines are one: `#012` of a syslog, `\\n`, `<br>`."""
+_BYTE_SIGNS = {b"\\": rb"\\[nr]", b"#": rb"#01[25]", b"<": rb"<(?:/|br|p>|td|tr|li|div)", b"\0": rb"\0"}
+BYTE_SIGNS = {first: re.compile(sign) for first, sign in _BYTE_SIGNS.items()}
+MESSAGES = (
+    "MESSAGE",
+    "message",
+    "msg",
+    "log",
+    "line",
+    "text",
+    "textPayload",
+    "_raw",
+    "body",
+    "@message",
+    "SyslogMessage",
+)
+HOST_NAME = re.compile(
+    r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]+|[a-zA-Z][\w-]*(?:\.[a-zA-Z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
+)
+"""The names of a whole document's fields where each is a host: of `salt --out=json`."""
+HOSTS_BY_NAME = ("hosts",)
+"""Objects whose names are those of hosts: Ansible's."""
+MAX_DEPTH = 32
+SAMPLED_RECORDS = 100
+PAIR = 2
 
 
 class RecordContext(NamedTuple):
@@ -61,13 +98,14 @@ class RecordContext(NamedTuple):
     def extend(self, record: Mapping[str, Any]) -> RecordContext:
         """Return the context within a record."""
         labels = [record[name] for name in LABELS if isinstance(record.get(name), Mapping)]
-        within = [_pair_attributes(one.get("attributes")) for one in labels]  # OpenTelemetry's resource
-        within += [one["labels"] for one in labels if isinstance(one.get("labels"), Mapping)]
+        within = [_pair_attributes(label.get("attributes")) for label in labels]  # OpenTelemetry's resource
+        within += [label["labels"] for label in labels if isinstance(label.get("labels"), Mapping)]
         places = [record, *labels, *within]
         wall = next((stamp for name in TIMES if (stamp := _parse_time(record.get(name)))), self.wall)
         host = next((host for place in places if (host := _find_host(place))), self.host)
-        boot, program = _text(record.get("_BOOT_ID")) or self.boot, _find_program(record) or self.program
-        return RecordContext(wall, _find_uptime(record) or self.uptime, host, boot, program)
+        uptime = _find_uptime(record) or self.uptime
+        boot = _text(record.get("_BOOT_ID")) or self.boot
+        return RecordContext(wall, uptime, host, boot, _find_program(record) or self.program)
 
     def complete(self, message: LogMessage) -> LogMessage:
         """Return a message with what it does not say itself. Its own wall-clock time counts before the record's."""
@@ -92,8 +130,8 @@ def _parse_time(value: Any) -> ParsedStamp | None:
     text = str(value)
     with contextlib.suppress(ValueError, OverflowError, OSError):
         return parse_epoch(text)
-    if found := KIBANA_TIME.fullmatch(text):
-        month, day, year, clock = found.groups()
+    if match := KIBANA_TIME.fullmatch(text):
+        month, day, year, clock = match.groups()
         text = f"{year}-{MONTHS.index(month) + 1:02}-{int(day):02}T{clock}"
     with contextlib.suppress(ValueError, OverflowError):
         return parse_iso_time(text) if len(text) >= SHORTEST_TIME else None
@@ -113,9 +151,9 @@ def _pair_attributes(attributes: Any) -> dict[str, Any]:
     """Return the texts of a list such as `[{"key": "host.name", "value": {"stringValue": …}}]`, {} for all else."""
     pairs = attributes if isinstance(attributes, list) else []
     return {
-        str(one.get("key")): one["value"].get("stringValue")
-        for one in pairs
-        if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)
+        str(pair.get("key")): pair["value"].get("stringValue")
+        for pair in pairs
+        if isinstance(pair, Mapping) and isinstance(pair.get("value"), Mapping)
     }
 
 
@@ -132,7 +170,8 @@ def _find_host(place: Mapping[str, Any]) -> str:
 
 def _find_program(record: Mapping[str, Any]) -> str:
     """Return who wrote an entry of a journal: `kernel` only where it came from there, whatever it calls itself."""
-    transport, name = _text(record.get("_TRANSPORT")), _text(record.get("SYSLOG_IDENTIFIER"))
+    transport = _text(record.get("_TRANSPORT"))
+    name = _text(record.get("SYSLOG_IDENTIFIER"))
     if transport in ("kernel", ""):
         return transport or name
     return name if name and name != "kernel" else transport
@@ -140,24 +179,6 @@ def _find_program(record: Mapping[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     return replace_unencodable(value) if isinstance(value, str) else ""
-
-
-XID_ANYWHERE = rb"Xid +\("
-XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
-VALUE = re.compile(r'[:=>,;|\t]\s*"?')
-CLOSING_QUOTES = tuple("\"'`")
-OPEN_END = re.compile(r"(?:[:,;=(\[-]|(?<![\w-])[a-z]\w*_\w*(?::\d+)?|\(pid \d+\))\s*$|^\w+ \S*\d\S*(?: \S+)?$")
-"""A sign after which more must come, the function that writes the message, such as `poll_health:812:(pid 0)`, or the
-device that it is of, with one word at most."""
-BRACKETS = (("(", ")"), ("[", "]"))
-ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
-WRITTEN_END = re.compile(
-    r"(?:\\+[nr])+|(?:#01[25])+|</?(?:br|p|div|li|pre|tr|td|th)\b[^<>]{0,80}>"
-    r"|[\r\n\v\f\x00\x1c-\x1e\x85\u2028\u2029]+"
-)
-"""The end of a line that a tool wrote as text, so that several lines are one: `#012` of a syslog, `\\n`, `<br>`."""
-_BYTE_SIGNS = {b"\\": rb"\\[nr]", b"#": rb"#01[25]", b"<": rb"<(?:/|br|p>|td|tr|li|div)", b"\0": rb"\0"}
-BYTE_SIGNS = {first: re.compile(sign) for first, sign in _BYTE_SIGNS.items()}
 
 
 class MessageSearch:
@@ -177,11 +198,11 @@ class MessageSearch:
         if not may_hold_more(line) and self._find_message(line) is None:
             return []
         parts = [part for text in WRITTEN_END.split(line) for part in self._split_at_heads(text) if part.strip()]
-        found = [message for part in parts if (message := self._find_message(part))]
-        if not found:  # a message whose parts name no fault
+        messages = [message for part in parts if (message := self._find_message(part))]
+        if not messages:  # a message whose parts name no fault
             return [message] if (message := self._find_message(line)) else []
         around = peel_line(line, self.written_at)
-        return found if len(parts) == 1 else [_complete(message, around) for message in found]
+        return messages if len(parts) == 1 else [_complete(message, around) for message in messages]
 
     def find_cut_message(self, line: str) -> list[LogMessage]:
         """Return the message with which a log breaks off, if it may be the beginning of one that names a fault."""
@@ -189,7 +210,7 @@ class MessageSearch:
         quote = line[-1:]
         if self.find_messages(line) or (quote in CLOSING_QUOTES and line.count(quote) % 2 == 0):
             return []
-        starts = {peel_line(line, self.written_at).end, *(found.end() for found in VALUE.finditer(line))}
+        starts = {peel_line(line, self.written_at).end, *(match.end() for match in VALUE.finditer(line))}
         begun = self._find_beginnings(line, starts, LEAST_AFTER_WORDS)
         return [message._replace(is_cut=True) for message in begun]
 
@@ -199,7 +220,7 @@ class MessageSearch:
 
     def _find_beginnings(self, line: str, more_starts: Iterable[int], letters: int = 0) -> list[LogMessage]:
         """Return the first message that may begin a fault, at a head or at one of these places."""
-        starts = sorted({*more_starts, *(found.start() for found in self._heads.finditer(line))})
+        starts = sorted({*more_starts, *(head.start() for head in self._heads.finditer(line))})
         texts = ((start, line[start:]) for start in starts)
         needed = ((start, text, 0 if ends_openly(text) else letters) for start, text in texts)
         begun = next((start for start, text, some in needed if self.matcher.may_begin_fault(text, some)), None)
@@ -224,19 +245,17 @@ class MessageSearch:
     def _split_at_heads(self, part: str) -> Iterator[str]:
         """Yield a part of a line cut before each further message that begins within it, without a cut before it."""
         start = last = -1
-        for found in self._heads.finditer(part):
-            at = found.start()
-            if last >= 0 and self._is_further(part, last, at):
+        for head in self._heads.finditer(part):
+            at = head.start()
+            before = part[max(at - 8, 0) : at].rstrip()
+            begins = XID_HEAD.match(part, at) or before.endswith("kernel:") or not before.endswith(":")
+            # what stands before the beginning of a further message, and after it, names a fault
+            is_further = last >= 0 and begins and self.names_fault(part[last:at])
+            if is_further and self.names_fault(part[at : at + MAX_ENVELOPE]):
                 yield part[max(start, 0) : at].rstrip()
                 start = at
             last = at
         yield part[max(start, 0) :]
-
-    def _is_further(self, part: str, last: int, at: int) -> bool:
-        """Whether the message that begins at `last` ends at `at`: what stands before and after it names a fault."""
-        before = part[max(at - 8, 0) : at].rstrip()
-        begins = XID_HEAD.match(part, at) or before.endswith("kernel:") or not before.endswith(":")
-        return bool(begins) and self.names_fault(part[last:at]) and self.names_fault(part[at : at + MAX_ENVELOPE])
 
     def _find_message(self, line: str) -> LogMessage | None:
         """Return the message of a line that names a fault, None where none does.
@@ -244,7 +263,7 @@ class MessageSearch:
         A message at which the layers of the line end goes before one with unknown words in front of it.
         """
         others = []
-        for start in [found.start() for found in self._heads.finditer(line)]:
+        for start in [head.start() for head in self._heads.finditer(line)]:
             if not self.names_fault(line[start : start + MAX_ENVELOPE]):
                 continue
             text = line[start:]
@@ -284,42 +303,19 @@ def unescape(text: str) -> str:
 def _complete(message: LogMessage, around: Envelope) -> LogMessage:
     """Return a message of a joined line with what stands before the whole line, where it does not say it itself."""
     if message.stamp is None:
-        told = around.make_message("")
-        message = message._replace(at=told.at, stamp=told.stamp, uptime_s=told.uptime_s)
+        outer = around.make_message("")
+        message = message._replace(at=outer.at, stamp=outer.stamp, uptime_s=outer.uptime_s)
     elif message.wall is None and around.wall:
         message = message._replace(at=around.wall[0], stamp=around.wall[1])
     return message._replace(host=message.host or around.host, program=message.program or around.program)
-
-
-MESSAGES = (
-    "MESSAGE",
-    "message",
-    "msg",
-    "log",
-    "line",
-    "text",
-    "textPayload",
-    "_raw",
-    "body",
-    "@message",
-    "SyslogMessage",
-)
-HOST_NAME = re.compile(
-    r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]+|[a-zA-Z][\w-]*(?:\.[a-zA-Z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
-)
-"""The names of a whole document's fields where each is a host: of `salt --out=json`."""
-HOSTS_BY_NAME = ("hosts",)
-"""Objects whose names are those of hosts: Ansible's."""
-MAX_DEPTH = 32
-SAMPLED_RECORDS = 100
-PAIR = 2
 
 
 class RecordSearch:
     """Finds the messages in records that may name a fault, or every message."""
 
     def __init__(self, query: LogQuery) -> None:
-        self._every, self._written_at = query.every, query.written_at
+        self._every = query.every
+        self._written_at = query.written_at
         self._search = MessageSearch(query.matcher, query.written_at)
 
     def find_messages(self, record: Any) -> Iterator[LogMessage]:
@@ -343,7 +339,8 @@ class RecordSearch:
         if rows := _name_rows(record):
             yield from self._walk(rows, around, name, depth - 1)
             return
-        context, told = around.extend(record), Counter[tuple[str, str]]()
+        context = around.extend(record)
+        most: Counter[tuple[str, str]] = Counter()
         by_host = name in HOSTS_BY_NAME or (depth == MAX_DEPTH and all(map(HOST_NAME.fullmatch, map(str, record))))
         for key, inner in record.items():
             if key in TIMES:
@@ -351,30 +348,31 @@ class RecordSearch:
             here = Counter[tuple[str, str]]()
             place = context._replace(host=key) if by_host else context
             for message in self._walk(inner, place, str(key), depth - 1):
-                said = message.host, message.text
-                here[said] += 1
-                if here[said] > told[said]:
+                key_of_message = message.host, message.text
+                here[key_of_message] += 1
+                if here[key_of_message] > most[key_of_message]:
                     yield message
-            told |= here
+            most |= here
 
     def _walk_list(self, value: list[Any], around: RecordContext, name: str, depth: int) -> Iterator[LogMessage]:
         if fields := _pair_up(value):
             yield from self._walk(fields, around, name, depth - 1)
-        elif text := _decode_bytes(value):
-            yield from self._read_text(text, around, name)
-        elif len(value) >= PAIR and all(isinstance(one, str) for one in value[:PAIR]) and value[0].isdecimal():
+        elif value and all(type(part) is int and 0 <= part < 256 for part in value):
+            # bytes, which a journal gives for a message with odd ones
+            yield from self._read_text(bytes(value).decode(errors="replace"), around, name)
+        elif len(value) >= PAIR and all(isinstance(part, str) for part in value[:PAIR]) and value[0].isdecimal():
             context = around.extend({"time": value[0]})  # Loki: time and line
             yield from self._walk(value[1:], context, "line", depth - 1)
         elif (time := _find_fluent_time(value)) is not None:
             yield from self._walk(value[1], around.extend({"time": time}), name, depth - 1)
         else:
-            for one in value:
-                yield from self._walk(one, around, name or "line", depth - 1)
+            for part in value:
+                yield from self._walk(part, around, name or "line", depth - 1)
 
     def _read_text(self, text: str, around: RecordContext, name: str) -> Iterator[LogMessage]:
         is_message = name in MESSAGES
-        told = datetime.fromtimestamp(around.wall[0], UTC) if around.wall else self._written_at
-        self._search.written_at = told  # by which a time without a year is read
+        written_at = datetime.fromtimestamp(around.wall[0], UTC) if around.wall else self._written_at
+        self._search.written_at = written_at  # by which a time without a year is read
         for line in text.splitlines():
             messages = self._search.find_messages(line)
             if not messages and is_message and line.strip():
@@ -389,20 +387,20 @@ def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
     if isinstance(record, list):
         if _find_fluent_time(record) is not None:
             return any(name in record[1] for name in MESSAGES)
-        return depth > 0 and any(is_log_record(one, depth - 1) for one in record[:SAMPLED_RECORDS])
+        return depth > 0 and any(is_log_record(part, depth - 1) for part in record[:SAMPLED_RECORDS])
     if not isinstance(record, Mapping):
         return False
     if rows := _name_rows(record):
         return depth > 0 and is_log_record(rows, depth - 1)
     says = any(name in record for name in MESSAGES) and any(name in record for name in (*TIMES, *LABELS, *HOSTS))
-    return says or "stream" in record or (depth > 0 and any(is_log_record(one, depth - 1) for one in record.values()))
+    return says or "stream" in record or (depth > 0 and any(is_log_record(part, depth - 1) for part in record.values()))
 
 
 def _pair_up(value: list[Any]) -> dict[str, Any]:
     """Return the fields of a list such as `[{"field": "@message", "value": …}]` (CloudWatch), {} for another list."""
-    if not value or not all(isinstance(one, Mapping) and one.keys() == {"field", "value"} for one in value):
+    if not value or not all(isinstance(field, Mapping) and field.keys() == {"field", "value"} for field in value):
         return {}
-    return {str(one["field"]): one["value"] for one in value}
+    return {str(field["field"]): field["value"] for field in value}
 
 
 def _name_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -410,7 +408,7 @@ def _name_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     columns, rows = record.get("columns"), record.get("rows")
     if not isinstance(columns, list) or not isinstance(rows, list):
         return []
-    names = [str(one.get("name") if isinstance(one, Mapping) else one) for one in columns]
+    names = [str(column.get("name") if isinstance(column, Mapping) else column) for column in columns]
     if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
         return []
     return [dict(zip(names, row, strict=True)) for row in rows]
@@ -422,10 +420,3 @@ def _find_fluent_time(value: list[Any]) -> float | None:
         return None
     time = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
     return time if isinstance(time, int | float) and not isinstance(time, bool) else None
-
-
-def _decode_bytes(value: list[Any]) -> str:
-    """Return the text of a list of bytes, which a journal gives for a message with odd bytes; "" for other lists."""
-    if not value or not all(type(one) is int and 0 <= one < 256 for one in value):
-        return ""
-    return bytes(value).decode(errors="replace")

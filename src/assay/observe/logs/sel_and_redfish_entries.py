@@ -32,7 +32,8 @@ MAX_LOG_BYTES = 256 * 1024 * 1024
 class SelForm:
     """An event log as text: of ipmitool, FreeIPMI, racadm or an iLO."""
 
-    name, is_bmc_log = "event logs as text (ipmitool sel list, ipmi-sel, racadm, iLO)", True
+    name = "event logs as text (ipmitool sel list, ipmi-sel, racadm, iLO)"
+    is_bmc_log = True
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return the share of lines that are of one of the tools, 0 unless they are more than half."""
@@ -53,12 +54,13 @@ class SelForm:
 class RedfishLogForm:
     """A JSON document of Redfish LogEntry resources."""
 
-    name, is_bmc_log = "a Redfish LogEntryCollection", True
+    name = "a Redfish LogEntryCollection"
+    is_bmc_log = True
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return a rating below that of any line of another form: a log in JSON lines begins like a document."""
-        said = next((line for line in sample if not STREAM_SPEAKS.match(line)), b"").removeprefix(b"data:")
-        return 0.001 if DOCUMENT_START.match(said.lstrip()) else 0.0
+        first = next((line for line in sample if not STREAM_SPEAKS.match(line)), b"").removeprefix(b"data:")
+        return 0.001 if DOCUMENT_START.match(first.lstrip()) else 0.0
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries by time. Raises UnknownLogForm for JSON that is no event log, and for too much of it."""
@@ -66,9 +68,9 @@ class RedfishLogForm:
             documents = load_documents(_read_whole(pieces))
         except (ValueError, RecursionError):
             raise UnknownLogForm from None
-        found = [find_log_entries(document) for document in documents]
-        entries = [entry for some in found for entry in some or ()]
-        if None in found or not (any(map(_parse_redfish_entry, entries)) or all(map(_is_empty_log, documents))):
+        lists = [find_log_entries(document) for document in documents]
+        entries = [entry for some in lists for entry in some or ()]
+        if None in lists or not (any(map(_parse_redfish_entry, entries)) or all(map(_is_empty_log, documents))):
             raise UnknownLogForm
         query.tally.lines += not entries
         yield from parse_redfish_entries(entries, query.tally)
@@ -98,8 +100,8 @@ def load_documents(content: bytes | bytearray) -> list[Any]:
 
 def _is_empty_log(document: Any) -> bool:
     """Whether a document is the collection of a log without an entry."""
-    said = f"{document.get('@odata.type')} {document.get('@odata.id')}" if isinstance(document, Mapping) else ""
-    return ("LogEntryCollection" in said or "/LogServices/" in said) and document.get("Members") == []
+    names = f"{document.get('@odata.type')} {document.get('@odata.id')}" if isinstance(document, Mapping) else ""
+    return ("LogEntryCollection" in names or "/LogServices/" in names) and document.get("Members") == []
 
 
 def find_log_entries(document: Any) -> list[Any] | None:
@@ -127,7 +129,8 @@ def _parse_redfish_entry(entry: Any) -> tuple[LogMessage, bool] | None:
     if not isinstance(text, str):
         return None
     at = _parse_entry_time(entry.get("EventTimestamp") or entry.get("Created"))
-    message_id, sensor = entry.get("MessageId"), entry.get("SensorType")
+    message_id = entry.get("MessageId")
+    sensor = entry.get("SensorType")
     levels = {str(entry.get(name)).lower() for name in ("Severity", "MessageSeverity")}
     message = LogMessage(
         replace_unencodable(text),

@@ -16,18 +16,17 @@ from assay.model.reading import absent, failed, unsupported, value
 from assay.node.probe.devices.network_adapters import parse_number
 from assay.observe.recordings.logs import Branches, RecordingError, RecordingFormat
 
+BEGINNING = re.compile(rb"\s*(CA|Switch|Router) '[^'\n]+'\s*\n\t")
 DEVICE = re.compile(r"^(CA|Switch|Router) '([^'\n]{1,64})'\s*$")
 PORT = re.compile(r"^\tPort (\d{1,3}):\s*$")
 FACT = re.compile(r"^\t{1,2}([A-Z][\w ]*): ?(.*?)\s*$")
 STATES = {"Initializing": "INIT"}
+MOST_PORTS = 64
+"""No adapter has more; so many missing ports are listed, whatever number the file gives."""
 NOT_PRINTED = unsupported("ibstat does not print it")
 
 Facts = dict[str, str]
 Convert = Callable[[str], Any]
-
-
-def _is_ibstat(content: bytes) -> bool:
-    return re.match(rb"\s*(CA|Switch|Router) '[^'\n]+'\s*\n\t", content) is not None
 
 
 def _read_ibstat(content: bytes, _at: datetime) -> Branches:
@@ -35,15 +34,15 @@ def _read_ibstat(content: bytes, _at: datetime) -> Branches:
     facts: Facts = {}
     kind = name = ""
     for line in content.decode(errors="replace").splitlines():
-        if found := DEVICE.match(line):
-            kind, name = found.groups()
+        if match := DEVICE.match(line):
+            kind, name = match.groups()
             facts = {}
             if kind == "CA":
                 adapters[name] = (facts, {})
-        elif (found := PORT.match(line)) and kind == "CA":
-            facts = adapters[name][1].setdefault(found[1], {})
-        elif (found := FACT.match(line)) and kind:
-            facts[found[1]] = found[2]
+        elif (match := PORT.match(line)) and kind == "CA":
+            facts = adapters[name][1].setdefault(match[1], {})
+        elif (match := FACT.match(line)) and kind:
+            facts[match[1]] = match[2]
         elif line.strip():
             raise RecordingError(f"{line.strip()[:80]!r} is no line of ibstat")
     hcas = {name: _adapter_branch(facts, ports) for name, (facts, ports) in adapters.items()}
@@ -51,7 +50,9 @@ def _read_ibstat(content: bytes, _at: datetime) -> Branches:
 
 
 def _adapter_branch(facts: Facts, ports: Mapping[str, Facts]) -> dict[str, Any]:
-    numbers = map(str, range(1, _count_ports(facts) + 1))
+    text = facts.get("Number of ports", "1")
+    count = min(int(text), MOST_PORTS) if re.fullmatch(r"[0-9]{1,3}", text) else 1
+    numbers = map(str, range(1, count + 1))
     others = {name: _port_branch(port) for name, port in ports.items() if name != "1"}
     others |= {name: failed(f"ibstat ended before port {name}") for name in numbers if name not in {"1", *ports}}
     missing = dict.fromkeys(_port_branch({}), failed("ibstat ended before port 1"))
@@ -92,11 +93,6 @@ def _fact(facts: Facts, name: str, convert: Convert) -> dict[str, Any]:
         return failed(f"ibstat: cannot make sense of {name} {facts[name][:40]!r}")
 
 
-def _count_ports(facts: Facts) -> int:
-    text = facts.get("Number of ports", "1")
-    return min(int(text), 64) if text.isascii() and text.isdecimal() and len(text) < 4 else 1
-
-
 def _text(text: str) -> str:
     if not text:
         raise ValueError(text)
@@ -120,4 +116,4 @@ def _rate(text: str) -> int | float:
     return int(gbps) if gbps.is_integer() else gbps
 
 
-IBSTAT = RecordingFormat("ibstat", _is_ibstat, _read_ibstat)
+IBSTAT = RecordingFormat("ibstat", lambda content: BEGINNING.match(content) is not None, _read_ibstat)

@@ -1,13 +1,8 @@
-"""What a format of recordings is: how to detect it, and how to read its branches of evidence.
+"""Reads logs in files: a BMC's event log into `bmc.events`, and the kernel's into `kernel_log` and the host's boot.
 
-Reads a BMC's event log in a file into the branch `bmc.events`: Redfish LogEntry members, or text of a BMC's tools.
-
-In text, entries that report no problem are left out. A clock without a zone is taken as UTC. A SEL has no severities.
-
-Reads a kernel log in a file, in any known form, into the branch `kernel_log` of the probe and the host's boot.
-
-Lines of other programs in a journal are left out. Of a journal that names its boots, the last boot counts. Rows of a
-BMC's event log in the same text become the BMC's events.
+In a BMC's text, entries that report no problem are left out. A clock without a zone is taken as UTC. A SEL has no
+severities. Of a kernel log, lines of other programs are left out, and the last boot counts if boots are named. Rows of
+an event log in the same text become the BMC's events.
 """
 
 from __future__ import annotations
@@ -33,6 +28,14 @@ from assay.observe.logs.sel_and_redfish_entries import find_log_entries, load_do
 BranchPath = tuple[str, str]
 """Channel and branch: `("probe", "gpu")`."""
 Branches = Mapping[BranchPath, Any]
+Event = dict[str, str]
+SAMPLED_BYTES = 64 * 1024
+NAME = "the kernel's log"
+BOOT_MESSAGE = "Linux version "
+XIDS_ONLY = KernelLogMatcher({})
+UNCOUNTED = ("probe", "uncounted_fault")
+BROKEN = ("probe", "broken_log")
+SHOWN_LENGTH = 200
 
 
 class RecordingError(ValueError):
@@ -50,10 +53,6 @@ class RecordingFormat:
     detects: Callable[[bytes], bool]
     read: Callable[[bytes, datetime], Branches]
     broken: BranchPath | None = None
-
-
-Event = dict[str, str]
-SAMPLED_BYTES = 64 * 1024
 
 
 def _is_redfish_log(content: bytes) -> bool:
@@ -81,12 +80,12 @@ def _parse_entries(content: bytes) -> list[Any]:
         raise RecordingError("no JSON") from None
     members = list[Any]()
     for document in documents:
-        found = find_log_entries(document)
-        if found is None:
+        entries = find_log_entries(document)
+        if entries is None:
             raise RecordingError("a collection has Members")
         if isinstance(document, dict) and "Members@odata.nextLink" in document:
             raise RecordingError("it is one page of several; put the Members of all into one list")
-        members += found
+        members += entries
     return members
 
 
@@ -105,7 +104,8 @@ def _is_sel(content: bytes) -> bool:
 
 
 def _read_sel(content: bytes, _at: datetime) -> Branches:
-    tally, lines = LineTally(), [line for line in _text(content).splitlines(keepends=True) if line.strip()]
+    tally = LineTally()
+    lines = [line for line in _text(content).splitlines(keepends=True) if line.strip()]
     _, by_host = group_by_host(lines)
     if len(by_host) > 1:
         shown = ", ".join(sorted(host or "one without a name" for host in by_host)[:3])
@@ -128,14 +128,13 @@ def _text(content: bytes) -> str:
 
 def build_text_branches(read: Sequence[tuple[str, LogMessage]]) -> Branches:
     """Return the branches of entries in text, each with its id. One without a time is only counted."""
-    events = [_sel_event(ident, message, message.at) for ident, message in read if message.at is not None]
+    events = []
+    for ident, message in read:
+        if message.at is not None:
+            at = datetime.fromtimestamp(message.at, UTC).isoformat()
+            plain = {"id": ident, "at": at, "severity": message.severity, "message": message.text}
+            events.append(plain | {"message_id": message.message_id, "part": message.part})
     return {**build_event_branches(events), ("bmc", "undated_events"): value(len(read) - len(events))}
-
-
-def _sel_event(ident: str, message: LogMessage, at: float) -> Event:
-    when = datetime.fromtimestamp(at, UTC).isoformat()
-    plain = {"id": ident, "at": when, "severity": message.severity, "message": message.text}
-    return {**plain, "message_id": message.message_id, "part": message.part}
 
 
 def build_event_branches(events: Sequence[Event]) -> Branches:
@@ -147,14 +146,6 @@ def build_event_branches(events: Sequence[Event]) -> Branches:
 
 
 SEL = RecordingFormat("a BMC's event log as text", _is_sel, _read_sel, ("bmc", "broken_log"))
-
-
-NAME = "the kernel's log"
-BOOT_MESSAGE = "Linux version "
-XIDS_ONLY = KernelLogMatcher({})
-UNCOUNTED = ("probe", "uncounted_fault")
-BROKEN = ("probe", "broken_log")
-SHOWN_LENGTH = 200
 
 
 class NumberedMessage(NamedTuple):
@@ -184,10 +175,12 @@ def _open(matcher: KernelLogMatcher, content: bytes, at: datetime) -> LogReader:
 
 def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) -> Branches:
     """Read the last messages and, if it comes before these, the last message of a boot; count the others as missed."""
-    log, count = _open(matcher, content, at), 0
+    log = _open(matcher, content, at)
+    count = 0
     last: deque[NumberedMessage] = deque(maxlen=MAX_LOG_LINES)
     boot_line: NumberedMessage | None = None
-    hosts, events = set[str](), list[tuple[str, LogMessage]]()
+    hosts: set[str] = set()
+    events: list[tuple[str, LogMessage]] = []
     for numbered in _kernel_messages(log, matcher, events):
         last.append(numbered)
         hosts |= {numbered.message.host} - {""}
@@ -203,10 +196,16 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
     wanted = [numbered for numbered in last if numbered.message.boot == boot]
     if boot_line and boot_line.message.boot == boot and boot_line.seq < wanted[0].seq:
         wanted.insert(0, boot_line)
-    branch = _log_branch(wanted, missed=count - len(wanted), unread=log.tally.unreadable)
+    booted_at = _find_boot_time(wanted)
+    branch = {
+        "cursor": value(wanted[-1].seq),
+        "lines": value([_line_leaf(numbered, booted_at, wanted[0]) for numbered in wanted]),
+        "missed": value(count - len(wanted)),
+        "unread": value(log.tally.unreadable),
+    }
     own: dict[BranchPath, Any] = {
         ("probe", "kernel_log"): branch,
-        ("probe", "host"): _host_branch(wanted, boot, at, hosts),
+        ("probe", "host"): _host_branch(booted_at, boot, at, hosts),
     }
     line = log.tally.uncounted[:SHOWN_LENGTH]
     if line and not any(matcher.find_faults(numbered.message.text) for numbered in wanted):
@@ -230,15 +229,10 @@ def _kernel_messages(
             yield NumberedMessage(number if message.seq is None else message.seq, message)
 
 
-def _log_branch(messages: Sequence[NumberedMessage], missed: int, unread: int) -> dict[str, Any]:
-    booted_at = _find_boot_time(messages)
-    lines = [_line_leaf(numbered, booted_at, messages[0]) for numbered in messages]
-    return {"cursor": value(messages[-1].seq), "lines": value(lines), "missed": value(missed), "unread": value(unread)}
-
-
 def _line_leaf(numbered: NumberedMessage, booted_at: float | None, first: NumberedMessage) -> dict[str, Any]:
     """Return a line in the probe's form. Without the kernel's clock, `t_s` counts from the boot or the first line."""
-    message, start = numbered.message, first.message.at if booted_at is None else booted_at
+    message = numbered.message
+    start = first.message.at if booted_at is None else booted_at
     plain: dict[str, Any] = {"seq": numbered.seq, "text": message.text, "t_s": 0.0}
     if message.uptime_s is not None:
         plain["t_s"] = message.uptime_s
@@ -257,19 +251,12 @@ def _find_boot_time(messages: Sequence[NumberedMessage]) -> float | None:
     return (latest.wall or 0.0) - (latest.uptime_s or 0.0) if latest else None
 
 
-def _host_branch(
-    messages: Sequence[NumberedMessage], boot: str, at: datetime, hosts: Collection[str]
-) -> dict[str, Any]:
-    booted_at = _find_boot_time(messages)
-    unknown = absent("the recording does not say when the node booted")
-    uptime = (
-        unknown if booted_at is None else value((at - datetime.fromtimestamp(booted_at, UTC)) / timedelta(seconds=1))
-    )
-    boot_id = value(_add_dashes(boot)) if boot else absent("the recording names no boot")
+def _host_branch(booted_at: float | None, boot: str, at: datetime, hosts: Collection[str]) -> dict[str, Any]:
+    uptime = absent("the recording does not say when the node booted")
+    if booted_at is not None:
+        uptime = value((at - datetime.fromtimestamp(booted_at, UTC)) / timedelta(seconds=1))
+    if len(boot) == 32:  # the journal writes it without the kernel's dashes
+        boot = "-".join((boot[:8], boot[8:12], boot[12:16], boot[16:20], boot[20:]))
+    boot_id = value(boot) if boot else absent("the recording names no boot")
     named = next(iter(hosts), "")
     return {"boot_id": boot_id, "uptime_s": uptime} | ({"hostname": value(named)} if named else {})
-
-
-def _add_dashes(boot: str) -> str:
-    """Return a boot id as the kernel writes it; the journal writes it without dashes."""
-    return f"{boot[:8]}-{boot[8:12]}-{boot[12:16]}-{boot[16:20]}-{boot[20:]}" if len(boot) == 32 else boot

@@ -1,7 +1,4 @@
-"""Reads files that other tools wrote into one evidence document. The content of a file shows its format.
-
-Tells of which host recorded files are, where they say it: the lines of a log often name their host.
-"""
+"""Reads files that other tools wrote into one evidence document. The content of a file shows its format."""
 
 from __future__ import annotations
 
@@ -30,10 +27,11 @@ from assay.observe.recordings.logs import (
 )
 
 NVIDIA_SMI_ROOT = b"<nvidia_smi_log"
-
-
-def _is_nvidia_smi(content: bytes) -> bool:
-    return NVIDIA_SMI_ROOT in content
+SHOWN_LENGTH = 200
+MAX_RECORDING_BYTES = 64 * 2**20
+NOT_RECORDED = absent("not among the recordings")
+HOST_LEAVES = (("probe", "host", "hostname"), ("bmc", "log_host"))
+"""Where a recording stores the host that its lines name."""
 
 
 def _read_nvidia_smi(content: bytes, _at: datetime) -> Branches:
@@ -43,12 +41,8 @@ def _read_nvidia_smi(content: bytes, _at: datetime) -> Branches:
     return {("probe", "gpu"): tree}
 
 
-NVIDIA_SMI = RecordingFormat("nvidia-smi -q -x", _is_nvidia_smi, _read_nvidia_smi)
-
+NVIDIA_SMI = RecordingFormat("nvidia-smi -q -x", lambda content: NVIDIA_SMI_ROOT in content, _read_nvidia_smi)
 RECORDING_FORMATS: Sequence[RecordingFormat] = (NVIDIA_SMI, IBSTAT, SEL, REDFISH_LOG, make_kernel_log_format(XIDS_ONLY))
-SHOWN_LENGTH = 200
-MAX_RECORDING_BYTES = 64 * 2**20
-NOT_RECORDED = absent("not among the recordings")
 
 
 def read_recordings(
@@ -65,9 +59,10 @@ def read_recordings(
     for file, time in zip(files, times, strict=True):
         for path, tree in _read_branches(file, at or time, matcher).items():
             if path in sources:
-                what = f"both {sources[path].name} and {file.name} hold {'.'.join(path)}"
-                raise AssayError(what, where=str(file), fix="give one of them")
-            branches[path], sources[path] = tree, file
+                message = f"both {sources[path].name} and {file.name} hold {'.'.join(path)}"
+                raise AssayError(message, where=str(file), fix="give one of them")
+            branches[path] = tree
+            sources[path] = file
     return EvidenceDocument(node, at or min(times), _build_channels(branches))
 
 
@@ -98,7 +93,7 @@ def _read_branches(file: Path, at: datetime, matcher: KernelLogMatcher) -> Branc
     except RecordingError as error:
         if broken:
             raise cut from None
-        names = ", ".join(one.name for one in RECORDING_FORMATS)
+        names = ", ".join(known_format.name for known_format in RECORDING_FORMATS)
         raise AssayError(f"the file cannot be read in: {error}", where=str(file), fix=f"what can be: {names}") from None
     if not broken:
         return branches
@@ -136,10 +131,6 @@ def _build_channels(branches: Branches) -> dict[str, Any]:
     return {"probe": probe, "bmc": bmc or NOT_RECORDED}
 
 
-HOST_LEAVES = (("probe", "host", "hostname"), ("bmc", "log_host"))
-"""Where a recording stores the host that its lines name."""
-
-
 def find_foreign_hosts(evidence: EvidenceDocument, nodes: Iterable[str]) -> list[str]:
     """Return the hosts that recorded files name, and that have not their node's name.
 
@@ -150,8 +141,8 @@ def find_foreign_hosts(evidence: EvidenceDocument, nodes: Iterable[str]) -> list
     foreign = sorted(host for host in named if not _is_same(host, evidence.node))
     for host in foreign:
         if other := next((node for node in nodes if _is_same(host, node)), None):
-            what = f"the lines of the files are of {host}, which is another node than {evidence.node}"
-            raise AssayError(what, fix=f"--node {other}, or files of {evidence.node}")
+            message = f"the lines of the files are of {host}, which is another node than {evidence.node}"
+            raise AssayError(message, fix=f"--node {other}, or files of {evidence.node}")
     return foreign
 
 

@@ -1,23 +1,8 @@
-"""Transports that run the probe by a command: the base class, a prefix from the inventory, and this machine itself.
+"""Transports that run the probe by a command: a prefix from the inventory, this machine itself, ssh, srun, kubectl.
 
 By default the probe comes along: the command's standard input is a script for `python3 -I -S -` that holds the packed
 probe and NVML's bindings, and runs them from memory. The node needs nothing but Python, and nothing is written there.
-
-Keeps the probe's script beside Python's compiled modules: building it takes each process 0.2 CPU s, reading it 0.01.
-
-The key covers what the script is made of. Where no compiled modules may be written, nothing is kept.
-
-The transport `ssh`: OpenSSH with the user's own configuration for connections, jump hosts and keys.
-
-Ansible's connection variables of a node count here too, so that both reach it alike.
-
-The transport `slurm`: a step of Slurm on the node, in a job of its own with one core, or inside the running job.
-
-Where `join` is on and a job runs, the step overlaps that job. It then takes no cores, GPUs or memory from later steps,
-but counts as that job's (needs the rights of Slurm's operator or of the job's owner). Otherwise the node must have a
-free core; on a full node the reading is failed. This process's environment does not reach the node.
-
-The transport `kubernetes`: `kubectl exec` into the pod of a DaemonSet that runs on the node and sees it.
+The transports `ssh`, `slurm` and `kubernetes` only say by which command the words reach the node.
 """
 
 from __future__ import annotations
@@ -60,6 +45,17 @@ from {entry} import main
 main()
 """
 _PACK_LOCK = threading.Lock()  # many threads need it at once, and in CPython 3.11 two threads in ast.parse clash
+FOLDER = Path(importlib.util.cache_from_source(__file__)).parent / "probe_scripts"
+MAX_FILES = 8
+SCRIPT = "script"
+SOURCE_ROOMS = ("model", "observe/transports", "node")
+SSH_QUIET = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR")  # ssh then prints nothing but its reason to fail
+OWN_JOB_OPTIONS = ("--job-name=assay-probe", "--immediate=5", "--mem=64M")
+OVERLAP_OPTIONS = ("--overlap", "--mem=0", "--gres=none")
+SQUEUE_TIMEOUT_S = 5.0
+ACTIVE_JOB_MINUTES = 30
+PodSelector = tuple[str, str, str]
+"""Context, namespace, and the pods' label selector."""
 
 
 class CommandTransport:
@@ -85,7 +81,8 @@ class CommandTransport:
     def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
         """Run the probe on the node and return its document, or a failed leaf."""
         words, stdin = build_probe_command(node, arguments)
-        command, environment = self.wrap(node, words), self.environment()
+        command = self.wrap(node, words)
+        environment = self.environment()
         return run_json_command(command, deadline_s, stdin, environment=environment, running=self._commands)
 
 
@@ -110,96 +107,11 @@ class LocalTransport(CommandTransport):
         return environment_without_lab()
 
 
-def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str], bytes]:
-    """Return the words that run the probe on the node, and their standard input.
-
-    They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along. A
-    probe that loads the node is told what is declared for its load tools (`load`, `load_tools`).
-    """
-    loads = "--active" in arguments or "start" in arguments[1:2]
-    if node.settings.load and loads:
-        arguments = [*arguments, "--load", json.dumps(node.settings.load.as_json(), sort_keys=True)]
-    if node.settings.load_tools and loads:
-        arguments = [*arguments, "--load-tools", json.dumps(node.settings.load_tools.as_json(), sort_keys=True)]
-    if installed := node.settings.probe_command:
-        return [*installed, *_without_areas(arguments)], b""
-    interpreter = node.settings.ansible.python_interpreter  # a path, or a word such as `auto` that Ansible knows
-    python = interpreter if interpreter.startswith("/") else "python3"
-    return [python, "-I", "-S", "-", *arguments], build_probe_script(with_nvml=_needs_nvml(arguments))
-
-
-def _needs_nvml(arguments: Sequence[str]) -> bool:
-    return "--areas" not in arguments or "gpu" in _areas(arguments) or "--active" in arguments
-
-
-def _areas(arguments: Sequence[str]) -> list[str]:
-    return arguments[arguments.index("--areas") + 1].split(",")
-
-
-def _without_areas(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments without `--areas`: an installed probe may be older than that option, and then reads all."""
-    start = arguments.index("--areas") if "--areas" in arguments else len(arguments)
-    return [*arguments[:start], *arguments[start + 2 :]]
-
-
-def build_probe_script(*, with_nvml: bool = True) -> bytes:
-    """Return the script that holds the packed probe: about 180 kB, 170 kB without NVML's bindings."""
-    with _PACK_LOCK:
-        return _fetch_probe_script(with_nvml)
-
-
-@functools.cache
-def _fetch_probe_script(with_nvml: bool) -> bytes:
-
-    return fetch_or_build(with_nvml, _build_probe_script)
-
-
-def _build_probe_script(with_nvml: bool) -> bytes:
-    from assay.node.probe.pack import COMPILE_ONCE, ENTRY, OLDEST_PYTHON, build_pack
-
-    major, minor = OLDEST_PYTHON
-    text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()
-    said = {"oldest": OLDEST_PYTHON, "major": major, "minor": minor, "importer": COMPILE_ONCE}
-    return PROBE_SCRIPT.format(packed=text, entry=ENTRY, **said).encode()
-
-
-def environment_without_lab() -> dict[str, str]:
-    """Return this process's environment without the variables that let a process live in a lab."""
-    return {name: text for name, text in os.environ.items() if name not in LAB_VARIABLES}
-
-
-FOLDER = Path(importlib.util.cache_from_source(__file__)).parent / "probe_scripts"
-MAX_FILES = 8
-SCRIPT = "script"
-SOURCE_ROOMS = ("model", "observe/transports", "node")
-
-
-def fetch_or_build(with_nvml: bool, build: Callable[[bool], bytes]) -> bytes:
-    """Return the script of these sources, kept or built."""
-    path = FOLDER / f"{_key(with_nvml)}.cache"
-    kept = read_cache_file(path)
-    if kept is not None:
-        return kept.bytes(SCRIPT)
-    script = build(with_nvml)
-    if not sys.dont_write_bytecode:
-        write_cache_file(path, encode_sections({SCRIPT: script}), MAX_FILES)
-    return script
-
-
-def _key(with_nvml: bool) -> str:
-    """Return a digest of the state of the files that a script is made of."""
-    spec = importlib.util.find_spec("pynvml")
-    bindings = spec.origin if spec and spec.origin else ""
-    status = Path(bindings).stat() if bindings else None
-    made_of = (with_nvml, fingerprint_program(SOURCE_ROOMS), bindings, status and (status.st_mtime_ns, status.st_size))
-    return hashlib.sha256(repr(made_of).encode()).hexdigest()[:32]
-
-
-SSH_QUIET = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR")  # ssh then prints nothing but its reason to fail
-
-
 class SshTransport(CommandTransport):
-    """Runs the probe through ssh."""
+    """Runs the probe through OpenSSH, with the user's own configuration for connections, jump hosts and keys.
+
+    Ansible's connection variables of a node count here too, so that both reach it alike.
+    """
 
     def wrap(self, node: Node, words: Sequence[str]) -> list[str]:
         """Return the ssh command. Raises AssayError where a variable is a Jinja template.
@@ -218,18 +130,17 @@ class SshTransport(CommandTransport):
 def _refuse_templates(node: Node, ansible: AnsibleConnection) -> None:
     for name, text in ansible._replace(python_interpreter="", become=False)._asdict().items():
         if text and "{{" in text:
-            what = f"ansible_{name} of {node.name} is a template, which only Ansible can fill in"
-            raise AssayError(what, where="inventory", fix="write it plainly, or name the node in ~/.ssh/config")
-
-
-OWN_JOB_OPTIONS = ("--job-name=assay-probe", "--immediate=5", "--mem=64M")
-OVERLAP_OPTIONS = ("--overlap", "--mem=0", "--gres=none")
-SQUEUE_TIMEOUT_S = 5.0
-ACTIVE_JOB_MINUTES = 30
+            message = f"ansible_{name} of {node.name} is a template, which only Ansible can fill in"
+            raise AssayError(message, where="inventory", fix="write it plainly, or name the node in ~/.ssh/config")
 
 
 class SlurmStepTransport(CommandTransport):
-    """Runs the probe through srun."""
+    """Runs the probe through srun: a step on the node, in a job of its own with one core, or inside the running job.
+
+    Where `join` is on and a job runs, the step overlaps that job. It then takes no cores, GPUs or memory from later
+    steps, but counts as that job's (needs the rights of Slurm's operator or of the job's owner). Otherwise the node
+    must have a free core; on a full node the reading is failed. This process's environment does not reach the node.
+    """
 
     settings_name = "slurm_step"
     settings_model = SlurmStepSettings
@@ -257,12 +168,11 @@ def _time_limit(words: Sequence[str]) -> int:
     return ACTIVE_JOB_MINUTES + math.ceil(find_long_parts_s(parts) / 60)
 
 
-PodSelector = tuple[str, str, str]
-"""Context, namespace, and the pods' label selector."""
-
-
 class KubectlExecTransport(CommandTransport):
-    """Runs the probe through kubectl. Lists the pods of each DaemonSet once a pass, for all nodes."""
+    """Runs the probe by `kubectl exec`, in the pod of a DaemonSet that runs on the node and sees it.
+
+    Lists the pods of each DaemonSet once a pass, for all nodes.
+    """
 
     settings_name = "kubernetes_exec"
     settings_model = KubernetesExecSettings
@@ -293,3 +203,74 @@ class KubectlExecTransport(CommandTransport):
                 context, namespace, labels = selector
                 self._pods[selector] = list_running_pods(context, namespace, labels)
             return self._pods[selector]
+
+
+def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str], bytes]:
+    """Return the words that run the probe on the node, and their standard input.
+
+    They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along. A
+    probe that loads the node is told what is declared for its load tools (`load`, `load_tools`).
+    """
+    loads = "--active" in arguments or "start" in arguments[1:2]
+    if node.settings.load and loads:
+        arguments = [*arguments, "--load", json.dumps(node.settings.load.as_json(), sort_keys=True)]
+    if node.settings.load_tools and loads:
+        arguments = [*arguments, "--load-tools", json.dumps(node.settings.load_tools.as_json(), sort_keys=True)]
+    areas_at = arguments.index("--areas") if "--areas" in arguments else len(arguments)
+    if installed := node.settings.probe_command:  # it may be older than `--areas`: without this option it reads all
+        return [*installed, *arguments[:areas_at], *arguments[areas_at + 2 :]], b""
+    interpreter = node.settings.ansible.python_interpreter  # a path, or a word such as `auto` that Ansible knows
+    python = interpreter if interpreter.startswith("/") else "python3"
+    areas = arguments[areas_at + 1].split(",") if areas_at < len(arguments) else ["gpu"]
+    with_nvml = "gpu" in areas or "--active" in arguments
+    return [python, "-I", "-S", "-", *arguments], build_probe_script(with_nvml=with_nvml)
+
+
+def build_probe_script(*, with_nvml: bool = True) -> bytes:
+    """Return the script that holds the packed probe: about 180 kB, 170 kB without NVML's bindings."""
+    with _PACK_LOCK:
+        return _fetch_probe_script(with_nvml)
+
+
+@functools.cache
+def _fetch_probe_script(with_nvml: bool) -> bytes:
+    return fetch_or_build(with_nvml, _build_probe_script)
+
+
+def fetch_or_build(with_nvml: bool, build: Callable[[bool], bytes]) -> bytes:
+    """Return the script of these sources, kept or built.
+
+    It is kept beside Python's compiled modules, under a key that covers what it is made of: building it takes each
+    process 0.2 CPU s, reading it 0.01. Where no compiled modules may be written, nothing is kept.
+    """
+    path = FOLDER / f"{_key(with_nvml)}.cache"
+    kept = read_cache_file(path)
+    if kept is not None:
+        return kept.bytes(SCRIPT)
+    script = build(with_nvml)
+    if not sys.dont_write_bytecode:
+        write_cache_file(path, encode_sections({SCRIPT: script}), MAX_FILES)
+    return script
+
+
+def _build_probe_script(with_nvml: bool) -> bytes:
+    from assay.node.probe.pack import COMPILE_ONCE, ENTRY, OLDEST_PYTHON, build_pack
+
+    major, minor = OLDEST_PYTHON
+    text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()
+    values = {"oldest": OLDEST_PYTHON, "major": major, "minor": minor, "importer": COMPILE_ONCE}
+    return PROBE_SCRIPT.format(packed=text, entry=ENTRY, **values).encode()
+
+
+def environment_without_lab() -> dict[str, str]:
+    """Return this process's environment without the variables that let a process live in a lab."""
+    return {name: text for name, text in os.environ.items() if name not in LAB_VARIABLES}
+
+
+def _key(with_nvml: bool) -> str:
+    """Return a digest of the state of the files that a script is made of."""
+    spec = importlib.util.find_spec("pynvml")
+    bindings = spec.origin if spec and spec.origin else ""
+    status = Path(bindings).stat() if bindings else None
+    made_of = (with_nvml, fingerprint_program(SOURCE_ROOMS), bindings, status and (status.st_mtime_ns, status.st_size))
+    return hashlib.sha256(repr(made_of).encode()).hexdigest()[:32]

@@ -64,7 +64,8 @@ class PrometheusTransport:
     settings_model: ClassVar[type[BaseModel] | None] = PrometheusSettings
 
     def __init__(self, context: TransportContext) -> None:
-        self._monitorings, self._root = context.monitorings, context.root
+        self._monitorings = context.monitorings
+        self._root = context.root
         self._rounds: SharedAnswerCache[QueryRound] = SharedAnswerCache(ROUND_CACHE_S)
 
     def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
@@ -76,24 +77,25 @@ class PrometheusTransport:
             return failed(f"{node.name} is read through Prometheus: nothing can be started there")
         metrics = node.settings.metrics
         if metrics is None:
-            what = f"{node.name} has no metrics that can be understood"
-            raise AssayError(what, fix="`assay check` says why")
+            message = f"{node.name} has no metrics that can be understood"
+            raise AssayError(message, fix="`assay check` says why")
         monitoring = self._monitorings.get(metrics.monitoring)
         if monitoring is None:
             raise AssayError(f"there is no Monitoring {metrics.monitoring}", where=node.name)
         identity = [_constant_matchers(metrics), sorted(_node_labels(metrics))]
         key = metrics.model_dump_json(exclude={"match"}) + json.dumps(identity)
         try:
-            found = self._rounds(key, lambda: self._query(metrics, monitoring, deadline_s))
+            answers = self._rounds(key, lambda: self._query(metrics, monitoring, deadline_s))
         except AssayError as error:
             return failed(f"Prometheus at {metrics.url}: {error.what}")
-        return {"probe": _read_node(node, metrics, monitoring, found)}
+        return {"probe": _read_node(node, metrics, monitoring, answers)}
 
     def _query(self, metrics: PrometheusSettings, monitoring: Monitoring, deadline_s: float) -> QueryRound:
         """Make one round of queries. Raises AssayError."""
         from assay.adapters.prometheus.client import QueryResult
 
-        now, ends_at = time.time(), time.monotonic() + deadline_s
+        now = time.time()
+        ends_at = time.monotonic() + deadline_s
         results = [QueryResult(())] * 4
         for number, (query, span) in enumerate(_build_queries(metrics, monitoring, now)):
             with self._open_client(metrics, max(0.1, ends_at - time.monotonic())) as client:
@@ -102,8 +104,10 @@ class PrometheusTransport:
                 )
         labels = _node_labels(metrics)
         latest, stale, window, baseline = (_index_series(result.series, labels) for result in results)
-        for key, series in stale.items():
-            latest[key] += _date_back_samples(series, metrics.stale_s)
+        for key, every in stale.items():
+            for series in every:  # a query dates samples to its own time; these are older than `stale_s`
+                samples = [(at - metrics.stale_s - 1, number) for at, number in series.samples]
+                latest[key].append(MetricSeries(series.labels, samples))
         warnings = "; ".join(dict.fromkeys(warning for result in results for warning in result.warnings))
         return QueryRound(now, latest, window, baseline, warnings)
 
@@ -143,7 +147,8 @@ def _build_queries(
     metrics: PrometheusSettings, monitoring: Monitoring, now: float
 ) -> Iterator[tuple[str, float | QueryWindow]]:
     """Yield each query with its time or its window."""
-    matchers, names = _constant_matchers(metrics), json.dumps("|".join(list_metrics(monitoring)))
+    matchers = _constant_matchers(metrics)
+    names = json.dumps("|".join(list_metrics(monitoring)))
     samples = f"{{__name__=~{names}{matchers}}}"
     by = ", ".join(sorted({*list_labels(monitoring), *_node_labels(metrics)}))
     fresh = f"max by ({by}) (last_over_time({samples}[{metrics.stale_s:.0f}s]))"
@@ -151,14 +156,10 @@ def _build_queries(
     yield fresh, now
     yield f"{older} unless on ({by}) {fresh}", now
     if monitoring.xid:
-        gauge, window = f"{monitoring.xid.metric}{{{matchers[1:]}}}", QueryWindow.ending_at(now, metrics.xid_hours)
+        gauge = f"{monitoring.xid.metric}{{{matchers[1:]}}}"
+        window = QueryWindow.ending_at(now, metrics.xid_hours)
         yield window.query(gauge), window
         yield window.baseline_query(gauge), window.start - window.step_s
-
-
-def _date_back_samples(series: Sequence[MetricSeries], stale_s: float) -> list[MetricSeries]:
-    """Return stale series with their samples dated back past `stale_s`: a query dates them to its own time."""
-    return [MetricSeries(one.labels, [(at - stale_s - 1, number) for at, number in one.samples]) for one in series]
 
 
 def _index_series(
@@ -172,20 +173,21 @@ def _index_series(
     return index
 
 
-def _read_node(node: Node, metrics: PrometheusSettings, monitoring: Monitoring, found: QueryRound) -> dict[str, Any]:
+def _read_node(node: Node, metrics: PrometheusSettings, monitoring: Monitoring, answers: QueryRound) -> dict[str, Any]:
     """Return the channel `probe` of one node from a round of queries."""
     keys = [(label, text.replace("{name}", node.name)) for label, text in _node_labels(metrics).items()]
-    latest = _series_of_node(found.latest, keys)
+    latest = _series_of_node(answers.latest, keys)
     if not latest:
         wanted = " or ".join(f'{label}="{text}"' for label, text in keys)
-        return failed(f"{metrics.url} has no series with {wanted}{f': {found.warnings}' if found.warnings else ''}")
-    tree = build_probe_readings(monitoring, latest, ScrapeContext(found.at, metrics.stale_s, found.warnings))
+        return failed(f"{metrics.url} has no series with {wanted}{f': {answers.warnings}' if answers.warnings else ''}")
+    tree = build_probe_readings(monitoring, latest, ScrapeContext(answers.at, metrics.stale_s, answers.warnings))
     if monitoring.xid:
         gauge, by = monitoring.xid.metric, monitoring.xid.by
-        window, baseline = _series_of_node(found.xid_window, keys), _series_of_node(found.xid_baseline, keys)
+        window = _series_of_node(answers.xid_window, keys)
+        baseline = _series_of_node(answers.xid_baseline, keys)
         changes = find_xid_changes(window, baseline, by)
         now = [series for series in latest if series.labels.get("__name__") == gauge]
-        _add_xid_readings(tree, build_xid_readings(now, changes, by), changes, found.at)
+        _add_xid_readings(tree, build_xid_readings(now, changes, by), changes, answers.at)
     return {**tree, "source": value(f"Prometheus at {metrics.url}")}
 
 

@@ -1,9 +1,7 @@
 """The transport `push`: documents that a node's agent brings by itself. They are stored, and the last one is read.
 
-Turns what an agent delivers into evidence: kernel lines and NVML events in the probe's form, and probe documents.
-
-Times are converted to the controller's clock: a node's clock may be wrong, but it shows how long before the delivery
-something happened.
+Kernel lines and NVML events that an agent delivers become evidence in the probe's form. Times are converted to the
+controller's clock: a node's clock may be wrong, but it shows how long before the delivery something happened.
 """
 
 from __future__ import annotations
@@ -23,6 +21,8 @@ from assay.model.node import Node
 from assay.model.reading import failed, value
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.transports.transport_protocol import TransportContext
+
+DeliveredKind = Literal["kernel", "nvml", "probe"]
 
 
 class PushTransport:
@@ -57,18 +57,10 @@ def store_pushed_document(store: EvidenceStore, fleet: Fleet, document: Mapping[
     if set(evidence.channels) != {"probe"}:
         raise AssayError("a pushed document has the channel probe alone", where=evidence.node)
     last = store.latest_pushed(evidence.node)
-    is_late = last is not None and _is_older(evidence, last)
+    is_late = last is not None and evidence.at < last.at
+    if last is not None and evidence.after_entry is not None and last.after_entry is not None:
+        is_late = (evidence.after_entry, evidence.at) < (last.after_entry, last.at)  # the ledger's order comes first
     return store.store_document(evidence) if is_late else store.store_pushed(evidence)
-
-
-def _is_older(evidence: EvidenceDocument, last: EvidenceDocument) -> bool:
-    """Whether a document was read before the last one: the ledger's order says so, and the time where it does not."""
-    if evidence.after_entry is not None and last.after_entry is not None and evidence.after_entry != last.after_entry:
-        return evidence.after_entry < last.after_entry
-    return evidence.at < last.at
-
-
-DeliveredKind = Literal["kernel", "nvml", "probe"]
 
 
 class DeliveredItem(NamedTuple):
@@ -105,18 +97,13 @@ def build_delivered_evidence(
         items = list(group)
         if is_probe:
             for item in items:
-                at, after_entry = clocks.to_controller_time(item.at), _read_after_entry(item.body)
-                yield EvidenceDocument(node, at, {"probe": item.body}, after_entry)
+                known = read_at_path(item.body, ["after_entry"]).value  # the newest entry that the agent knew, if any
+                after_entry = known if type(known) is int else None
+                yield EvidenceDocument(node, clocks.to_controller_time(item.at), {"probe": item.body}, after_entry)
             continue
         for kind in ("kernel", "nvml"):
             if lines := [item for item in items if item.kind == kind]:
                 yield _build_line_document(node, str(boot), lines, clocks)
-
-
-def _read_after_entry(tree: Mapping[str, Any]) -> int | None:
-    """Return the number of the ledger's newest entry that the agent knew before it probed, None if it knew none."""
-    number = read_at_path(tree, ["after_entry"]).value
-    return number if type(number) is int else None
 
 
 def _build_line_document(node: str, boot: str, items: list[DeliveredItem], clocks: ClockOffset) -> EvidenceDocument:

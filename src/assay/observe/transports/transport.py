@@ -1,7 +1,4 @@
-"""Runs the probe on a node through the transport that its inventory names, and splits its document into channels.
-
-Asks a node about its burn-in, or starts and ends it there, through the node's transport.
-"""
+"""Runs the probe on a node through the transport that its inventory names; asks about, starts and ends its burn-in."""
 
 from __future__ import annotations
 
@@ -22,6 +19,8 @@ from assay.observe.transports.transport_protocol import ProbeTransport, Transpor
 
 TRANSPORT_OVERHEAD_S = 2.0
 """The time of a deadline that is left for the way to a node and back, but never more than a quarter."""
+BURN_IN_DEADLINE_S = 60.0
+BurnInOrder = Literal["start", "read", "stop"]
 
 
 class TransportRegistry:
@@ -77,10 +76,6 @@ def _split_channels(answer: dict[str, Any], arguments: Sequence[str]) -> dict[st
         name: tree if isinstance(tree, dict) else failed(f"the answer holds no {name}")
         for name, tree in channels.items()
     }
-
-
-BURN_IN_DEADLINE_S = 60.0
-BurnInOrder = Literal["start", "read", "stop"]
 
 
 @dataclass(frozen=True, slots=True)

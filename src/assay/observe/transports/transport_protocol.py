@@ -2,7 +2,7 @@
 
 The entry point's name is what people write as a node's `transport`. assay loads the class to check an inventory, so a
 transport imports what takes long to load (an HTTP client) in its methods. One that runs a command on the node is a
-subclass of `CommandTransport` (command_transport.py), with one method.
+subclass of `CommandTransport` (command.py), with one method.
 """
 
 from __future__ import annotations
