@@ -12,6 +12,7 @@ from assay.declare import fleet_cache as cached_specs
 from assay.declare.fleet_cache import load_cached_fleet
 from assay.declare.loader import GroupedSpecs, load_fleet
 from assay.model.errors import AssayError
+from assay.model.fleet import FIELD_OF_KIND
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -131,7 +132,7 @@ def test_a_file_that_gives_other_nodes_or_specs_is_not_written(cached, monkeypat
     assert encoded is not None
     assert cached_nodes.encode_nodes(fleet.nodes.values()) is None
     parse = cached_specs.decode_specs
-    grouped = fleet_cache._group_specs(fleet)
+    grouped = GroupedSpecs({place: getattr(fleet, place) for place in FIELD_OF_KIND.values()}, fleet.lines)
     assert cached_specs.encode_specs(grouped) is not None
     less = {**grouped.by_field, "bundles": {}}
     monkeypatch.setattr(cached_specs, "decode_specs", lambda sections: GroupedSpecs(less, parse(sections).lines))

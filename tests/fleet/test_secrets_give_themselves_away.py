@@ -158,7 +158,7 @@ def test_no_name_and_no_text_breaks_it(text: str) -> None:
     looks_random(text)
 
 
-@pytest.mark.parametrize("shape", SECRET_SHAPES, ids=lambda shape: shape.what)
+@pytest.mark.parametrize("shape", SECRET_SHAPES, ids=lambda shape: shape.label)
 @settings(max_examples=30)  # a shape has seven beginnings at most
 @given(st.data())
 def test_whatever_has_a_shape_has_one_of_its_needles(shape: SecretShape, data: st.DataObject) -> None:

@@ -72,7 +72,7 @@ def test_check_lists_every_example_with_its_line_and_what_to_write_and_is_conten
     assert marked <= {(one["file"], one["line"]) for one in found}
     fleet = load_fleet(made)
     held = [spec.model_dump(exclude_unset=True) for spec in (*fleet.provisionings.values(), *fleet.node_specs.values())]
-    values = {re.search(r"'(.*?)'", one.what)[1] for data in held for one in find_placeholders(data)}  # type: ignore[index]
+    values = {re.search(r"'(.*?)'", one.message)[1] for data in held for one in find_placeholders(data)}  # type: ignore[index]
     assert {"ntp1.lab1.example", "http://boot.lab1.example:8080", "log.lab1.example"} <= values
     told = " ".join(one["message"] for one in found)
     assert all(repr(value) in told for value in values)

@@ -30,7 +30,8 @@ class CacheSections:
     """The sections of one file, by name."""
 
     def __init__(self, body: memoryview, lengths: Mapping[str, int]) -> None:
-        self._body, self._places = body, dict[str, tuple[int, int]]()
+        self._body = body
+        self._places = dict[str, tuple[int, int]]()
         start = 0
         for name, length in lengths.items():
             self._places[name] = start, start + length
@@ -43,9 +44,9 @@ class CacheSections:
 
     def numbers(self, name: str) -> array[int]:
         """Return a section of unsigned integers, in this machine's byte order. Raises KeyError."""
-        found = array("I")
-        found.frombytes(self.bytes(name))
-        return found
+        values = array("I")
+        values.frombytes(self.bytes(name))
+        return values
 
     def json(self, name: str) -> Any:
         """Return a section of JSON, decoded. Raises KeyError where there is none of that name."""

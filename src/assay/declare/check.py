@@ -23,35 +23,23 @@ from assay.model.specs.spec_document import SpecDocument
 RULE_MODULES = (
     "assay.declare.rules.dangling_names",
     "assay.declare.rules.inventory",
-    "assay.declare.rules.inventory",
     "assay.declare.rules.firmware_bundles",
     "assay.declare.rules.measurement_limits",
-    "assay.declare.rules.checks",
-    "assay.declare.rules.checks",
     "assay.declare.rules.checks",
     "assay.declare.rules.known_issues",
     "assay.declare.rules.policy_limits",
     "assay.declare.rules.policies",
-    "assay.declare.rules.policies",
-    "assay.declare.rules.policy_limits",
     "assay.declare.rules.fault_rules",
     "assay.declare.rules.rack_layout",
     "assay.declare.rules.node_specs",
     "assay.declare.rules.fabric_designs",
     "assay.declare.rules.secrets",
-    "assay.declare.rules.secrets",
     "assay.declare.rules.partners",
     "assay.declare.rules.schedule_specs",
     "assay.declare.rules.active_proof",
-    "assay.declare.rules.active_proof",
-    "assay.declare.rules.active_proof",
-    "assay.declare.rules.measurement_limits",
     "assay.declare.rules.provisioning_rules",
     "assay.declare.rules.repository_files",
-    "assay.declare.rules.repository_files",
-    "assay.declare.rules.secrets",
 )
-
 """The modules that hold rules."""
 
 STAND_IN_CODE = "ASY0400"
@@ -94,14 +82,14 @@ class CheckRule:
             return []
         try:
             return [
-                FleetProblem(*found.place, self.code, self.severity, found.message, found.fix)
-                for found in self.find(draft)
+                FleetProblem(*finding.place, self.code, self.severity, finding.message, finding.fix)
+                for finding in self.find(draft)
             ]
         except Exception as error:
             if self.find.__module__.startswith("assay."):
                 raise
-            what = f"the rule {self.code} of {self.find.__module__} failed: {type(error).__name__}: {error}"
-            raise AssayError(what, fix="correct the plug-in, or uninstall its distribution") from error
+            message = f"the rule {self.code} of {self.find.__module__} failed: {type(error).__name__}: {error}"
+            raise AssayError(message, fix="correct the plug-in, or uninstall its distribution") from error
 
 
 _RULES: dict[str, CheckRule] = {}
@@ -232,11 +220,11 @@ def check_repository(root: Path, now: datetime | None = None, commit: str = "", 
     Mistakes in the repository are reported, not raised. Raises AssayError for a plug-in that does not work.
     """
     draft = RepositoryDraft(root.absolute(), commit=commit, now=now)
-    found = list(draft.problems)
+    problems = list(draft.problems)
     for rule in load_rules().values():
         if rule.code != STAND_IN_CODE or not is_lab:
-            found += rule.problems(draft)
-    return CheckReport(sorted(set(found)), len(draft.hosts), len(draft.specs))
+            problems += rule.problems(draft)
+    return CheckReport(sorted(set(problems)), len(draft.hosts), len(draft.specs))
 
 
 def list_problems(root: Path, now: datetime | None = None) -> list[FleetProblem]:

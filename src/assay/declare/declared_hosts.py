@@ -104,7 +104,8 @@ class InventoryDraft:
     @property
     def nodes(self) -> list[Node]:
         """The node of every host that could be read, with no image yet."""
-        nodes, known = [], dict[tuple[int, frozenset[str]], NodeSettings]()
+        nodes = []
+        known: dict[tuple[int, frozenset[str]], NodeSettings] = {}
         for host in self.hosts:
             if host.settings and (shared := host.shared_settings):
                 node = build_node(host, host.settings, shared)
@@ -118,14 +119,14 @@ class InventoryDraft:
 
         A BMC that they do not have gets a name that never resolves (RFC 6761).
         """
-        said = frozenset(
+        declared = frozenset(
             name for layer in host.layers if layer.document.file in (self._lab_files or ()) for name in layer.variables
         )
-        key = (id(node.settings), said)
+        key = (id(node.settings), declared)
         if key not in known:
-            missing = {name: value for name, value in CUT_OFF.items() if name not in said}
+            missing = {name: value for name, value in CUT_OFF.items() if name not in declared}
             known[key] = node.settings.model_copy(update=missing)
-        address = node.bmc_address if "bmc_address" in said or not node.bmc_address else f"{node.name}.lab.invalid"
+        address = node.bmc_address if "bmc_address" in declared or not node.bmc_address else f"{node.name}.lab.invalid"
         return replace(node, bmc_address=address, settings=known[key])
 
     @staticmethod
@@ -186,10 +187,10 @@ class InventoryDraft:
     @staticmethod
     def _list_problems(entry: HostDeclaration, error: ValidationError) -> list[FleetProblem]:
         problems = []
-        for path, what, fix, code in explain_violations(error, NodeVariables):
+        for path, violation, fix, code in explain_violations(error, NodeVariables):
             variable = str(path[0]) if path else ""
-            message = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
-            default_code = "ASY0013" if what == "node_spec is missing" else "ASY0012"
+            message = f"{entry.name}: {violation}" if entry.decides_itself(variable) else violation
+            default_code = "ASY0013" if violation == "node_spec is missing" else "ASY0012"
             place = entry.find_position(variable, *path[1:])
             problems.append(FleetProblem(*place, code or default_code, "error", message, fix))
         return problems

@@ -3,10 +3,6 @@
 The nodes of `inventory/` and the specs are in files of their own: after a change of a spec, only the specs are read
 again. The key of a file covers the content of every file that was read for it, and the code that reads them, so that
 what is fetched is never stale. Specs that need other files too (switches listed in a file) are not cached.
-
-The nodes of an inventory as sections of a cache file. Images are left out: they follow from the specs.
-
-The specs of a repository as sections of a cache file; specs and their lines are decoded when they are first read.
 """
 
 from __future__ import annotations
@@ -46,12 +42,103 @@ if TYPE_CHECKING:
     from assay.declare.yaml import ParseCache
     from assay.model.specs.spec_document import SpecDocument
 
-
 *PLAIN_NODE_FIELDS, _, _ = (field.name for field in fields(Node))  # the last two are image and settings
 NO_IMAGE = ""
 NODES, SETTINGS = "nodes", "settings"
 """Names of sections: columns of the nodes, and their distinct settings."""
 NodeColumns = dict[str, list[Any]]
+V = TypeVar("V")
+SpecEntryKey = tuple[str, str]
+SPECS, LINES = "specs", "lines "
+"""Names of sections: names of specs by Fleet field; lines of a spec. The section of a spec is called `Kind/name`."""
+MIN_CACHED_DECLARATIONS = 16
+"""A fleet of fewer nodes and specs together is read about as fast as it is fetched."""
+MAX_CACHE_FILES = 8  # files of nodes and of specs; one of 10,000 nodes takes 3 MB
+READER_ROOMS = ("model", "declare")
+SHARED_PARSE_CACHE: ContextVar[ParseCache | None] = ContextVar(
+    "documents that this process has read, where it runs several sessions"
+)
+
+
+@dataclass(frozen=True)
+class _CacheFiles:
+    """Where the nodes and the specs of a repository are cached, as it is now."""
+
+    nodes: Path
+    specs: Path
+
+
+def load_cached_fleet(root: Path, overlays: Sequence[Path] | None = None) -> Fleet:
+    """Return what `load_fleet(root, overlays)` returns, fetched where it was read before. `overlays` are files.
+
+    Raises AssayError as `load_fleet` does.
+    """
+    root = root.absolute()
+    with pause_gc():
+        files = _find_files(root, overlays)
+        nodes, specs = read_cache_file(files.nodes), read_cache_file(files.specs)
+        if nodes is not None and specs is not None:
+            return assemble_fleet(
+                root, decode_nodes(nodes), decode_specs(specs), read_revision(root), is_lab=overlays is not None
+            )
+        fleet = _read_the_rest(root, overlays, nodes, specs)
+        grouped = GroupedSpecs({place: getattr(fleet, place) for place in FIELD_OF_KIND.values()}, fleet.lines)
+        declarations = len(fleet.nodes) + sum(map(len, grouped.by_field.values()))
+        is_cachable = SHARED_PARSE_CACHE.get(None) is None and declarations >= MIN_CACHED_DECLARATIONS
+        if is_cachable and files == _find_files(root, overlays):  # nothing was written in the meantime
+            if nodes is None and (content := encode_nodes(fleet.nodes.values())):
+                write_cache_file(files.nodes, content, MAX_CACHE_FILES)
+            if specs is None and not _reads_other_files(fleet) and (content := encode_specs(grouped)):
+                write_cache_file(files.specs, content, MAX_CACHE_FILES)
+    return fleet
+
+
+def _read_the_rest(
+    root: Path, overlays: Sequence[Path] | None, nodes: CacheSections | None, specs: CacheSections | None
+) -> Fleet:
+    """Return the fleet: nodes or specs that were fetched, everything else read. Raises AssayError as `load_fleet`."""
+    from assay.declare import loader
+
+    parsed = SHARED_PARSE_CACHE.get(None)
+    if nodes is not None:
+        return assemble_fleet(
+            root,
+            decode_nodes(nodes),
+            loader.read_grouped_specs(root, parsed),
+            read_revision(root),
+            is_lab=overlays is not None,
+        )
+    if specs is not None:
+        read = loader.read_nodes(root, overlays, parsed)
+        return assemble_fleet(root, read, decode_specs(specs), read_revision(root), is_lab=overlays is not None)
+    return loader.load_fleet(root, overlays, None, parsed)
+
+
+def _find_files(root: Path, overlays: Sequence[Path] | None) -> _CacheFiles:
+    home = Home(root, "fleet" if overlays is None else "lab")
+    folder = home.folder / "cache" / "fleet"
+    tree = WorkingFolder(root)
+    nodes = _digest_files(root, [*tree.files("inventory"), *map(str, overlays or ())])
+    specs = _digest_files(root, tree.files("specs"))
+    return _CacheFiles(folder / f"nodes-{nodes}.cache", folder / f"specs-{specs}.cache")
+
+
+def _digest_files(root: Path, paths: Iterable[str]) -> str:
+    """Return a digest of files, and of the code that reads them."""
+    digest = hashlib.sha256(f"{fingerprint_program(READER_ROOMS)}{pydantic.VERSION}".encode())
+    for path in paths:
+        digest.update(f"{path}\0".encode(errors="surrogateescape"))
+        with contextlib.suppress(OSError):
+            digest.update(hashlib.sha256((root / path).read_bytes()).digest())
+    return digest.hexdigest()[:32]
+
+
+def _reads_other_files(fleet: Fleet) -> bool:
+    from assay.declare.switch_lists import LISTABLE_TIERS
+
+    return any(
+        (f"FabricDesign/{name}", f"{tier}.at.file") in fleet.lines for name in fleet.designs for tier in LISTABLE_TIERS
+    )
 
 
 def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
@@ -68,7 +155,7 @@ def encode_nodes(nodes: Iterable[Node]) -> bytes | None:
 
 
 def decode_nodes(sections: CacheSections) -> Iterable[Node]:
-    """Return the nodes of a file. Those with equal settings share them."""
+    """Return the nodes of a file. Those with equal settings share them. Images are left out: they follow from specs."""
     settings = pydantic.TypeAdapter(list[NodeSettings]).validate_json(sections.bytes(SETTINGS))
     columns = sections.json(NODES)
     columns["hca_guids"] = map(tuple, columns["hca_guids"])
@@ -86,48 +173,36 @@ def _split_nodes(nodes: Iterable[Node]) -> tuple[NodeColumns, list[NodeSettings]
     return columns, list(settings.values())
 
 
-V = TypeVar("V")
-SpecEntryKey = tuple[str, str]
-SPECS, LINES = "specs", "lines "
-"""Names of sections: names of specs by Fleet field; lines of a spec. The section of a spec is called `Kind/name`."""
-
-
 def encode_specs(specs: GroupedSpecs) -> bytes | None:
     """Return the content of a cache file; None if it would give other specs than these."""
     lines: dict[str, dict[str, str]] = {}
     for (document, path), line in specs.lines.items():
         lines.setdefault(document, {})[path] = line
-    names = {place: [(key, _name_section(one)) for key, one in of.items()] for place, of in specs.by_field.items()}
-    content = encode_sections(
-        {
-            SPECS: json.dumps({"specs": names, "lines": list(lines)}).encode(),
-            **{_name_section(one): _encode_model(one) for of in specs.by_field.values() for one in of.values()},
-            **{f"{LINES}{document}": json.dumps(found).encode() for document, found in lines.items()},
-        }
-    )
+    names: dict[str, list[tuple[str, str]]] = {}
+    sections: dict[str, bytes] = {}
+    for place, by_name in specs.by_field.items():
+        names[place] = []
+        for name, spec in by_name.items():
+            section = f"{spec.kind}/{spec.name}"
+            names[place].append((name, section))
+            sections[section] = spec.model_dump_json(exclude_unset=True).encode()
+    for document, of_document in lines.items():
+        sections[f"{LINES}{document}"] = json.dumps(of_document).encode()
+    sections[SPECS] = json.dumps({"specs": names, "lines": list(lines)}).encode()
+    content = encode_sections(sections)
     return content if _decodes_to(content, specs, lines) else None
 
 
 def decode_specs(sections: CacheSections) -> GroupedSpecs:
-    """Return the specs of a file."""
+    """Return the specs of a file. Each spec, and the lines of each, are decoded when they are first read."""
+
+    def decode(section: str) -> SpecDocument:
+        kind = section.partition("/")[0]
+        return load_spec_model(kind).model_validate_json(sections.bytes(section))
+
     index = sections.json(SPECS)
-    specs: dict[str, Mapping[str, Any]] = {
-        place: LazyMapping(dict(found), lambda section: _decode_spec(sections, section))
-        for place, found in index["specs"].items()
-    }
+    specs = {place: LazyMapping(dict(names), decode) for place, names in index["specs"].items()}
     return GroupedSpecs(specs, CachedSourceLines(sections, index["lines"]))
-
-
-def _name_section(spec: SpecDocument) -> str:
-    return f"{spec.kind}/{spec.name}"
-
-
-def _encode_model(model: pydantic.BaseModel) -> bytes:
-    return model.model_dump_json(exclude_unset=True).encode()
-
-
-def _decode_spec(sections: CacheSections, section: str) -> SpecDocument:
-    return load_spec_model(section.partition("/")[0]).model_validate_json(sections.bytes(section))
 
 
 def _decodes_to(content: bytes, specs: GroupedSpecs, lines: Mapping[str, Mapping[str, str]]) -> bool:
@@ -137,10 +212,10 @@ def _decodes_to(content: bytes, specs: GroupedSpecs, lines: Mapping[str, Mapping
         return False
     decoded = decode_specs(sections)
     try:
-        is_same = all(dict(decoded.by_field[place]) == dict(of) for place, of in specs.by_field.items())
+        is_same = all(dict(decoded.by_field[place]) == dict(named) for place, named in specs.by_field.items())
     except pydantic.ValidationError:
         return False
-    return is_same and all(sections.json(f"{LINES}{document}") == found for document, found in lines.items())
+    return is_same and all(sections.json(f"{LINES}{document}") == lines[document] for document in lines)
 
 
 class LazyMapping(Mapping[str, V], Generic[V]):
@@ -178,100 +253,3 @@ class CachedSourceLines(Mapping[SpecEntryKey, str]):
 
     def __len__(self) -> int:
         return sum(map(len, self._documents.values()))
-
-
-MIN_CACHED_DECLARATIONS = 16
-"""A fleet of fewer nodes and specs together is read about as fast as it is fetched."""
-MAX_CACHE_FILES = 8  # files of nodes and of specs; one of 10,000 nodes takes 3 MB
-READER_ROOMS = ("model", "declare")
-SHARED_PARSE_CACHE: ContextVar[ParseCache | None] = ContextVar(
-    "documents that this process has read, where it runs several sessions"
-)
-
-
-@dataclass(frozen=True)
-class _CacheFiles:
-    """Where the nodes and the specs of a repository are cached, as it is now."""
-
-    nodes: Path
-    specs: Path
-
-
-def load_cached_fleet(root: Path, overlays: Sequence[Path] | None = None) -> Fleet:
-    """Return what `load_fleet(root, overlays)` returns, fetched where it was read before. `overlays` are files.
-
-    Raises AssayError as `load_fleet` does.
-    """
-    root = root.absolute()
-    with pause_gc():
-        files = _find_files(root, overlays)
-        nodes, specs = read_cache_file(files.nodes), read_cache_file(files.specs)
-        if nodes is not None and specs is not None:
-            return assemble_fleet(
-                root, decode_nodes(nodes), decode_specs(specs), read_revision(root), is_lab=overlays is not None
-            )
-        fleet = _read_the_rest(root, overlays, nodes, specs)
-        is_cachable = SHARED_PARSE_CACHE.get(None) is None and _is_worth_caching(fleet)
-        if is_cachable and files == _find_files(root, overlays):  # nothing was written in the meantime
-            if nodes is None and (content := encode_nodes(fleet.nodes.values())):
-                write_cache_file(files.nodes, content, MAX_CACHE_FILES)
-            if specs is None and not _reads_other_files(fleet) and (content := encode_specs(_group_specs(fleet))):
-                write_cache_file(files.specs, content, MAX_CACHE_FILES)
-    return fleet
-
-
-def _read_the_rest(
-    root: Path, overlays: Sequence[Path] | None, nodes: CacheSections | None, specs: CacheSections | None
-) -> Fleet:
-    """Return the fleet: nodes or specs that were fetched, everything else read. Raises AssayError as `load_fleet`."""
-    from assay.declare import loader
-
-    parsed = SHARED_PARSE_CACHE.get(None)
-    if nodes is not None:
-        return assemble_fleet(
-            root,
-            decode_nodes(nodes),
-            loader.read_grouped_specs(root, parsed),
-            read_revision(root),
-            is_lab=overlays is not None,
-        )
-    if specs is not None:
-        read = loader.read_nodes(root, overlays, parsed)
-        return assemble_fleet(root, read, decode_specs(specs), read_revision(root), is_lab=overlays is not None)
-    return loader.load_fleet(root, overlays, None, parsed)
-
-
-def _find_files(root: Path, overlays: Sequence[Path] | None) -> _CacheFiles:
-    home = Home(root, "fleet" if overlays is None else "lab")
-    folder, tree = home.folder / "cache" / "fleet", WorkingFolder(root)
-    nodes = _digest_files(root, [*tree.files("inventory"), *map(str, overlays or ())])
-    return _CacheFiles(
-        folder / f"nodes-{nodes}.cache", folder / f"specs-{_digest_files(root, tree.files('specs'))}.cache"
-    )
-
-
-def _digest_files(root: Path, paths: Iterable[str]) -> str:
-    """Return a digest of files, and of the code that reads them."""
-    digest = hashlib.sha256(f"{fingerprint_program(READER_ROOMS)}{pydantic.VERSION}".encode())
-    for path in paths:
-        digest.update(f"{path}\0".encode(errors="surrogateescape"))
-        with contextlib.suppress(OSError):
-            digest.update(hashlib.sha256((root / path).read_bytes()).digest())
-    return digest.hexdigest()[:32]
-
-
-def _group_specs(fleet: Fleet) -> GroupedSpecs:
-    return GroupedSpecs({place: getattr(fleet, place) for place in FIELD_OF_KIND.values()}, fleet.lines)
-
-
-def _is_worth_caching(fleet: Fleet) -> bool:
-    specs = sum(len(of) for of in _group_specs(fleet).by_field.values())
-    return len(fleet.nodes) + specs >= MIN_CACHED_DECLARATIONS
-
-
-def _reads_other_files(fleet: Fleet) -> bool:
-    from assay.declare.switch_lists import LISTABLE_TIERS
-
-    return any(
-        (f"FabricDesign/{name}", f"{tier}.at.file") in fleet.lines for name in fleet.designs for tier in LISTABLE_TIERS
-    )

@@ -89,14 +89,14 @@ class AnsibleInventory:
 
     def find_ancestors(self, direct: Iterable[str]) -> set[str]:
         """Return groups and all their ancestors. Circular parents are followed once."""
-        found: set[str] = set()
+        ancestors: set[str] = set()
         waiting = list(direct)
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in ancestors:
+                ancestors.add(name)
                 waiting += self.groups[name].parents
-        return found
+        return ancestors
 
     def sort_groups(self, names: Iterable[str]) -> list[InventoryGroup]:
         """Return groups in ascending precedence: later ones win."""
@@ -122,8 +122,8 @@ class AnsibleInventory:
             order = TopologicalSorter({name: group.parents for name, group in self.groups.items()}).static_order()
             for name in order:
                 self.depths[name] = max((self.depths[parent] + 1 for parent in self.groups[name].parents), default=0)
-        except CycleError as found:
-            return list(found.args[1])
+        except CycleError as error:
+            return list(error.args[1])
         return []
 
 

@@ -75,11 +75,13 @@ class Home:
                 fix="run: assay lab up; or, for the real machines: assay context fleet",
             )
 
-    def require_fleet(self, what: str) -> None:
-        """Raise AssayError if the lab is chosen: `what` would leave it, and nobody there stands in for the real one."""
+    def require_fleet(self, reason: str) -> None:
+        """Raise AssayError if the lab is chosen: a command would leave it, for this reason, to the real one."""
         if self.is_lab:
             raise AssayError(
-                f"the lab is chosen, and {what}", where=str(self.folder), fix="for the real fleet: assay context fleet"
+                f"the lab is chosen, and {reason}",
+                where=str(self.folder),
+                fix="for the real fleet: assay context fleet",
             )
 
     @property

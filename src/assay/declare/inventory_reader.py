@@ -1,6 +1,6 @@
 """Reads inventory sources in Ansible's YAML format, like `ansible-inventory -i SOURCE -i SOURCE`.
 
-Host patterns of Ansible inventories: `n[0001:0016]`, `rack[a:d]`, `n[01:16:2]`, `n1:2222`.
+A host may stand for many, as in Ansible: `n[0001:0016]`, `rack[a:d]`, `n[01:16:2]`, `n1:2222`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,53 @@ from assay.declare.yaml import ParseCache, UnreadableYaml, YamlDocument, read_ya
 MAX_HOSTS = 1_000_000
 _RANGE = re.compile(r"\[([0-9A-Za-z]*):([0-9A-Za-z]+)(?::([0-9]+))?\]")
 _PORT = re.compile(r"^((?:[^:\[\]]|\[[^\[\]]*\])+):(\d+)$")
+INVENTORY_EXTENSIONS = ("", ".yml", ".yaml", ".json")
+_IGNORED_STEP = re.compile(
+    r"^\.|^(host_vars|group_vars|vars_plugins)$|(\.pyc|\.pyo|\.swp|\.bak|~|\.rpm|\.md|\.txt|\.rst|\.orig|\.cfg|\.retry)$"
+)
+VARIABLES_FIX = "write one `name: value` a line"
+GROUP_SECTIONS = ("vars", "children", "hosts")
+
+
+@dataclass(frozen=True)
+class InventorySource:
+    """An inventory file, or a folder of them, in a tree. `group_vars/` and `host_vars/` are in `variables_folder`.
+
+    `display_prefix` precedes its paths in messages.
+    """
+
+    tree: RepositoryTree
+    path: str
+    variables_folder: str
+    display_prefix: str = ""
+
+    def files(self) -> list[str]:
+        """Return the inventory files of the source, in Ansible's order."""
+        start = len(self.path) + 1 if self.path else 0
+        paths = self.tree.files(self.path)
+        below = [path for path in paths if not any(map(_IGNORED_STEP.search, path[start:].split("/")))]
+        return below if self.variables_folder == self.path else [self.path]
+
+
+def open_disk_source(path: Path, root: Path) -> InventorySource:
+    """Return the source at `path`, which may be outside of the repository at `root`."""
+    folder = path if path.is_dir() else path.parent
+    prefix = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else f"{folder.as_posix()}/"
+    return InventorySource(WorkingFolder(folder), "" if path.is_dir() else path.name, "", prefix.removeprefix("./"))
+
+
+def read_inventory(
+    sources: Sequence[InventorySource], cache: ParseCache | None = None
+) -> tuple[AnsibleInventory, list[FleetProblem]]:
+    """Read the sources in order; later ones override earlier ones. Returns the inventory and all problems."""
+    parser = _InventoryParser(cache)
+    for source in sources:
+        for path in source.files():
+            parser.read_inventory_file(source, path)
+    parser.resolve_parents()
+    for source in sources:
+        parser.read_variable_files(source)
+    return parser.inventory, parser.problems
 
 
 def expand_host_pattern(pattern: str) -> tuple[list[str], int | None]:
@@ -33,7 +80,8 @@ def expand_host_pattern(pattern: str) -> tuple[list[str], int | None]:
     if port:
         pattern = port[1]
     pieces = _RANGE.split(pattern)
-    literals, bounds = pieces[::4], list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
+    literals = pieces[::4]
+    bounds = list(zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
     if any("[" in text or "]" in text for text in literals):
         raise ValueError(f"{pattern!r} holds a bracket that is no range; write ranges as n[0001:0016]")
     steps = [_expand_range(*bound) for bound in bounds]
@@ -64,12 +112,12 @@ def _expand_range(first: str, last: str, step: str | None) -> Sequence[str]:
         raise ValueError("the step of a range cannot be 0")
     if len(first) == len(last) == 1 and first.isalpha() and last.isalpha():
         letters = string.ascii_letters
-        found: Sequence[str] = letters[letters.index(first) : letters.index(last) + 1 : width]
+        names: Sequence[str] = letters[letters.index(first) : letters.index(last) + 1 : width]
     else:
-        found = _expand_numbers(first or "0", last, width)
-    if not found:
+        names = _expand_numbers(first or "0", last, width)
+    if not names:
         raise ValueError(f"the range [{first}:{last}] ends before it begins")
-    return found
+    return names
 
 
 def _expand_numbers(first: str, last: str, step: int) -> Sequence[str]:
@@ -79,58 +127,6 @@ def _expand_numbers(first: str, last: str, step: int) -> Sequence[str]:
     if padded and len(first) != len(last):
         raise ValueError(f"the range [{first}:{last}] needs ends of the same length, as in [0001:0016]")
     return _NumberRange(range(int(first), int(last) + 1, step), len(first) if padded else 0)
-
-
-INVENTORY_EXTENSIONS = ("", ".yml", ".yaml", ".json")
-_IGNORED = re.compile(
-    r"^\.|^(host_vars|group_vars|vars_plugins)$|(\.pyc|\.pyo|\.swp|\.bak|~|\.rpm|\.md|\.txt|\.rst|\.orig|\.cfg|\.retry)$"
-)
-VARIABLES_FIX = "write one `name: value` a line"
-GROUP_SECTIONS = ("vars", "children", "hosts")
-
-
-@dataclass(frozen=True)
-class InventorySource:
-    """An inventory file, or a folder of them, in a tree. `group_vars/` and `host_vars/` are in `variables_folder`.
-
-    `display_prefix` precedes its paths in messages.
-    """
-
-    tree: RepositoryTree
-    path: str
-    variables_folder: str
-    display_prefix: str = ""
-
-    def files(self) -> list[str]:
-        """Return the inventory files of the source, in Ansible's order."""
-        start = len(self.path) + 1 if self.path else 0
-        below = [path for path in self.tree.files(self.path) if not _is_ignored(path[start:])]
-        return below if self.variables_folder == self.path else [self.path]
-
-
-def open_disk_source(path: Path, root: Path) -> InventorySource:
-    """Return the source at `path`, which may be outside of the repository at `root`."""
-    folder = path if path.is_dir() else path.parent
-    prefix = f"{folder.relative_to(root).as_posix()}/" if folder.is_relative_to(root) else f"{folder.as_posix()}/"
-    return InventorySource(WorkingFolder(folder), "" if path.is_dir() else path.name, "", prefix.removeprefix("./"))
-
-
-def _is_ignored(path: str) -> bool:
-    return any(_IGNORED.search(step) for step in path.split("/"))
-
-
-def read_inventory(
-    sources: Sequence[InventorySource], cache: ParseCache | None = None
-) -> tuple[AnsibleInventory, list[FleetProblem]]:
-    """Read the sources in order; later ones override earlier ones. Returns the inventory and all problems."""
-    parser = _InventoryParser(cache)
-    for source in sources:
-        for path in source.files():
-            parser.read_inventory_file(source, path)
-    parser.resolve_parents()
-    for source in sources:
-        parser.read_variable_files(source)
-    return parser.inventory, parser.problems
 
 
 def is_valid_name(name: Any) -> bool:
@@ -276,14 +272,14 @@ def find_variable_files(folder: str, paths: Sequence[str]) -> dict[str, list[str
 
     Of several, the first of INVENTORY_EXTENSIONS counts, as in Ansible.
     """
-    found: dict[str, dict[str, list[str]]] = {}
+    by_name: dict[str, dict[str, list[str]]] = {}
     for path in paths:
         first, *deeper = path[len(folder) + 1 :].split("/")
         if not deeper or _holds_variables(deeper):
             stem, extension = posixpath.splitext(first)
             name, kind = (stem, extension) if extension in INVENTORY_EXTENSIONS else (first, "")
-            found.setdefault(name, {}).setdefault(kind, []).append(path)
-    return {name: kinds[min(kinds, key=INVENTORY_EXTENSIONS.index)] for name, kinds in found.items()}
+            by_name.setdefault(name, {}).setdefault(kind, []).append(path)
+    return {name: kinds[min(kinds, key=INVENTORY_EXTENSIONS.index)] for name, kinds in by_name.items()}
 
 
 def _holds_variables(steps: Sequence[str]) -> bool:

@@ -1,7 +1,4 @@
-"""Reads a fleet repository into a Fleet.
-
-Makes a Fleet of nodes and specs, whether they were read or fetched. It loads no reader.
-"""
+"""Reads a fleet repository into a Fleet; or makes one of nodes and specs that were fetched from the cache."""
 
 from __future__ import annotations
 
@@ -39,9 +36,10 @@ def assemble_fleet(
     root: Path, nodes: Iterable[Node], specs: GroupedSpecs, revision: tuple[str, bool], *, is_lab: bool
 ) -> Fleet:
     """Return the fleet of these nodes, whose images follow from the specs. `revision`: commit, and whether dirty."""
-    of, (commit, dirty) = specs.by_field, revision
-    found = {node.name: node for node in _set_images(nodes, of["images"], of["provisionings"])}
-    return Fleet(root=root, nodes=found, **of, lines=specs.lines, commit=commit, dirty=dirty, is_lab=is_lab)
+    fields = specs.by_field
+    commit, dirty = revision
+    by_name = {node.name: node for node in _set_images(nodes, fields["images"], fields["provisionings"])}
+    return Fleet(root=root, nodes=by_name, **fields, lines=specs.lines, commit=commit, dirty=dirty, is_lab=is_lab)
 
 
 def _set_images(
@@ -50,14 +48,12 @@ def _set_images(
     """Return the nodes, each with the label of the image that it boots; "" for none."""
     if not images:
         return nodes
-    labels, boots = {name: image.label for name, image in images.items()}, list(provisionings.values())
-    return [replace(node, image=labels.get(_find_image(node, boots), "")) for node in nodes]
-
-
-def _find_image(node: Node, boots: Sequence[Provisioning]) -> str:
-    """Return the name of a node's own image, else of that of its pool."""
-    of_pool = next((one.images for one in boots if one.applies_to(node.pool)), {})
-    return node.settings.boot_image or of_pool.get(node.spec, "")
+    with_images = []
+    for node in nodes:
+        of_pool = next((boot.images for boot in provisionings.values() if boot.applies_to(node.pool)), {})
+        image = images.get(node.settings.boot_image or of_pool.get(node.spec, ""))
+        with_images.append(replace(node, image=image.label if image else ""))
+    return with_images
 
 
 def load_fleet(
@@ -107,7 +103,7 @@ def read_nodes(root: Path, overlays: Sequence[Path] | None = None, cache: ParseC
 def read_grouped_specs(root: Path, cache: ParseCache | None = None) -> GroupedSpecs:
     """Return the specs of a repository alone. Raises AssayError with the first problem in them."""
     files, refused = read_specs(WorkingFolder(root), cache)
-    if problems := [problem for one in refused for problem in one.problems]:
+    if problems := [problem for spec in refused for problem in spec.problems]:
         raise _make_first_problem_error(problems)
     return _group_specs(index_spec_files(files))
 
@@ -122,7 +118,8 @@ def _group_specs(files: Mapping[str, SpecFile]) -> GroupedSpecs:
 
 def _make_first_problem_error(problems: Sequence[FleetProblem]) -> AssayError:
     """Return the first of these problems as an error that says how many more there are."""
-    first, others = min(problems), len(set(problems)) - 1
+    first = min(problems)
+    others = len(set(problems)) - 1
     more = f" (and {others} more)" if others else ""
     fix = "; ".join(part for part in (first.fix, "`assay check` lists every problem") if part)
     return AssayError(f"{first.message}{more}", where=first.where, fix=fix)

@@ -51,10 +51,11 @@ def read_policy(file: Path, root: Path) -> PolicyFile:
         for problem in refusal.problems:
             if problem.file == own:
                 raise AssayError(problem.message, where=f"{file}:{problem.line}", fix=problem.fix)
-    found = next((spec for spec in specs if spec.document.file == own), None)
-    if found is None:
+    own_spec = next((spec for spec in specs if spec.document.file == own), None)
+    if own_spec is None:
         raise AssayError("it cannot be read beside the other policies", where=str(file), fix="`assay check` says why")
-    if not isinstance(found.spec, LifecyclePolicy):
-        raise AssayError(f"a {found.spec.kind} is no LifecyclePolicy", where=str(file), fix="name the file of a policy")
-    lines = {(found.key, path): line.replace(own, str(file)) for path, line in found.lines.items()}
-    return PolicyFile(found.spec, lines)
+    if not isinstance(own_spec.spec, LifecyclePolicy):
+        message = f"a {own_spec.spec.kind} is no LifecyclePolicy"
+        raise AssayError(message, where=str(file), fix="name the file of a policy")
+    lines = {(own_spec.key, path): line.replace(own, str(file)) for path, line in own_spec.lines.items()}
+    return PolicyFile(own_spec.spec, lines)

@@ -17,6 +17,25 @@ from assay.model.errors import ConflictError
 from assay.model.text.lists import suggest_nearest
 
 ProblemSeverity = Literal["error", "warning", "notice"]
+MOST_ALIKE = 3
+"""So many alike problems are listed one by one; more are folded into one."""
+_OWN_PART = re.compile(r"'[^']*'|\"[^\"]*\"|[\w.:/-]*\d[\w.:/-]*")
+"""What differs between alike messages: quoted texts, and names and numbers with a digit."""
+SECRET_NAME = re.compile(r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE)
+"""Names whose values no message may show."""
+DEFAULT_CONFLICT_FIX = "correct one of the two"
+FIXES_BY_ERROR = {
+    "bool_type": "write true or false",
+    "dict_type": "write a mapping: names, colons, values",
+    "finite_number": "write a number that a reading can reach",
+    "float_type": "write a number, without quotes",
+    "int_from_float": "write a whole number",
+    "int_type": "write a whole number, without quotes",
+    "list_type": "write a list: one item a line, each after a dash",
+    "model_type": "write a mapping: names, colons, values",
+    "string_pattern_mismatch": "write it in that form",
+    "string_type": "quote it: YAML reads it as something other than text",
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,12 +63,6 @@ class FleetProblem:
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
 
 
-MOST_ALIKE = 3
-"""So many alike problems are listed one by one; more are folded into one."""
-_OWN_PART = re.compile(r"'[^']*'|\"[^\"]*\"|[\w.:/-]*\d[\w.:/-]*")
-"""What differs between alike messages: quoted texts, and names and numbers with a digit."""
-
-
 @dataclass(frozen=True)
 class AlikeProblems:
     """Problems with the same code and messages that differ only in names and numbers; at least one, in order."""
@@ -66,12 +79,16 @@ class AlikeProblems:
         others = self.problems[1:]
         if not others:
             return ""
-        places = ", ".join(f"{one.file}:{one.line}" if one.line else one.file for one in others[:MOST_ALIKE])
-        counts = Counter(one.file for one in others)
-        files = [f"{count} in {file}" for file, count in counts.most_common(MOST_ALIKE)]
-        more = f", {sum(counts.values()) - sum(n for _, n in counts.most_common(MOST_ALIKE))} in other files"
-        rest = f"; {', '.join(files)}{more if len(counts) > MOST_ALIKE else ''}" if others[MOST_ALIKE:] else ""
-        return f"and {len(others)} more like this: {places}{' …' if others[MOST_ALIKE:] else ''}{rest}"
+        first = others[:MOST_ALIKE]
+        places = ", ".join(f"{other.file}:{other.line}" if other.line else other.file for other in first)
+        text = f"and {len(others)} more like this: {places}"
+        if len(others) == len(first):
+            return text
+        by_file = Counter(other.file for other in others).most_common()
+        files = [f"{count} in {file}" for file, count in by_file[:MOST_ALIKE]]
+        if elsewhere := by_file[MOST_ALIKE:]:
+            files.append(f"{sum(count for _, count in elsewhere)} in other files")
+        return f"{text} …; {', '.join(files)}"
 
 
 def fold_alike(problems: Iterable[FleetProblem]) -> list[AlikeProblems]:
@@ -80,29 +97,13 @@ def fold_alike(problems: Iterable[FleetProblem]) -> list[AlikeProblems]:
     for problem in problems:
         key = (problem.code, problem.severity, _OWN_PART.sub("…", problem.message))
         alike.setdefault(key, []).append(problem)
-    folded = [
-        AlikeProblems(tuple(part))
-        for group in alike.values()
-        for part in ([group] if len(group) > MOST_ALIKE else [[one] for one in group])
-    ]
+    folded: list[AlikeProblems] = []
+    for group in alike.values():
+        if len(group) > MOST_ALIKE:
+            folded.append(AlikeProblems(tuple(group)))
+        else:
+            folded += [AlikeProblems((problem,)) for problem in group]
     return sorted(folded, key=attrgetter("first"))
-
-
-SECRET_NAME = re.compile(r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE)
-"""Names whose values no message may show."""
-DEFAULT_CONFLICT_FIX = "correct one of the two"
-FIXES_BY_ERROR = {
-    "bool_type": "write true or false",
-    "dict_type": "write a mapping: names, colons, values",
-    "finite_number": "write a number that a reading can reach",
-    "float_type": "write a number, without quotes",
-    "int_from_float": "write a whole number",
-    "int_type": "write a whole number, without quotes",
-    "list_type": "write a list: one item a line, each after a dash",
-    "model_type": "write a mapping: names, colons, values",
-    "string_pattern_mismatch": "write it in that form",
-    "string_type": "quote it: YAML reads it as something other than text",
-}
 
 
 class SchemaViolation(NamedTuple):
@@ -116,7 +117,10 @@ class SchemaViolation(NamedTuple):
 
 def explain_violations(error: ValidationError, model: type[BaseModel]) -> list[SchemaViolation]:
     """Return everything that `model` refused, in plain words."""
-    return [violation for found in error.errors(include_url=False) for violation in _explain_violation(found, model)]
+    violations: list[SchemaViolation] = []
+    for refusal in error.errors(include_url=False):
+        violations += _explain_violation(refusal, model)
+    return violations
 
 
 def _explain_violation(violation: Mapping[str, Any], model: type[BaseModel]) -> list[SchemaViolation]:
@@ -126,44 +130,44 @@ def _explain_violation(violation: Mapping[str, Any], model: type[BaseModel]) -> 
     cause = violation["ctx"]["error"]
     if isinstance(cause, ConflictError):
         return [
-            SchemaViolation((*loc, *found.path), found.message, found.fix or DEFAULT_CONFLICT_FIX, found.code)
-            for found in cause.conflicts
+            SchemaViolation(
+                (*loc, *conflict.path), conflict.message, conflict.fix or DEFAULT_CONFLICT_FIX, conflict.code
+            )
+            for conflict in cause.conflicts
         ]
-    path = (*loc, *_path_in_message(cause))
+    # a validator's message begins with what it refuses: `cables.3 is …` stands at ("cables", 3)
+    steps = str(cause).split(" ", 1)[0].rstrip(":").split(".")
+    path = (*loc, *(int(step) if step.isdecimal() else step for step in steps))
     return [SchemaViolation(path, describe_violation(violation), suggest_fix(violation, model), "ASY0004")]
 
 
-def _path_in_message(cause: ValueError) -> tuple[Any, ...]:
-    """Return the first word of a validator's message as a path: `cables.3 is …` gives `("cables", 3)`."""
-    steps = str(cause).split(" ", 1)[0].rstrip(":").split(".")
-    return tuple(int(step) if step.isdecimal() else step for step in steps)
-
-
-def describe_violation(found: Mapping[str, Any]) -> str:
+def describe_violation(violation: Mapping[str, Any]) -> str:
     """Return what is wrong with one entry. `found` is one of pydantic's errors."""
-    name = format_path(found["loc"])
-    if found["type"] == "missing":
+    name = format_path(violation["loc"])
+    if violation["type"] == "missing":
         return f"{name} is missing"
-    if found["type"] == "extra_forbidden":
+    if violation["type"] == "extra_forbidden":
         return f"{name} is not known here"
-    message = str(found["msg"]).removeprefix("Value error, ")
-    if found["type"] == "value_error":
+    message = str(violation["msg"]).removeprefix("Value error, ")
+    if violation["type"] == "value_error":
         return f"{name}: {message}" if name else message
-    seen = "what stands there" if _is_secret(name, found["input"]) else _format_value(found["input"])
+    value = violation["input"]
+    is_secret = SECRET_NAME.search(name) or (isinstance(value, str) and find_secret_shape(value))
+    seen = "what stands there" if is_secret else _format_value(value)
     return f"{name}: {message[:1].lower()}{message[1:]}, not {seen}"
 
 
-def suggest_fix(found: Mapping[str, Any], model: type[BaseModel]) -> str:
+def suggest_fix(violation: Mapping[str, Any], model: type[BaseModel]) -> str:
     """Return what to write instead of an entry that `model` refused."""
-    if found["type"] == "missing":
-        return f"add {found['loc'][-1]}"
-    if found["type"] == "extra_forbidden":
-        return _suggest_nearest(str(found["loc"][-1]), find_allowed_keys(model, found["loc"][:-1]))
-    if found["type"] == "string_type" and isinstance(found["input"], bool):
+    if violation["type"] == "missing":
+        return f"add {violation['loc'][-1]}"
+    if violation["type"] == "extra_forbidden":
+        return _suggest_nearest(str(violation["loc"][-1]), find_allowed_keys(model, violation["loc"][:-1]))
+    if violation["type"] == "string_type" and isinstance(violation["input"], bool):
         return "quote it: YAML reads yes, no, on and off as true and false"
-    if found["type"] == "literal_error":
-        return _suggest_nearest(str(found["input"]), re.findall(r"'([^']*)'", found["ctx"]["expected"]))
-    return FIXES_BY_ERROR.get(found["type"], "correct the value")
+    if violation["type"] == "literal_error":
+        return _suggest_nearest(str(violation["input"]), re.findall(r"'([^']*)'", violation["ctx"]["expected"]))
+    return FIXES_BY_ERROR.get(violation["type"], "correct the value")
 
 
 def format_path(path: Sequence[Any]) -> str:
@@ -199,10 +203,6 @@ def _is_model(annotation: Any) -> bool:
 
 def _suggest_nearest(name: str, known: Sequence[str]) -> str:
     return suggest_nearest(name, known) or (f"use one of {', '.join(known)}" if known else "remove it")
-
-
-def _is_secret(name: str, value: Any) -> bool:
-    return bool(SECRET_NAME.search(name) or (isinstance(value, str) and find_secret_shape(value)))
 
 
 def _format_value(value: Any) -> str:

@@ -1,11 +1,8 @@
-"""Exports a JSON Schema for every kind of file, for editors: `python -m assay.declare.schemas [ROOT]`.
+"""Makes JSON Schemas: of every kind of file, for editors (`python -m assay.declare.schemas [ROOT]`), and of answers.
 
-What the fields of a model mean: from `Field(description=…)`, or from the docstrings of the model and its bases.
-
-In a docstring, "`field`: text" says what the field means, up to the next such label or the end of the paragraph. A
-field without a label has the first sentence that names it.
-
-Builds the JSON Schema of data that assay gives: TypedDicts and dataclasses, with what they say of each field.
+Each field has its meaning: from `Field(description=…)`, or from the docstrings of the model and its bases. There,
+"`field`: text" says what the field means, up to the next such label or the end of the paragraph. A field without a
+label has the first sentence that names it.
 """
 
 from __future__ import annotations
@@ -36,6 +33,11 @@ LABEL = re.compile(rf"(?:(?<=^)|(?<=[.;)] ))({NAMES}): ")
 BULLET = re.compile(r"\n(?:[ ]*\n)+|\n(?=- )")
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z`\"*{])")
 NEXT_FIELD = re.compile(r"(?<=[.?!]) (?=`)")
+NULL_SCHEMA = {"type": "null"}
+LAYER_REQUIRED = ("kind", "name", "extends")
+WHOLE_ONLY = ("required", "minProperties", "maxProperties")
+NEVER_NULL = (*LAYER_REQUIRED, "description")
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @cache
@@ -46,8 +48,8 @@ def describe_fields(model: type[BaseModel]) -> dict[str, str]:
 
 def find_written_type(annotation: Any, metadata: Iterable[Any]) -> Any:
     """Return the type that people write: a validator may take more than the annotation, and says so in its schema."""
-    taken = [getattr(one, "json_schema_input_type", PydanticUndefined) for one in metadata]
-    return next((one for one in taken if one not in (PydanticUndefined, Any)), annotation)
+    taken = [getattr(entry, "json_schema_input_type", PydanticUndefined) for entry in metadata]
+    return next((entry for entry in taken if entry not in (PydanticUndefined, Any)), annotation)
 
 
 def list_models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -64,15 +66,15 @@ def list_models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def list_models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
     """Return a model and every model that its fields hold, each once, in the order of the fields."""
-    found: dict[type[BaseModel], None] = {}
+    models: list[type[BaseModel]] = []
     waiting = [model]
     while waiting:
-        one = waiting.pop(0)
-        if one not in found:
-            found[one] = None
-            written = [find_written_type(field.annotation, field.metadata) for field in one.model_fields.values()]
+        current = waiting.pop(0)
+        if current not in models:
+            models.append(current)
+            written = [find_written_type(field.annotation, field.metadata) for field in current.model_fields.values()]
             waiting[:0] = [part for annotation in written for part in list_models(annotation)]
-    return list(found)
+    return models
 
 
 def list_paragraphs(model: type) -> list[str]:
@@ -90,34 +92,21 @@ def _describe_field(model: type[BaseModel], name: str) -> str:
 def find_meaning(paragraphs: Iterable[str], name: str) -> str:
     """Return what paragraphs say of a field, as sentences; "" if nothing."""
     paragraphs = list(paragraphs)
-    labelled = (text for part in paragraphs for names, text in _split_labels(part) if f"`{name}`" in names)
-    found = next(labelled, "") or next((text for part in paragraphs for text in _sentences_with(part, name)), "")
-    return _finish_sentence(found) if found else ""
-
-
-def _split_labels(paragraph: str) -> Iterator[tuple[str, str]]:
-    """Yield the label and the text of each "`field`: text" of a paragraph."""
-    _, *pieces = LABEL.split(paragraph)
-    for names, text in zip(pieces[::2], pieces[1::2], strict=True):
-        yield names, NEXT_FIELD.split(text)[0]
-
-
-def _sentences_with(paragraph: str, name: str) -> Iterator[str]:
+    for paragraph in paragraphs:
+        _, *pieces = LABEL.split(paragraph)
+        for names, text in zip(pieces[::2], pieces[1::2], strict=True):
+            if f"`{name}`" in names and (meaning := NEXT_FIELD.split(text)[0]):
+                return _finish_sentence(meaning)
     mention = re.compile(rf"`{name}(?::[^`]*)?`")
-    yield from (sentence for sentence in SENTENCE_END.split(paragraph) if mention.search(sentence))
+    sentences = (sentence for paragraph in paragraphs for sentence in SENTENCE_END.split(paragraph))
+    meaning = next(filter(mention.search, sentences), "")
+    return _finish_sentence(meaning) if meaning else ""
 
 
 def _finish_sentence(text: str) -> str:
     text = text.strip().rstrip(";,")
     text = text if text.endswith((".", "?", "!", ")")) else f"{text}."
     return text[:1].upper() + text[1:]
-
-
-NULL_SCHEMA = {"type": "null"}
-LAYER_REQUIRED = ("kind", "name", "extends")
-WHOLE_ONLY = ("required", "minProperties", "maxProperties")
-NEVER_NULL = (*LAYER_REQUIRED, "description")
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def build_schemas() -> dict[str, dict[str, Any]]:
@@ -215,7 +204,8 @@ def build_inventory_schema() -> dict[str, Any]:
             defs |= settings.pop("$defs", {})
             variables["properties"][transport.settings_name] = settings
     variables.pop("required")
-    vars_, group = {"$ref": "#/$defs/NodeVariables"}, {"$ref": "#/$defs/Group"}
+    vars_ = {"$ref": "#/$defs/NodeVariables"}
+    group = {"$ref": "#/$defs/Group"}
     defs["NodeVariables"] = variables
     defs["Group"] = {
         "anyOf": [
@@ -306,22 +296,22 @@ class _ShapeSchema(GenerateJsonSchema):
         return _describe_fields(schema["cls"], super().dataclass_schema(shown))
 
     def definitions_schema(self, schema: Any) -> dict[str, Any]:
-        self._parts = {one["ref"]: one for one in schema["definitions"]}
+        self._parts = {definition["ref"]: definition for definition in schema["definitions"]}
         return super().definitions_schema(schema)
 
     def _list_shown(self, schema: Any) -> Iterator[Any]:
         """Yield the fields of a dataclass that JSON has, under their keys."""
         marks = {each.name: find_mark(each) for each in fields(schema["cls"])}
-        for one in schema["schema"]["fields"]:
-            mark = marks[one["name"]]
+        for field in schema["schema"]["fields"]:
+            mark = marks[field["name"]]
             if mark.is_inline:
-                held = one["schema"]
+                held = field["schema"]
                 yield from self._list_shown(self._parts[held["schema_ref"]] if "schema_ref" in held else held)
             elif not mark.is_internal:
-                held = one["schema"]["schema"] if mark.omit else one["schema"]  # without its default
+                held = field["schema"]["schema"] if mark.omit else field["schema"]  # without its default
                 held = held["schema"] if mark.omit and held["type"] == "nullable" else held
-                about = {**one["metadata"], "omit": mark.omit}
-                yield {**one, "serialization_alias": mark.key, "metadata": about, "schema": held}
+                about = {**field["metadata"], "omit": mark.omit}
+                yield {**field, "serialization_alias": mark.key, "metadata": about, "schema": held}
 
 
 def _describe_fields(shape: type, schema: dict[str, Any]) -> dict[str, Any]:
@@ -329,8 +319,8 @@ def _describe_fields(shape: type, schema: dict[str, Any]) -> dict[str, Any]:
     for base in {*getattr(shape, "__orig_bases__", ()), *shape.__bases__}:
         if not (is_dataclass(base) or is_typeddict(base)):
             continue
-        told = build_list_schema(base, is_closed=True)["$defs"][base.__name__]
-        for name, field in told["properties"].items():
+        inherited = build_list_schema(base, is_closed=True)["$defs"][base.__name__]
+        for name, field in inherited["properties"].items():
             if "description" in field:
                 schema["properties"][name].setdefault("description", field["description"])
     paragraphs = list_paragraphs(shape)

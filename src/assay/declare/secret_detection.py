@@ -34,7 +34,7 @@ class SecretHint(IntEnum):
 class SecretShape(NamedTuple):
     """A kind of secret with a known form. Each contains one of `needles`, which are fast to search for."""
 
-    what: str
+    label: str
     needles: tuple[str, ...]
     pattern: re.Pattern[str]
     source: str

@@ -22,9 +22,45 @@ from assay.model.specs.credential_reference import CredentialReference as Refere
 from assay.model.text.safe_text import register_secret
 
 VAULT_CACHE_S = 300.0
+VAULT_VARIABLES = ("ANSIBLE_CONFIG", "ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST")
+"""Where Ansible finds a vault's passwords: with another value of one, the passwords are looked for again."""
 VAULT_PASSWORD_FIX = "set ANSIBLE_VAULT_PASSWORD_FILE, or vault_password_file in ansible.cfg"  # noqa: S105 — advice, no password
 _password_cache: SharedAnswerCache[list[tuple[str, Any]]] = SharedAnswerCache(VAULT_CACHE_S)
 _decrypted_cache: SharedAnswerCache[str] = SharedAnswerCache(VAULT_CACHE_S)
+COMMAND_TIMEOUT_S = 10.0
+SECRET_CACHE_S = 300.0
+MAX_SECRET_BYTES = 64 * 1024
+_command_cache: SharedAnswerCache[str] = SharedAnswerCache(SECRET_CACHE_S)
+
+
+def read_secret(reference: Reference, root: Path) -> str:
+    """Return the secret of a reference, "" for an environment variable that is not set. Registers it for redaction.
+
+    Relative paths and commands start at `root`. If the parent process handed the secret over, that one is returned.
+    Raises AssayError if a file, command or vault cannot be read.
+    """
+    text = os.environ.get(handover_variable(reference)) or _follow(reference, root)
+    register_secret(text)
+    return text
+
+
+def describe_reference(reference: Reference) -> str:
+    """Return a name for the place of a secret. Of a command, only the program's name is shown."""
+    if reference.env:
+        return f"the environment variable {reference.env}"
+    if reference.command:
+        return f"the command {Path(reference.command[0]).name}"
+    return reference.file or "the vault"
+
+
+def handover_variable(reference: Reference) -> str:
+    """Return the environment variable in which assay hands a secret to a program that it starts."""
+    return f"ASSAY_SECRET_{hashlib.sha256(reference.model_dump_json().encode()).hexdigest()[:16]}"
+
+
+def forget_command_answers() -> None:
+    """Run each command again when its secret is next needed."""
+    _command_cache.clear()
 
 
 def decrypt_vault(sealed: str, root: Path) -> str:
@@ -39,7 +75,7 @@ def _decrypt(sealed: str, root: Path) -> str:
     from ansible.errors import AnsibleError
     from ansible.parsing.vault import AnsibleVaultFormatError, VaultLib
 
-    passwords = _password_cache((root, *_vault_environment()), lambda: _find_passwords(root))
+    passwords = _password_cache((root, *map(os.environ.get, VAULT_VARIABLES)), lambda: _find_passwords(root))
     try:
         text = VaultLib(passwords).decrypt(sealed.strip().encode())
         return str(text.decode())
@@ -85,42 +121,6 @@ def _read_password(source: str, identity: str, loader: Any) -> Any:
     return secret
 
 
-def _vault_environment() -> tuple[str | None, ...]:
-    names = ("ANSIBLE_CONFIG", "ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST")
-    return tuple(os.environ.get(name) for name in names)
-
-
-COMMAND_TIMEOUT_S = 10.0
-SECRET_CACHE_S = 300.0
-MAX_SECRET_BYTES = 64 * 1024
-_command_cache: SharedAnswerCache[str] = SharedAnswerCache(SECRET_CACHE_S)
-
-
-def read_secret(reference: Reference, root: Path) -> str:
-    """Return the secret of a reference, "" for an environment variable that is not set. Registers it for redaction.
-
-    Relative paths and commands start at `root`. If the parent process handed the secret over, that one is returned.
-    Raises AssayError if a file, command or vault cannot be read.
-    """
-    text = os.environ.get(handover_variable(reference)) or _follow(reference, root)
-    register_secret(text)
-    return text
-
-
-def describe_reference(reference: Reference) -> str:
-    """Return a name for the place of a secret. Of a command, only the program's name is shown."""
-    if reference.env:
-        return f"the environment variable {reference.env}"
-    if reference.command:
-        return f"the command {Path(reference.command[0]).name}"
-    return reference.file or "the vault"
-
-
-def handover_variable(reference: Reference) -> str:
-    """Return the environment variable in which assay hands a secret to a program that it starts."""
-    return f"ASSAY_SECRET_{hashlib.sha256(reference.model_dump_json().encode()).hexdigest()[:16]}"
-
-
 def _follow(reference: Reference, root: Path) -> str:
     if reference.env:
         return os.environ.get(reference.env, "")
@@ -130,11 +130,6 @@ def _follow(reference: Reference, root: Path) -> str:
         words = tuple(reference.command)
         return _command_cache((words, root), lambda: _run(words, root))
     return decrypt_vault(reference.vault, root).partition("\n")[0].rstrip("\r")
-
-
-def forget_command_answers() -> None:
-    """Run each command again when its secret is next needed."""
-    _command_cache.clear()
 
 
 def _read_first_line(path: Path) -> str:
@@ -148,7 +143,8 @@ def _read_first_line(path: Path) -> str:
 
 def _run(words: tuple[str, ...], root: Path) -> str:
     """Return the first line that a command prints. Its standard error is discarded: it may hold the secret."""
-    name, by_hand = Path(words[0]).name, "run it by hand to see why"
+    name = Path(words[0]).name
+    by_hand = "run it by hand to see why"
     try:
         process = subprocess.Popen(
             words,

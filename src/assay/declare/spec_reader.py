@@ -1,9 +1,8 @@
 """Reads the spec documents below `specs/` into their models, and finds the file and line of each value.
 
-Merges a spec with the specs that it extends, and finds which file says what.
-
-The rule is JSON Merge Patch (RFC 7396): mappings merge key by key, `null` removes a key, and any other value, a list
-too, replaces the extended one. A `null` for a key that the extended spec lacks stays, so the model refuses it.
+A spec is merged with the specs that it extends by JSON Merge Patch (RFC 7396): mappings merge key by key, `null`
+removes a key, and any other value, a list too, replaces the extended one. A `null` for a key that the extended spec
+lacks stays, so the model refuses it.
 
 The lists of NAMED_LISTS hold parts with a `name`. A mapping over such a list changes its parts by name in the same way:
 `{bios: {version: "2"}}` changes one value of one part, `null` removes the part, a new name adds a part at the end.
@@ -29,10 +28,13 @@ from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_
 if TYPE_CHECKING:
     from assay.model.specs.fabric.fabric_design import FabricDesign
 
-
 NOT_INHERITED_KEYS = ("name", "extends", "description")
 NAMED_LISTS = {"FirmwareBundle": frozenset({"components"}), "NodeSpec": frozenset({"hcas", "nics"})}
 """The fields of each kind whose parts a spec that extends another may change by name."""
+MAX_SPEC_BYTES = 16 * 1024 * 1024  # bytes of one spec
+UNSHARED_KINDS = ("FabricDesign", "TicketRoute")
+"""What these specs are depends on more than their documents: on files of switches, and on installed plug-ins."""
+SpecEntryKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,11 @@ def _layer_roots(documents: Sequence[YamlDocument]) -> list[DeclaredValue]:
     """Return the root of each document. Keys that are not inherited remain in the first one only."""
     own, *bases = documents
     named_lists = NAMED_LISTS.get(str(own.data.get("kind")), frozenset())
-    inherited = [
-        DeclaredValue(
-            {key: value for key, value in base.data.items() if key not in NOT_INHERITED_KEYS},
-            base.marks,
-            base,
-            named_lists,
-        )
-        for base in bases
-    ]
-    return [DeclaredValue(own.data, own.marks, own, named_lists), *inherited]
+    roots = [DeclaredValue(own.data, own.marks, own, named_lists)]
+    for base in bases:
+        data = {key: value for key, value in base.data.items() if key not in NOT_INHERITED_KEYS}
+        roots.append(DeclaredValue(data, base.marks, base, named_lists))
+    return roots
 
 
 def _merge_patch(base: Any, patch: Any, named_lists: frozenset[str] = frozenset()) -> Any:
@@ -180,15 +177,13 @@ def _list_named_parts(layers: list[DeclaredValue]) -> list[list[DeclaredValue]] 
                 del parts[name]
             else:
                 parts[name] = [child, *parts[name]]
-        names = [_find_name(part, name) for name, part in parts.items()]
+        names = []
+        for name, part in parts.items():  # the layer above knows a part by the name that this one may have given it
+            given = (layer.data["name"] for layer in _effective_layers(part) if "name" in layer.data)
+            names.append(str(next(given, name)))
         if len(set(names)) == len(names):
             parts = dict(zip(names, parts.values(), strict=True))
     return list(parts.values())
-
-
-def _find_name(part: list[DeclaredValue], name: str) -> str:
-    """Return the name of a part in the spec so far: a layer may give it another one."""
-    return str(next((layer.data["name"] for layer in _effective_layers(part) if "name" in layer.data), name))
 
 
 def _require_child(entry: DeclaredValue, step: Any) -> DeclaredValue:
@@ -201,11 +196,6 @@ def _with_name(part: DeclaredValue, name: str) -> DeclaredValue:
         return part
     marks = YamlMarks(part.mark, {"name": part.mark, **part.marks.entries})
     return replace(part, data={"name": name, **part.data}, marks=marks)
-
-
-MAX_SPEC_BYTES = 16 * 1024 * 1024  # bytes of one spec
-UNSHARED_KINDS = ("FabricDesign", "TicketRoute")
-"""What these specs are depends on more than their documents: on files of switches, and on installed plug-ins."""
 
 
 @dataclass(frozen=True)
@@ -279,10 +269,10 @@ def read_specs(tree: RepositoryTree, cache: ParseCache | None = None) -> tuple[l
 
 def index_spec_files(files: Iterable[SpecFile]) -> dict[str, SpecFile]:
     """Return spec files by `Kind/name`. Of two specs with the same name, the first counts."""
-    found: dict[str, SpecFile] = {}
+    by_key: dict[str, SpecFile] = {}
     for entry in files:
-        found.setdefault(entry.key, entry)
-    return found
+        by_key.setdefault(entry.key, entry)
+    return by_key
 
 
 def read_design(file: Path, root: Path) -> FabricDesign:
@@ -292,14 +282,14 @@ def read_design(file: Path, root: Path) -> FabricDesign:
     """
     path = file.absolute()
     source = _read_source(WorkingFolder(path.parent), path.name, None)
-    found = source if isinstance(source, RefusedSpec) else _build_spec(source, {}, True, WorkingFolder(root))
+    spec = source if isinstance(source, RefusedSpec) else _build_spec(source, {}, True, WorkingFolder(root))
     from assay.model.specs.fabric.fabric_design import FabricDesign
 
-    if isinstance(found, SpecFile) and isinstance(found.spec, FabricDesign):
-        return found.spec
-    if isinstance(found, SpecFile):
-        raise AssayError(f"a {found.spec.kind} is no FabricDesign", where=str(file), fix="name the file of a design")
-    first = found.problems[0]
+    if isinstance(spec, SpecFile) and isinstance(spec.spec, FabricDesign):
+        return spec.spec
+    if isinstance(spec, SpecFile):
+        raise AssayError(f"a {spec.spec.kind} is no FabricDesign", where=str(file), fix="name the file of a design")
+    first = spec.problems[0]
     raise AssayError(first.message, where=f"{file.parent / first.where}", fix=first.fix)
 
 
@@ -350,12 +340,10 @@ def _build_spec(
     except SwitchListError as error:
         return RefusedSpec(list(error.problems), source.model.__name__, source.name)
     except ValidationError as error:
-        problems = [
-            FleetProblem(
-                *find_entry_position(documents, found.path), found.code or "ASY0003", "error", found.message, found.fix
-            )
-            for found in explain_violations(error, source.model)
-        ]
+        problems = []
+        for path, message, fix, code in explain_violations(error, source.model):
+            where = find_entry_position(documents, path)
+            problems.append(FleetProblem(*where, code or "ASY0003", "error", message, fix))
         return RefusedSpec(problems, source.model.__name__, source.name)
 
 
@@ -365,25 +353,22 @@ def _resolve_extends(
     """Return a document and everything that it extends, nearest first; and the problem of that chain, if any."""
     chain = [source]
     while (base := chain[-1].base) != "":
-        found = by_name.get((source.model, base))
-        if found is None:
+        extended = by_name.get((source.model, base))
+        if extended is None:
             message = f"there is no {source.model.__name__} {base} to extend"
-            where, fix = find_entry_position([chain[-1].document], ("extends",)), "correct the name, or write that spec"
-            return chain, FleetProblem(*where, "ASY0005", "error", message, fix)
-        if found in chain:
+            where = find_entry_position([chain[-1].document], ("extends",))
+            return chain, FleetProblem(*where, "ASY0005", "error", message, "correct the name, or write that spec")
+        if extended in chain:
             message = f"specs extend each other in a circle: {' → '.join([*(link.name for link in chain), base])}"
             where = find_entry_position([source.document], ("extends",))
             return chain, FleetProblem(*where, "ASY0006", "error", message, "remove one `extends` of the circle")
-        chain.append(found)
+        chain.append(extended)
     return chain, None
 
 
 def _get_text(document: YamlDocument, key: str) -> str:
     value = document.data.get(key)
     return value if isinstance(value, str) else ""
-
-
-SpecEntryKey = tuple[str, str]
 
 
 class SpecLineIndex(Mapping[SpecEntryKey, str]):

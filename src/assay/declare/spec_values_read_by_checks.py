@@ -63,20 +63,20 @@ class CheckInputs:
 
     def limits_by_measurement(self) -> dict[str, list[tuple[str, str]]]:
         """Return each measurement's bounds, as pairs of side and limit."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        bounds: dict[str, list[tuple[str, str]]] = {}
         for bound in self.bounds:
-            found.setdefault(bound.measurement, []).append((bound.side, bound.limit))
-        return found
+            bounds.setdefault(bound.measurement, []).append((bound.side, bound.limit))
+        return bounds
 
 
 def read_check_inputs(tree: RepositoryTree) -> dict[str, CheckInputs]:
     """Return what each test function of the suites reads, by its pytest id. Files that are not Python are skipped."""
-    found: dict[str, CheckInputs] = {}
+    inputs: dict[str, CheckInputs] = {}
     for file in tree.files("suites"):
         name = file.rpartition("/")[2]
         if name.startswith("test_") and name.endswith(".py"):
-            found.update(_read_file_inputs(file, _read_content(tree, file)))
-    return found
+            inputs.update(_read_file_inputs(file, _read_content(tree, file)))
+    return inputs
 
 
 def _read_content(tree: RepositoryTree, file: str) -> bytes:
@@ -120,7 +120,8 @@ def _list_definitions(module: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 def _find_used(function: ast.stmt, defined: Mapping[str, ast.stmt]) -> list[ast.stmt]:
     """Return the function and all definitions of its module that it uses, directly or not, in a stable order."""
-    used, waiting = [function], [function]
+    used = [function]
+    waiting = [function]
     while waiting:
         current = waiting.pop()
         names = {node.id for node in ast.walk(current) if isinstance(node, ast.Name)}
@@ -133,6 +134,7 @@ def _find_used(function: ast.stmt, defined: Mapping[str, ast.stmt]) -> list[ast.
 def _collect_inputs(function: ast.FunctionDef, statements: list[ast.stmt]) -> CheckInputs:
     chains = {chain for statement in statements for chain in _attribute_chains(statement)}
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    code = "\n".join(ast.dump(_strip_docstring(statement)) for statement in statements)
     return CheckInputs(
         fixtures=frozenset(argument.arg for argument in arguments),
         limits=frozenset(chain[1] for chain in chains if chain[0] == "limits" and len(chain) > 1),
@@ -140,7 +142,7 @@ def _collect_inputs(function: ast.FunctionDef, statements: list[ast.stmt]) -> Ch
         profile=_paths_below(chains, "profile"),
         declared=frozenset((chain[0], chain[2]) for chain in chains if chain[1:2] == ("declared",) and len(chain) > 2),
         bounds=tuple(dict.fromkeys(bound for statement in statements for bound in _find_bounds(statement))),
-        digest=_compute_digest(statements),
+        digest=hashlib.sha256(code.encode()).hexdigest()[:16],
     )
 
 
@@ -174,11 +176,6 @@ def _read_bound(name: str, keyword: ast.keyword) -> LimitBound | None:
             side = next((side for side in BOUND_SIDES if side == keyword.arg), None)
             return LimitBound(name, side, limit) if side else None
     return None
-
-
-def _compute_digest(statements: list[ast.stmt]) -> str:
-    text = "\n".join(ast.dump(_strip_docstring(statement)) for statement in statements)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _strip_docstring(statement: ast.stmt) -> ast.AST:
@@ -245,7 +242,9 @@ class JudgingHashes:
         own = dict(self._list_own_values(reads, node))
         key = (check, node.spec, node.profile, *own.items())
         if key not in self._known_by_check:
-            self._known_by_check[key] = self._hash(self._checks[check], node)
+            values = dict(self._list_values(self._checks[check], reads, node))
+            text = json.dumps(values, sort_keys=True, default=_make_plain)
+            self._known_by_check[key] = hashlib.sha256(text.encode()).hexdigest()[:16]
         return self._known_by_check[key]
 
     def find_only_path(self, check: str) -> str:
@@ -264,10 +263,6 @@ class JudgingHashes:
         is_read = any(self.reads[check].has_cables for check in self._checks if check in self.reads)
         return self._digest_cables(self._fleet) if is_read else {}
 
-    def _hash(self, check: CheckDeclaration, node: Node) -> str:
-        values = dict(self._list_values(check, self.reads[check.id], node))
-        return hashlib.sha256(json.dumps(values, sort_keys=True, default=_as_plain).encode()).hexdigest()[:16]
-
     def _list_values(self, check: CheckDeclaration, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:
         """Yield name and value of everything that a check is judged by on a node."""
         spec, profile = self._fleet.spec_of(node.name), self._fleet.profile_of(node.name)
@@ -280,7 +275,7 @@ class JudgingHashes:
             yield f"profile.{path}", value_at(profile, path)
         if "bundle" in reads.fixtures:
             yield "bundle", self._fleet.bundle_of(node.name).components
-        for kind in sorted({GOLDEN_FIXTURES[one] for one in GOLDEN_FIXTURES.keys() & reads.fixtures}):
+        for kind in sorted({GOLDEN_FIXTURES[fixture] for fixture in GOLDEN_FIXTURES.keys() & reads.fixtures}):
             yield "golden", self._fleet.list_golden_values(spec.name, kind)
         yield from self._list_own_values(reads, node)
 
@@ -293,5 +288,5 @@ class JudgingHashes:
             yield "cables", self._cables.get(node.name, "")
 
 
-def _as_plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)

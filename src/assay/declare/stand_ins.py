@@ -33,29 +33,29 @@ NODE_VARIABLES = {"serial": "serial_number", "bmc_address": "bmc_address", "mac"
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """The entry at `path` of a document, what it is, and what to do about it."""
+    """The entry at `path` of a document: a message that says what it is, and what to do about it."""
 
     path: tuple[Any, ...]
-    what: str
+    message: str
     fix: str
 
 
 @cache
 def _read_placeholders() -> tuple[tuple[re.Pattern[str], str], ...]:
     listed = yaml.safe_load(PLACEHOLDERS_FILE.read_text(encoding="utf-8"))
-    return tuple((re.compile(one["pattern"]), str(one["what"])) for one in listed)
+    return tuple((re.compile(placeholder["pattern"]), str(placeholder["what"])) for placeholder in listed)
 
 
 def find_placeholder(text: str) -> str:
     """Return what kind of example a value is, "" for a value that a machine may have."""
-    return next((what for pattern, what in _read_placeholders() if pattern.search(text)), "")
+    return next((kind for pattern, kind in _read_placeholders() if pattern.search(text)), "")
 
 
 def find_placeholders(data: Any, path: tuple[Any, ...] = ()) -> Iterator[StandIn]:
     """Yield each placeholder in plain data, keys included. Texts for people do not count."""
     if isinstance(data, str):
-        if what := find_placeholder(data):
-            yield StandIn(path, f"{'.'.join(map(str, path))}: {data!r} is {what}", "write your own value")
+        if kind := find_placeholder(data):
+            yield StandIn(path, f"{'.'.join(map(str, path))}: {data!r} is {kind}", "write your own value")
     elif isinstance(data, Mapping):
         for key, value in data.items():
             if key not in PROSE:
@@ -73,18 +73,19 @@ def find_spec_stand_ins(spec: SpecDocument) -> Iterator[StandIn]:
     yield from find_placeholders(spec.model_dump(exclude_unset=True))
 
 
-def refuse_spec(fleet: Fleet, spec: SpecDocument, what: str, *fields: str) -> None:
+def refuse_spec(fleet: Fleet, spec: SpecDocument, user: str, *fields: str) -> None:
     """Raise AssayError if the fleet is real and `spec` stands in, or a placeholder is in it (below `fields`, if given).
 
-    `what` would use it, such as "a network start".
+    `user` would use it, such as "a network start".
     """
     if fleet.is_lab:
         return
-    for one in find_spec_stand_ins(spec):
-        if one.path == ("stands_in",) or not fields or one.path[0] in fields:
-            key, dotted = f"{spec.kind}/{spec.name}", ".".join(map(str, one.path))
+    for stand_in in find_spec_stand_ins(spec):
+        if stand_in.path == ("stands_in",) or not fields or stand_in.path[0] in fields:
+            key = f"{spec.kind}/{spec.name}"
+            dotted = ".".join(map(str, stand_in.path))
             where = fleet.lines.get((key, dotted)) or fleet.lines.get((key, ""), key)
-            raise _make_refusal(what, one, where)
+            raise _make_refusal(user, stand_in, where)
 
 
 def find_refused_settings(fleet: Fleet) -> dict[str, str]:
@@ -106,18 +107,18 @@ def refuse_workload(fleet: Fleet, workload: SpecDocument) -> None:
     refuse_spec(fleet, workload, "a search")
     if fleet.is_lab and not workload.stands_in:
         where = fleet.lines.get((f"{workload.kind}/{workload.name}", ""), workload.name)
-        what = f"the lab is chosen, and the programs of {workload.name} would run on real machines"
-        raise AssayError(what, where=where, fix="name a workload that stands in for it, such as virtual")
+        message = f"the lab is chosen, and the programs of {workload.name} would run on real machines"
+        raise AssayError(message, where=where, fix="name a workload that stands in for it, such as virtual")
 
 
-def refuse_node(fleet: Fleet, name: str, what: str) -> None:
+def refuse_node(fleet: Fleet, name: str, user: str) -> None:
     """Raise AssayError if the fleet is real and what identifies the machine of a node is a placeholder."""
     if fleet.is_lab:
         return
     node = fleet.nodes[name]
     data = {variable: getattr(node, field) for field, variable in NODE_VARIABLES.items()}
-    for one in find_placeholders(data):
-        raise _make_refusal(what, one, _find_host_line(fleet, name, one.path[0]))
+    for stand_in in find_placeholders(data):
+        raise _make_refusal(user, stand_in, _find_host_line(fleet, name, stand_in.path[0]))
 
 
 def _find_host_line(fleet: Fleet, name: str, variable: str) -> str:
@@ -130,5 +131,5 @@ def _find_host_line(fleet: Fleet, name: str, variable: str) -> str:
     return f"{place[0]}:{place[1]} ({name})" if place else name
 
 
-def _make_refusal(what: str, one: StandIn, where: str) -> AssayError:
-    return AssayError(f"{what} is refused on a real machine: {one.what}", where=where, fix=one.fix)
+def _make_refusal(user: str, stand_in: StandIn, where: str) -> AssayError:
+    return AssayError(f"{user} is refused on a real machine: {stand_in.message}", where=where, fix=stand_in.fix)

@@ -1,7 +1,4 @@
-"""Reads the checks of the suites from their source, without running it: marks, limits, measurements and their units.
-
-The functions of a module of the suites that are checks, as syntax: also methods of test classes.
-"""
+"""Reads the checks of the suites from their source, without running it: marks, limits, measurements and their units."""
 
 from __future__ import annotations
 
@@ -16,6 +13,10 @@ from assay.model.units import find_unit_in_name
 
 CheckFunction = ast.FunctionDef | ast.AsyncFunctionDef
 NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+BOUND_KEYWORDS = ("at_least", "at_most", "equals")
+UNIT_PRESERVING_CALLS = ("since_last_pass", "min", "max", "abs", "round")
+"""Functions whose result has the unit of their argument."""
+PytestMarks = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,15 @@ class CheckSource:
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the function's body that is not part of a function within."""
-        found: list[ast.AST] = list(self.function.body)
-        for node in found:
+        inside: list[ast.AST] = list(self.function.body)
+        for node in inside:
             if not isinstance(node, NESTED):
-                found += ast.iter_child_nodes(node)
-        return tuple(found)
+                inside += ast.iter_child_nodes(node)
+        return tuple(inside)
 
 
 def list_check_sources(file: str, module: ast.Module) -> Iterator[CheckSource]:
-    """Yield the checks of a module, in order."""
+    """Yield the checks of a module, in order, also methods of its test classes."""
     for node in module.body:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             for member in node.body:
@@ -54,11 +55,6 @@ def list_check_sources(file: str, module: ast.Module) -> Iterator[CheckSource]:
 
 def _is_check(node: ast.stmt) -> TypeGuard[CheckFunction]:
     return isinstance(node, CheckFunction) and node.name.startswith("test_")
-
-
-BOUND_KEYWORDS = ("at_least", "at_most", "equals")
-UNIT_PRESERVING_CALLS = ("since_last_pass", "min", "max", "abs", "round")
-"""Functions whose result has the unit of their argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +90,9 @@ def find_measure_calls(nodes: Iterable[ast.AST], file: str) -> Iterator[MeasureC
 def _read_measure_call(call: ast.Call, file: str) -> MeasureCall:
     name, reading = [*call.args[:2], None, None][:2]
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    limits, fabric_limits = (
-        tuple(limit for name in BOUND_KEYWORDS if (limit := _read_limit_name(keywords.get(name), fixture)))
-        for fixture in ("limits", "fabric_limits")
-    )
+    bounds = [keywords.get(side) for side in BOUND_KEYWORDS]
+    limits = tuple(filter(None, (_read_limit_name(bound, "limits") for bound in bounds)))
+    fabric_limits = tuple(filter(None, (_read_limit_name(bound, "fabric_limits") for bound in bounds)))
     return MeasureCall(
         name=_read_text(name),
         limits=limits,
@@ -113,7 +108,7 @@ def _read_measure_call(call: ast.Call, file: str) -> MeasureCall:
 def _read_limit_name(node: ast.expr | None, fixture: str) -> str:
     """Return NAME of `limits.NAME`, "" for anything else."""
     match node:
-        case ast.Attribute(value=ast.Name(id=found), attr=name) if found == fixture:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == fixture:
             return name
     return ""
 
@@ -142,9 +137,6 @@ class SourceMention:
     file: str
     line: int
     column: int
-
-
-PytestMarks = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

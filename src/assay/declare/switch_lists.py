@@ -30,14 +30,14 @@ class SwitchListError(ValueError):
 
 def insert_switch_lists(data: Mapping[str, Any], tree: RepositoryTree) -> Mapping[str, Any]:
     """Return a design's data with the switches of its list files inserted. Raises SwitchListError."""
-    found = dict(data)
+    with_switches = dict(data)
     for tier in LISTABLE_TIERS:
         rules = data.get(tier)
         at = rules.get("at") if isinstance(rules, dict) else None
         if isinstance(rules, dict) and isinstance(at, dict) and (file := _get_list_file(at)):
             name = rules.get("name")
-            found[tier] = {**rules, "at": _read_switches(tree, file, name if isinstance(name, str) else "")}
-    return found
+            with_switches[tier] = {**rules, "at": _read_switches(tree, file, name if isinstance(name, str) else "")}
+    return with_switches
 
 
 def _get_list_file(at: dict[str, Any]) -> str:
@@ -51,24 +51,24 @@ def _get_list_file(at: dict[str, Any]) -> str:
 def _read_switches(tree: RepositoryTree, file: str, pattern: str) -> list[dict[str, Any]]:
     """Return the switches of a file whose names follow a pattern, in the pattern's order."""
     problems: list[FleetProblem] = []
-    found: list[tuple[tuple[int, ...], dict[str, Any]]] = []
+    switches: list[tuple[tuple[int, ...], dict[str, Any]]] = []
     for line, row in _read_rows(_read_text(tree, file), file):
         position = parse_switch_position(pattern, row["name"])
         if position is None:
             continue
         try:
-            found.append((position, {**row, "u": int(row["u"]), "guid": normalize_guid(row["guid"])}))
+            switches.append((position, {**row, "u": int(row["u"]), "guid": normalize_guid(row["guid"])}))
         except ValueError as error:
             problems.append(
                 FleetProblem(file, line, 1, SWITCH_LIST_CODE, "error", f"{row['name']}: {error}", "correct the line")
             )
-    if not found and not problems:
+    if not switches and not problems:
         message = f"no name of it follows the pattern {pattern}"
         fix = "correct the tier's `name`, or the file"
         problems.append(FleetProblem(file, 0, 0, SWITCH_LIST_CODE, "error", message, fix))
     if problems:
         raise SwitchListError(*problems)
-    return [row for _, row in sorted(found, key=itemgetter(0))]
+    return [row for _, row in sorted(switches, key=itemgetter(0))]
 
 
 def _read_text(tree: RepositoryTree, file: str) -> str:
@@ -88,7 +88,8 @@ def _read_rows(text: str, file: str) -> Iterator[tuple[int, dict[str, str]]]:
     reader = csv.reader(text.splitlines())
     header = [name.strip().lower() for name in next(reader, [])]
     if missing := [name for name in SWITCH_COLUMNS if name not in header]:
-        message, fix = f"the column {missing[0]} is missing", f"begin with a line `{','.join(SWITCH_COLUMNS)}`"
+        message = f"the column {missing[0]} is missing"
+        fix = f"begin with a line `{','.join(SWITCH_COLUMNS)}`"
         raise SwitchListError(FleetProblem(file, 1, 1, SWITCH_LIST_CODE, "error", message, fix))
     for cells in reader:
         row = dict(zip(header, (cell.strip() for cell in cells), strict=False))

@@ -1,9 +1,7 @@
-"""Builds plain data with positions from a YAML parser's events, and reads scalars as YAML 1.1, like Ansible.
+"""Reads one YAML file into plain data, with the line and column of every entry; scalars as in YAML 1.1, like Ansible.
 
-Events instead of trees bound time and memory by the file's size. Hostile input (deep nesting, exploding aliases,
-duplicate keys, unknown tags) fails at its own line.
-
-Reads one YAML file into plain data, with the line and column of every entry.
+It is built from the parser's events: trees would not bound time and memory by the file's size. Hostile input (deep
+nesting, exploding aliases, duplicate keys, unknown tags) fails at its own line.
 """
 
 from __future__ import annotations
@@ -23,6 +21,16 @@ from assay.model.errors import AssayError
 
 MARK_COLUMNS = 1 << 12
 """A mark is a position as one integer: `line * MARK_COLUMNS + column`, both from 0."""
+YAML12_NUMBER = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+")
+"""A number in YAML 1.2 and text in YAML 1.1: editors and assay would read different values."""
+YAML_TAG_PREFIX = "tag:yaml.org,2002:"
+_RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_KNOWN = frozenset(YAML_TAG_PREFIX + name for name in ("bool", "float", "int", "null", "str", "timestamp"))
+MAX_DEPTH = 48
+MAX_ALIASED = 20_000
+MAX_VALUES = 2_000_000
+YAML_FIX = "correct the YAML at or just before this place"
 
 
 class YamlMarks:
@@ -34,15 +42,19 @@ class YamlMarks:
     __slots__ = ("entries", "position", "size")
 
     def __init__(self, position: int, entries: dict[Any, YamlMarks | int]) -> None:
-        self.position, self.entries, self.size = position, entries, 1
+        self.position = position
+        self.entries = entries
+        self.size = 1
 
 
 class UnreadableYaml(AssayError):
     """A file that is not accepted as YAML; `line` and `column` count from 1."""
 
-    def __init__(self, what: str, file: str, mark: int = 0, fix: str = "") -> None:
-        self.file, self.line, self.column = file, mark // MARK_COLUMNS + 1, mark % MARK_COLUMNS + 1
-        super().__init__(what, where=f"{file}:{self.line}:{self.column}", fix=fix)
+    def __init__(self, message: str, file: str, mark: int = 0, fix: str = "") -> None:
+        self.file = file
+        self.line = mark // MARK_COLUMNS + 1
+        self.column = mark % MARK_COLUMNS + 1
+        super().__init__(message, where=f"{file}:{self.line}:{self.column}", fix=fix)
 
     def as_problem(self) -> FleetProblem:
         """Return it as a problem for `assay check`."""
@@ -67,14 +79,6 @@ def move_marks(marks: YamlMarks | int, position: int) -> YamlMarks | int:
     moved = YamlMarks(position, marks.entries)
     moved.size = marks.size
     return moved
-
-
-YAML12_NUMBER = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+")
-"""A number in YAML 1.2 and text in YAML 1.1: editors and assay would read different values."""
-YAML_TAG_PREFIX = "tag:yaml.org,2002:"
-_RESOLVERS: dict[str, list[tuple[str, Any]]] = yaml.SafeLoader.yaml_implicit_resolvers
-_CONSTRUCTOR = yaml.constructor.SafeConstructor()
-_KNOWN = frozenset(YAML_TAG_PREFIX + name for name in ("bool", "float", "int", "null", "str", "timestamp"))
 
 
 class UnknownYamlTag(ValueError):
@@ -126,11 +130,6 @@ MERGE_KEY = _MergeKey()
 _SPECIAL = {f"{YAML_TAG_PREFIX}merge": MERGE_KEY, f"{YAML_TAG_PREFIX}value": None}
 
 
-MAX_DEPTH = 48
-MAX_ALIASED = 20_000
-MAX_VALUES = 2_000_000
-
-
 @dataclass(slots=True)
 class _OpenContainer:
     """A container that is being read. In a mapping, `key` waits for its value; `merges` are applied at the end."""
@@ -173,8 +172,8 @@ class YamlBuilder:
             self.mark = encode_mark(event.start_mark)
             step(event)
 
-    def _error(self, what: str, fix: str = "") -> UnreadableYaml:
-        return UnreadableYaml(what, self.file, self.mark, fix)
+    def _error(self, message: str, fix: str = "") -> UnreadableYaml:
+        return UnreadableYaml(message, self.file, self.mark, fix)
 
     def _document(self, event: Any) -> None:  # noqa: ARG002 — every step takes its event
         self.documents += 1
@@ -192,8 +191,10 @@ class YamlBuilder:
             raise self._error(f"the tag {tag} is not allowed here", "write plain data, without tags") from None
         except ValueError as error:
             raise self._error(str(error), "quote it if it is meant as text") from None
-        if value is MERGE_KEY and not self._awaits_key():
-            value = event.value
+        if value is MERGE_KEY:
+            top = self.stack[-1] if self.stack else None
+            is_key = top is not None and isinstance(top.data, dict) and not top.has_key
+            value = value if is_key else event.value
         if event.anchor is not None:
             self._add_anchor(event.anchor, (value, self.mark))
         self._put(value, self.mark)
@@ -203,9 +204,6 @@ class YamlBuilder:
             raise self._error(f"the anchor &{anchor} stands twice", "rename one of the two")
         if anchor is not None:
             self.anchors[anchor] = target
-
-    def _awaits_key(self) -> bool:
-        return bool(self.stack) and isinstance(self.stack[-1].data, dict) and not self.stack[-1].has_key
 
     def _open(self, event: Any, empty: Any) -> None:
         kind = "tag:yaml.org,2002:map" if isinstance(empty, dict) else "tag:yaml.org,2002:seq"
@@ -246,14 +244,11 @@ class YamlBuilder:
         if top.has_key:
             self._put_entry(top, value, marks)
         elif type(top.data) is list:
-            self._put_item(top, value, marks)
+            top.marks.entries[len(top.data)] = marks
+            top.marks.size += count_values(marks)
+            top.data.append(value)
         else:
             self._put_key(top, value)
-
-    def _put_item(self, top: _OpenContainer, value: Any, marks: YamlMarks | int) -> None:
-        top.marks.entries[len(top.data)] = marks
-        top.marks.size += count_values(marks)
-        top.data.append(value)
 
     def _put_key(self, top: _OpenContainer, key: Any) -> None:
         if isinstance(key, dict | list):
@@ -262,7 +257,9 @@ class YamlBuilder:
             marks = top.marks.entries[key]
             first = (marks.position if isinstance(marks, YamlMarks) else marks) // MARK_COLUMNS + 1
             raise self._error(f"the key {key!r} stands twice; first on line {first}", "keep one of the two")
-        top.key, top.has_key, top.key_mark = key, True, self.mark
+        top.key = key
+        top.has_key = True
+        top.key_mark = self.mark
 
     def _put_entry(self, top: _OpenContainer, value: Any, marks: YamlMarks | int) -> None:
         top.has_key = False
@@ -287,9 +284,6 @@ class YamlBuilder:
                 into.data[key] = entry
                 into.marks.entries[key] = marks.entries[key]
                 into.marks.size += count_values(marks.entries[key])
-
-
-YAML_FIX = "correct the YAML at or just before this place"
 
 
 @dataclass(frozen=True)

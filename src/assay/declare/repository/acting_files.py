@@ -22,7 +22,11 @@ COMMENT = re.compile(r"\s*[#;]")
 
 def read_acting_files(tree: RepositoryTree) -> dict[str, bytes]:
     """Return the content of each file by its path. A file that cannot be read counts as empty."""
-    return {path: _read(tree, path) for path in _list_paths(tree) if _is_used(path)}
+    files = {}
+    for path in _list_paths(tree):
+        if not UNUSED_FILES.search(path) and UNUSED_FOLDERS.isdisjoint(path.split("/")):
+            files[path] = _read(tree, path)
+    return files
 
 
 def normalize_file(path: str, content: bytes) -> str:
@@ -32,7 +36,8 @@ def normalize_file(path: str, content: bytes) -> str:
         if path.endswith(".py"):
             return dump_statements(ast.parse(content).body)
         if path.endswith((".yml", ".yaml")):
-            return "\n".join(_list_yaml_tokens(text))
+            tokens = yaml.scan(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            return "\n".join(f"{type(token).__name__} {getattr(token, 'value', None)!r}" for token in tokens)
     except (SyntaxError, ValueError, RecursionError, MemoryError, yaml.YAMLError):
         return text
     if COMMENTED_FILES.search(path):
@@ -69,28 +74,14 @@ def _is_text(statement: ast.stmt) -> bool:
     )
 
 
-def _list_yaml_tokens(text: str) -> Iterator[str]:
-    for token in yaml.scan(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        value = getattr(token, "value", None)
-        yield f"{type(token).__name__} {value!r}"
-
-
 def _list_paths(tree: RepositoryTree) -> Iterator[str]:
     for folder in FOLDERS:
         yield from tree.files(folder)
     for path in TOOL_PATHS:
-        below = tree.files(path)
-        yield from below
-        if not below and _is_file(tree, path):
+        if below := tree.files(path):
+            yield from below
+        elif (tree.root / path).is_file() if isinstance(tree, WorkingFolder) else path in getattr(tree, "blobs", ()):
             yield path
-
-
-def _is_file(tree: RepositoryTree, path: str) -> bool:
-    return (tree.root / path).is_file() if isinstance(tree, WorkingFolder) else path in getattr(tree, "blobs", ())
-
-
-def _is_used(path: str) -> bool:
-    return not UNUSED_FILES.search(path) and UNUSED_FOLDERS.isdisjoint(path.split("/"))
 
 
 def _read(tree: RepositoryTree, path: str) -> bytes:

@@ -37,12 +37,14 @@ class RepositoryDraft:
         cache: ParseCache | None = None,
         now: datetime | None = None,
     ) -> None:
-        self.root, self.now = root, now or datetime.now(UTC)
+        self.root = root
+        self.now = now or datetime.now(UTC)
         self.overlays = overlays
         self.tree: RepositoryTree = CommitTree(root, commit) if commit else WorkingFolder(root)
         self.specs, self.refused = read_specs(self.tree, cache)
         self._declared = InventoryDraft(root, self.tree, overlays, cache)
-        self.inventory, self.hosts = self._declared.inventory, self._declared.hosts
+        self.inventory = self._declared.inventory
+        self.hosts = self._declared.hosts
         self.all_hosts_read = self._declared.all_hosts_read
         refused = [problem for refused in self.refused for problem in refused.problems]
         self.problems = list(dict.fromkeys([*refused, *self._declared.problems]))
@@ -58,19 +60,19 @@ class RepositoryDraft:
 
     def specs_of_model(self, kind: type[S]) -> dict[str, S]:
         """Return the specs of one kind by name. Of two specs with the same name, the first counts."""
-        found: dict[str, S] = {}
+        by_name: dict[str, S] = {}
         for entry in self.specs:
             if isinstance(entry.spec, kind):
-                found.setdefault(entry.spec.name, entry.spec)
-        return found
+                by_name.setdefault(entry.spec.name, entry.spec)
+        return by_name
 
     def specs_of_kind(self, kind: str) -> dict[str, Any]:
         """Return the specs of one kind by name, without loading a model that no document needs."""
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for entry in self.specs:
             if entry.spec.kind == kind:
-                found.setdefault(entry.spec.name, entry.spec)
-        return found
+                by_name.setdefault(entry.spec.name, entry.spec)
+        return by_name
 
     def list_names(self, kind: type[SpecDocument]) -> set[str]:
         """Return the names of one kind, including refused specs: those exist, and their problems are listed already."""

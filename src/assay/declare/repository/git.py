@@ -63,13 +63,13 @@ def list_blobs(root: Path, commit: str) -> dict[str, GitBlob]:
     run = run_git(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED_FOLDERS, *TOOL_PATHS)
     if run.returncode:
         raise AssayError(f"git cannot list {commit}: {run.stderr.decode(errors='replace').strip()}")
-    found = {}
+    blobs = {}
     for line in run.stdout.decode("utf-8", "surrogateescape").split("\0"):
         facts, _, path = line.partition("\t")
         if path:
             mode, _, name, size = facts.split()
-            found[path] = GitBlob(mode, name, int(size) if size.isdecimal() else 0)
-    return found
+            blobs[path] = GitBlob(mode, name, int(size) if size.isdecimal() else 0)
+    return blobs
 
 
 def find_tracked_paths(root: Path, paths: list[str]) -> set[str]:
@@ -96,16 +96,17 @@ def list_ignored_paths(root: Path) -> list[str]:
 def read_git_objects(root: Path, objects: list[str]) -> dict[str, bytes]:
     """Return the contents of objects by their ids, with one git process. Raises AssayError for a missing object."""
     run = run_git(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")
-    found, at = {}, 0
+    contents = {}
+    at = 0
     for name in objects:
         end = run.stdout.find(b"\n", at)
         header = run.stdout[at:end].split()
         if run.returncode or len(header) != 3:
             raise AssayError(f"git cannot read the object {name}", fix="`git fsck` says what is missing")
         size = int(header[2])
-        found[name] = run.stdout[end + 1 : end + 1 + size]
+        contents[name] = run.stdout[end + 1 : end + 1 + size]
         at = end + 1 + size + 1
-    return found
+    return contents
 
 
 def run_git(

@@ -1,12 +1,7 @@
-"""The roles that `playbooks/configure.yml` names, with those of playbooks that it imports.
-
-The tasks of a playbook that bring firmware (`assay.fleet.firmware`), with the lines that name components.
+"""Reads from the playbooks, without Ansible, which nodes get which firmware, and which roles configure them.
 
 Playbooks are read as YAML nodes. Files that a playbook imports or includes, and roles of the repository, are followed.
-
-The nodes of each firmware bundle, put together where playbooks treat them alike.
-
-Which nodes the `hosts` of a play select, as far as that can be told without Ansible.
+Firmware comes by tasks of `assay.fleet.firmware`; whom `hosts` of a play selects is told as far as its text says it.
 """
 
 from __future__ import annotations
@@ -36,9 +31,16 @@ NOTHING = ("", "~", "null")
 MAX_TASKS = 20_000
 MAX_DEPTH = 200
 TASK_FILES = ("main.yml", "main.yaml", "main")
-
 FilePosition = tuple[str, int, int]
 """File, line and column (from 1)."""
+CONFIGURE_PLAYBOOK = f"{PLAYBOOKS}/configure.yml"
+BRINGS = "assay_brings"
+"""The variable by which a role of the site says which roles of `assay.fleet` it stands for."""
+IMPORT = "import_playbook"
+SEPARATOR = re.compile(r"[,:](?![^\[]*\])")
+UNTOLD = re.compile(r"\{\{|^~|\[(-?\d+|\d+[:-]\d*)\]$")
+"""Templates, regular expressions and positions in a group: who is meant by these is not told from the text."""
+ZAP_PLAYBOOK = f"{PLAYBOOKS}/zap.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ class _PlaybookTooLarge(Exception):
 
 class _PlaybookReader:
     def __init__(self, tree: RepositoryTree) -> None:
-        self._tree, self._tasks = tree, 0
+        self._tree = tree
+        self._tasks = 0
         self._paths = set(tree.files(PLAYBOOKS))
 
     def read_playbook(self, scope: _TaskScope) -> Iterator[FirmwareTask]:
@@ -140,8 +143,8 @@ class _PlaybookReader:
             yield from self._follow(_text(_entries(included).get("file", included)), included, scope)
         if role := _find(entries, "import_role", "include_role"):
             yield from self._read_role(role, scope)
-        if found := _find_firmware_arguments(entries, scope):
-            yield _read_firmware_task(found, entries.get("args"), scope)
+        if arguments := _find_firmware_arguments(entries, scope):
+            yield _read_firmware_task(arguments, entries.get("args"), scope)
 
     def _read_role(self, node: yaml.Node, scope: _TaskScope) -> Iterator[FirmwareTask]:
         entries = _entries(node)
@@ -164,7 +167,7 @@ class _PlaybookReader:
         """Read a file that is named at `node`, by its path or relative to the file that names it."""
         nearby = posixpath.normpath(posixpath.join(posixpath.dirname(scope.file), target))
         path = next((name for name in (target, nearby, f"{PLAYBOOKS}/{target}") if name in self._paths), "")
-        if path in scope.above:
+        if path in scope.above:  # a file that leads back to itself
             return
         below = replace(scope, file=path, above=(*scope.above, path))
         root = self._compose(path) if path else None
@@ -204,10 +207,10 @@ def _check_depth(text: str) -> None:
 
 def _read_firmware_task(arguments: yaml.Node, more: yaml.Node | None, scope: _TaskScope) -> FirmwareTask:
     position = _position(arguments, scope)
-    found = _entries(more).get("components") or _entries(arguments).get("components")
-    names = [(_text(item), _position(item, scope)) for item in _items(found)]
-    if isinstance(found, yaml.ScalarNode):
-        names = [(name.strip(), _position(found, scope)) for name in _text(found).split(",")]
+    listed = _entries(more).get("components") or _entries(arguments).get("components")
+    names = [(_text(item), _position(item, scope)) for item in _items(listed)]
+    if isinstance(listed, yaml.ScalarNode):
+        names = [(name.strip(), _position(listed, scope)) for name in _text(listed).split(",")]
     elif isinstance(arguments, yaml.ScalarNode) and (free := FREE_FORM_COMPONENTS.search(_text(arguments))):
         names = [(name.strip(), position) for name in free[1].strip("'\"").split(",")]
     components = {name: place for name, place in names if name not in NOTHING}
@@ -264,19 +267,14 @@ def _position(node: yaml.Node, scope: _TaskScope) -> FilePosition:
     return scope.file, node.start_mark.line + 1, node.start_mark.column + 1
 
 
-CONFIGURE_PLAYBOOK = f"{PLAYBOOKS}/configure.yml"
-BRINGS = "assay_brings"
-"""The variable by which a role of the site says which roles of `assay.fleet` it stands for."""
-IMPORT = "import_playbook"
-
-
 def list_configuring_roles(tree: RepositoryTree) -> set[str]:
     """Return the names of the roles of `assay.fleet` that the playbook names, and those that others stand for.
 
     A file that is missing or no YAML names none.
     """
     roles: set[str] = set()
-    paths, read = [CONFIGURE_PLAYBOOK], set[str]()
+    paths = [CONFIGURE_PLAYBOOK]
+    read: set[str] = set()
     while paths:
         path = paths.pop()
         if path in read:
@@ -309,11 +307,6 @@ def _list_words(tree: RepositoryTree, path: str) -> Iterator[tuple[str, str]]:
         return
 
 
-SEPARATOR = re.compile(r"[,:](?![^\[]*\])")
-UNTOLD = re.compile(r"\{\{|^~|\[(-?\d+|\d+[:-]\d*)\]$")
-"""Templates, regular expressions and positions in a group: who is meant by these is not told from the text."""
-
-
 def is_selected(pattern: str, host: str, groups: Collection[str]) -> bool | None:
     """Say whether a pattern selects a host that is in these groups, those above included. None: it cannot be told."""
     terms = [term.strip() for term in SEPARATOR.split(pattern) if term.strip()]
@@ -330,9 +323,6 @@ def is_selected(pattern: str, host: str, groups: Collection[str]) -> bool | None
 
 def _is_one_of(term: str, names: Collection[str]) -> bool:
     return any(fnmatchcase(name, term) for name in names)
-
-
-ZAP_PLAYBOOK = f"{PLAYBOOKS}/zap.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,25 +358,21 @@ class BundleUsers:
 
 def list_bundle_users(draft: RepositoryDraft, tasks: Sequence[FirmwareTask]) -> list[BundleUsers]:
     """Return the nodes whose spec and bundle could be read. A node that a task selects by name stands alone."""
-    bundles, specs = draft.specs_of_model(FirmwareBundle), draft.specs_of_model(NodeSpec)
+    bundles = draft.specs_of_model(FirmwareBundle)
+    specs = draft.specs_of_model(NodeSpec)
     profiles = draft.specs_of_model(ManagementProfile)
-    by_groups = _name_only_groups(draft, tasks)
-    found: dict[tuple[str, str, tuple[str, ...], str], list[str]] = {}
+    terms = {term.strip().lstrip("!&") for task in tasks for term in SEPARATOR.split(task.hosts)}
+    by_groups = terms <= {"", "*", *draft.inventory.groups}
+    alike: dict[tuple[str, str, tuple[str, ...], str], list[str]] = {}
     for host in draft.hosts:
         if host.settings is not None:
             groups = tuple(draft.inventory.hosts[host.name].groups)
             alone = "" if by_groups else host.name
-            found.setdefault((host.settings.node_spec, host.settings.profile, groups, alone), []).append(host.name)
+            alike.setdefault((host.settings.node_spec, host.settings.profile, groups, alone), []).append(host.name)
     users = []
-    for (spec, profile, groups, _), nodes in found.items():
+    for (spec, profile, groups, _), nodes in alike.items():
         bundle = bundles.get(specs[spec].firmware) if spec in specs else None
         if bundle is not None and profile in profiles:
             above = frozenset(draft.inventory.find_ancestors(groups))
             users.append(BundleUsers(bundle, profiles[profile].hca_firmware, above, tuple(nodes)))
     return users
-
-
-def _name_only_groups(draft: RepositoryDraft, tasks: Sequence[FirmwareTask]) -> bool:
-    """Say whether the tasks select nodes by whole groups alone."""
-    terms = {term.strip().lstrip("!&") for task in tasks for term in SEPARATOR.split(task.hosts)}
-    return terms <= {"", "*", *draft.inventory.groups}

@@ -1,19 +1,7 @@
-"""Verifies every commit since the accepted one, each by the signers that counted when it was made.
+"""Verifies every commit since the accepted one with git, in a way that the repository's configuration cannot influence.
 
 The signers of the accepted commit count. A signer that a verified commit adds counts for the commits that build on it.
 A signer that the newest commit no longer names counts for no earlier commit: whoever is taken out, is out at once.
-
-What git knows of a commit: its history, its files, the signers that it names, whether the working tree is it.
-
-Merges that a forge made and signed with its own PGP key, such as those of the merge button on GitHub.
-
-Anybody with access to the forge can make it sign. So its key counts for merges alone, and only for those that hold
-nothing but what git makes of the two parents: people signed all of that.
-
-Verifies SSH signatures of commits with git, in a way that the repository and its configuration cannot influence.
-
-A signature is accepted only if the exit status of `verify-commit`, the status letter and the trust level agree, and if
-its key is also valid now: git judges a key by the date in the commit, which its author chooses.
 """
 
 from __future__ import annotations
@@ -39,6 +27,14 @@ from assay.model.timestamps import format_minute, format_time
 
 SIGNED_PATHS = (*DECLARED_FOLDERS, "ansible.cfg")
 CACHE_PATHS = re.compile(r"(^|/)(__pycache__|\.\w+_cache)/|\.pyc$")
+SIGNATURE = re.compile(rb"^gpgsig(?:-sha256)? (-----BEGIN ([A-Z ]+)-----\n(?: .*\n)*)", re.MULTILINE)
+FINGERPRINT = re.compile(r"key (SHA256:\S+)")
+SIGNATURE_FAILURES = {
+    "B": "its signature does not fit its content: it was changed after it was signed",
+    "E": "its signature cannot be checked",
+    "N": "it is not signed",
+}
+GPG_SETTINGS = "no-autostart\nno-auto-key-retrieve\ntrust-model always\n"
 
 
 def read_head_commit(root: Path) -> str:
@@ -75,8 +71,8 @@ def read_commit_trust(root: Path, commit: str) -> CommitTrust | None:
         raise AssayError(f"git does not have the commit {commit}", where=str(root), fix=fix)
     paths = [line.removeprefix(f"{commit}:") for line in _split_output(listed)]
     sections = [_read_trust_section(root, commit, path) for path in paths if path.endswith((".yaml", ".yml"))]
-    found = [section for section in sections if section is not None]
-    return next((section for section in found if section.signed), next(iter(found), None))
+    trusts = [section for section in sections if section is not None]
+    return next((section for section in trusts if section.signed), next(iter(trusts), None))
 
 
 def _read_trust_section(root: Path, commit: str, path: str) -> CommitTrust | None:
@@ -89,8 +85,8 @@ def _read_trust_section(root: Path, commit: str, path: str) -> CommitTrust | Non
     try:
         return CommitTrust.model_validate(section) if section is not None else None
     except ValidationError as error:
-        what = f"its commits cannot be read: {explain_violations(error, CommitTrust)[0][1]}"
-        raise AssayError(what, where=f"{commit[:12]}:{path}") from None
+        message = f"its commits cannot be read: {explain_violations(error, CommitTrust)[0][1]}"
+        raise AssayError(message, where=f"{commit[:12]}:{path}") from None
 
 
 def read_committed_file(root: Path, commit: str, path: str) -> bytes:
@@ -156,15 +152,6 @@ def _split_output(run: subprocess.CompletedProcess[bytes]) -> list[str]:
     return [line for line in run.stdout.decode(errors="surrogateescape").split("\0") if line]
 
 
-SIGNATURE = re.compile(rb"^gpgsig(?:-sha256)? (-----BEGIN ([A-Z ]+)-----\n(?: .*\n)*)", re.MULTILINE)
-FINGERPRINT = re.compile(r"key (SHA256:\S+)")
-SIGNATURE_FAILURES = {
-    "B": "its signature does not fit its content: it was changed after it was signed",
-    "E": "its signature cannot be checked",
-    "N": "it is not signed",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class CommitSignature:
     """The signer's name in `allowed_signers`, and the fingerprint of the key."""
@@ -182,15 +169,83 @@ class AllowedSigners:
     at: datetime
 
 
+@dataclass(frozen=True)
+class CommitChain:
+    """The commits from `accepted` (not included) to `newest`. `trust` is that of the accepted commit.
+
+    `at` is the time at which keys must be valid. Without an accepted commit, only the newest one is verified, by the
+    signers that it names itself.
+    """
+
+    root: Path
+    accepted: str
+    newest: str
+    trust: CommitTrust
+    at: datetime
+
+    def verify(self) -> CommitSignature:
+        """Return the signature of the newest commit. Raises AssayError for a commit without a good one."""
+        read_committed_file(self.root, self.accepted or self.newest, self.trust.allowed_signers)
+        if not self.accepted:
+            return self._verify_commit(self.newest, (), self._read_signers(self.newest))
+        accepted = self._read_signers(self.accepted)
+        added: dict[str, frozenset[bytes]] = {}
+        signature = None
+        for commit, parents in list_new_commits(self.root, self.accepted, self.newest):
+            inherited = frozenset[bytes]().union(*(added.get(parent, ()) for parent in parents))
+            signers = accepted | inherited
+            if commit != self.newest:
+                signers &= self._newest_signers
+            try:
+                signature = self._verify_commit(commit, parents, signers)
+            except AssayError as error:
+                raise self._name_commit(commit, error) from None
+            known = (self._read_signers(parent) for parent in parents)
+            added[commit] = inherited | self._read_signers(commit).difference(*known)
+        assert signature is not None  # the caller accepts a commit only once, and only a descendant
+        return signature
+
+    def _verify_commit(self, commit: str, parents: Collection[str], signers: frozenset[bytes]) -> CommitSignature:
+        source = self.accepted or self.newest
+        if self.trust.forge_keys and self.accepted and read_signature(self.root, commit)[0] == "PGP SIGNATURE":
+            keys = read_committed_file(self.root, source, self.trust.forge_keys)
+            called = f"{self.trust.forge_keys} of commit {source[:12]}"
+            return verify_forge_merge(self.root, commit, [*parents], keys, called)
+        called = f"{self.trust.allowed_signers} of commit {source[:12]}"
+        return verify_ssh_signature(self.root, commit, AllowedSigners(signers, called, self.at))
+
+    def _read_signers(self, commit: str) -> frozenset[bytes]:
+        return list_allowed_signers(self.root, commit, self.trust.allowed_signers)
+
+    @cached_property
+    def _newest_signers(self) -> frozenset[bytes]:
+        """The signers that the newest commit names; those of the accepted one if it asks for signatures no more."""
+        own = read_commit_trust(self.root, self.newest)
+        if own is None or not own.signed:
+            return self._read_signers(self.accepted)
+        return list_allowed_signers(self.root, self.newest, own.allowed_signers)
+
+    def _name_commit(self, commit: str, error: AssayError) -> AssayError:
+        if commit == self.newest:
+            return error
+        sign_each = f"git rebase --exec 'git commit --amend --no-edit -S' {self.accepted[:12]}"
+        fix = f"sign each commit since then: `{sign_each}`"
+        return AssayError(f"of commit {commit[:12]}, on which it builds: {error.what}", fix=fix)
+
+
 def read_signature(root: Path, commit: str) -> tuple[str, bytes]:
     """Return the kind of a commit's signature, such as "SSH SIGNATURE", and its text. Both are empty without one."""
     header = run_git(root, "cat-file", "commit", commit).stdout.partition(b"\n\n")[0] + b"\n"
-    found = SIGNATURE.search(header)
-    return (found[2].decode(), found[1].replace(b"\n ", b"\n")) if found else ("", b"")
+    match = SIGNATURE.search(header)
+    return (match[2].decode(), match[1].replace(b"\n ", b"\n")) if match else ("", b"")
 
 
 def verify_ssh_signature(root: Path, commit: str, signers: AllowedSigners) -> CommitSignature:
-    """Return who signed a commit. Raises AssayError if it is not signed, or not by an allowed signer."""
+    """Return who signed a commit. Raises AssayError if it is not signed, or not by an allowed signer.
+
+    The exit status of `verify-commit`, the status letter and the trust level must agree, and the key must also be valid
+    now: git judges a key by the date in the commit, which its author chooses.
+    """
     kind, text = read_signature(root, commit)
     if not kind:
         raise AssayError("it is not signed", fix="`git commit --amend --no-edit -S`, with gpg.format ssh")
@@ -234,8 +289,8 @@ def _verify_at_its_own_date(root: Path, commit: str, options: Sequence[str], cal
         return CommitSignature(signer, key)
     if letter in SIGNATURE_FAILURES:
         raise AssayError(SIGNATURE_FAILURES[letter], fix="sign it again, with an allowed key")
-    found = FINGERPRINT.search(read_git_error(checked))
-    by = f"the key {found[1]}" if found else "a key"
+    fingerprint = FINGERPRINT.search(read_git_error(checked))
+    by = f"the key {fingerprint[1]}" if fingerprint else "a key"
     raise AssayError(
         f"it is signed by {by}, which {called} does not allow at the time of the commit",
         fix="let an allowed signer sign it, or let one add the key in a signed commit",
@@ -250,8 +305,8 @@ def _require_key_now(
     at = signers.at.astimezone(UTC)
     words = [program, "-Y", "find-principals", "-s", str(stored), "-f", str(file)]
     words.append(f"-Overify-time={at:%Y%m%d%H%M%S}")  # ssh-keygen reads it in the local time zone
-    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env={"TZ": "UTC"})
-    if found.returncode or signature.signer not in found.stdout.split():
+    answer = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env={"TZ": "UTC"})
+    if answer.returncode or signature.signer not in answer.stdout.split():
         raise AssayError(
             f"{signers.called} allows the key of {signature.signer} at the date in the commit, but not now, "
             f"{format_minute(format_time(at))}",
@@ -259,13 +314,12 @@ def _require_key_now(
         )
 
 
-GPG_SETTINGS = "no-autostart\nno-auto-key-retrieve\ntrust-model always\n"
-
-
 def verify_forge_merge(root: Path, commit: str, parents: Sequence[str], keys: bytes, called: str) -> CommitSignature:
-    """Return the forge's name and key. `keys` are armored PGP keys, from the file that messages call `called`.
+    """Return the forge's name and key, of a merge that it signed, as by the merge button on GitHub.
 
-    Raises AssayError if the commit is no such merge. The caller verifies the parents.
+    Anybody with access to the forge can make it sign. So its key counts for merges alone, and only for those that hold
+    nothing but what git makes of the two parents: people signed all of that. `keys` are armored PGP keys, from the file
+    that messages call `called`. Raises AssayError if the commit is no such merge. The caller verifies the parents.
     """
     _require_plain_merge(root, commit, parents)
     program = shutil.which("gpg")
@@ -304,69 +358,3 @@ def _require_plain_merge(root: Path, commit: str, parents: Sequence[str]) -> Non
             "the forge signed it, but its files are not what git makes of its two parents",
             fix="merge the branch on your machine, and sign that merge",
         )
-
-
-@dataclass(frozen=True)
-class CommitChain:
-    """The commits from `accepted` (not included) to `newest`. `trust` is that of the accepted commit.
-
-    `at` is the time at which keys must be valid. Without an accepted commit, only the newest one is verified, by the
-    signers that it names itself.
-    """
-
-    root: Path
-    accepted: str
-    newest: str
-    trust: CommitTrust
-    at: datetime
-
-    def verify(self) -> CommitSignature:
-        """Return the signature of the newest commit. Raises AssayError for a commit without a good one."""
-        read_committed_file(self.root, self.accepted or self.newest, self.trust.allowed_signers)
-        if not self.accepted:
-            return self._verify_commit(self.newest, (), self._read_signers(self.newest))
-        accepted, added = self._read_signers(self.accepted), dict[str, frozenset[bytes]]()
-        signature = None
-        for commit, parents in list_new_commits(self.root, self.accepted, self.newest):
-            inherited = frozenset[bytes]().union(*(added.get(parent, ()) for parent in parents))
-            signers = accepted | inherited
-            if commit != self.newest:
-                signers &= self._newest_signers
-            try:
-                signature = self._verify_commit(commit, parents, signers)
-            except AssayError as error:
-                raise self._name_commit(commit, error) from None
-            known = (self._read_signers(parent) for parent in parents)
-            added[commit] = inherited | self._read_signers(commit).difference(*known)
-        assert signature is not None  # the caller accepts a commit only once, and only a descendant
-        return signature
-
-    def _verify_commit(self, commit: str, parents: Collection[str], signers: frozenset[bytes]) -> CommitSignature:
-        source = self.accepted or self.newest
-        if self.trust.forge_keys and self.accepted and read_signature(self.root, commit)[0] == "PGP SIGNATURE":
-            keys = read_committed_file(self.root, source, self.trust.forge_keys)
-            called = f"{self.trust.forge_keys} of commit {source[:12]}"
-            return verify_forge_merge(self.root, commit, [*parents], keys, called)
-        called = f"{self.trust.allowed_signers} of commit {source[:12]}"
-        return verify_ssh_signature(self.root, commit, AllowedSigners(signers, called, self.at))
-
-    def _read_signers(self, commit: str) -> frozenset[bytes]:
-        return list_allowed_signers(self.root, commit, self.trust.allowed_signers)
-
-    @cached_property
-    def _newest_signers(self) -> frozenset[bytes]:
-        """The signers that the newest commit names; those of the accepted one if it asks for signatures no more."""
-        own = read_commit_trust(self.root, self.newest)
-        if own is None or not own.signed:
-            return self._read_signers(self.accepted)
-        return list_allowed_signers(self.root, self.newest, own.allowed_signers)
-
-    def _name_commit(self, commit: str, error: AssayError) -> AssayError:
-        if commit == self.newest:
-            return error
-        fix = (
-            "sign each commit since then: `git rebase --exec 'git commit --amend --no-edit -S' "
-            + self.accepted[:12]
-            + "`"
-        )
-        return AssayError(f"of commit {commit[:12]}, on which it builds: {error.what}", fix=fix)

@@ -1,9 +1,4 @@
-"""Burn-ins that no node gets, or that do not fit the state that asks for them.
-
-Loads whose parts take longer, even at the least, than the time that they have.
-
-Golden digests that hold for no GPU of the fleet, or that contradict each other.
-"""
+"""Burn-ins and other loads that no node gets, or that do not fit the time they have; and golden digests for no GPU."""
 
 from __future__ import annotations
 
@@ -13,13 +8,13 @@ from typing import NamedTuple
 from assay.declare.check import FilePosition, RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
-from assay.model.specs.burn_in import BurnIn, BurnInPhase
+from assay.model.specs.burn_in import BurnIn
 from assay.model.specs.golden_digests import GoldenDigests, GoldenKey
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.load_parts import LoadPart, find_least_seconds
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.policy_sections import LifecycleState
-from assay.model.specs.schedules import IdleVerificationSpec, Schedules
+from assay.model.specs.schedules import Schedules
 
 
 class _NamedBurnIn(NamedTuple):
@@ -40,10 +35,10 @@ class _NamedBurnIn(NamedTuple):
 def unknown_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find names in `burn_in` of a state that are no BurnIn."""
     known = set(draft.specs_of_model(BurnIn))
-    for one in _list_named(draft):
-        if one.name not in known:
-            message = f"{one.state_name}: there is no burn-in {one.name}"
-            yield RuleFinding(one.place, message, suggest_name(one.name, known))
+    for named in _list_named(draft):
+        if named.name not in known:
+            message = f"{named.state_name}: there is no burn-in {named.name}"
+            yield RuleFinding(named.place, message, suggest_name(named.name, known))
 
 
 @rule(
@@ -54,17 +49,19 @@ def unknown_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def long_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Compare the hours of a burn-in with the soak time and the deadline of the state that names it."""
     burn_ins = draft.specs_of_model(BurnIn)
-    for one in _list_named(draft):
-        if (burn_in := burn_ins.get(one.name)) is None:
+    for named in _list_named(draft):
+        if (burn_in := burn_ins.get(named.name)) is None:
             continue
-        soak, deadline = one.state.soak_hours, one.state.deadline
+        soak, deadline = named.state.soak_hours, named.state.deadline
         if soak and burn_in.hours > soak:
-            message = f"{one.state_name}: the phases of {one.name} take {burn_in.hours:g} h, and soak_hours is {soak:g}"
-            yield RuleFinding(one.place, message, f"say soak_hours: {burn_in.hours:g}, or shorten phases")
+            message = (
+                f"{named.state_name}: the phases of {named.name} take {burn_in.hours:g} h, and soak_hours is {soak:g}"
+            )
+            yield RuleFinding(named.place, message, f"say soak_hours: {burn_in.hours:g}, or shorten phases")
         elif deadline and burn_in.longest_hours >= deadline.hours:
             takes = f"{burn_in.longest_hours:g} h, with the time that a drifting node is held"
-            message = f"{one.state_name}: {one.name} takes {takes}, and the deadline is {deadline.hours:g} h"
-            yield RuleFinding(one.place, message, "let the deadline be longer, or shorten the burn-in")
+            message = f"{named.state_name}: {named.name} takes {takes}, and the deadline is {deadline.hours:g} h"
+            yield RuleFinding(named.place, message, "let the deadline be longer, or shorten the burn-in")
 
 
 @rule(
@@ -92,15 +89,15 @@ def hidden_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find burn-ins of a state that stand after one for the same nodes."""
     burn_ins = draft.specs_of_model(BurnIn)
     earlier: dict[str, list[BurnIn]] = {}
-    for one in _list_named(draft):
-        if (burn_in := burn_ins.get(one.name)) is None:
+    for named in _list_named(draft):
+        if (burn_in := burn_ins.get(named.name)) is None:
             continue
-        for other in earlier.setdefault(one.state_name, []):
+        for other in earlier.setdefault(named.state_name, []):
             if not other.node_specs or (burn_in.node_specs and set(burn_in.node_specs) <= set(other.node_specs)):
-                message = f"{one.state_name}: {other.name}, which stands before {one.name}, is for the same nodes"
-                yield RuleFinding(one.place, message, f"put {one.name} first, or say in node_specs what it is for")
+                message = f"{named.state_name}: {other.name}, which stands before {named.name}, is for the same nodes"
+                yield RuleFinding(named.place, message, f"put {named.name} first, or say in node_specs what it is for")
                 break
-        earlier[one.state_name].append(burn_in)
+        earlier[named.state_name].append(burn_in)
 
 
 def _list_named(draft: RepositoryDraft) -> Iterator[_NamedBurnIn]:
@@ -142,24 +139,22 @@ def overfull_visit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for document in draft.specs_of_model(Schedules).values():
         for name, schedule in document.schedules.items():
             how = schedule.verification
-            if how is None or (takes_s := _find_longest_visit_s(how)) <= how.within_minutes * 60:
+            if how is None:
                 continue
-            path = ("schedules", name, "verification", "within_minutes")
-            place = draft.find_position(f"Schedules/{document.name}", *path)
-            what = "its longest part takes" if how.budget_minutes else "its parts take"
-            message = f"{name}: {what} {takes_s / 60:g} min, and within_minutes is {how.within_minutes:g}"
-            yield RuleFinding(place, message, _advise(how))
-
-
-def _find_longest_visit_s(how: IdleVerificationSpec) -> float:
-    times = how.seconds_by_part.values()
-    return sum(times) if how.budget_minutes is None else max(times)
-
-
-def _advise(how: IdleVerificationSpec) -> str:
-    if how.budget_minutes is None:
-        return "let parts take turns (budget_minutes), give them fewer seconds, or let the visit be longer"
-    return "give the part fewer seconds, leave it out, or let the visit be longer"
+            times = how.seconds_by_part.values()
+            if how.budget_minutes is None:
+                takes_s = sum(times)
+                load = "its parts take"
+                fix = "let parts take turns (budget_minutes), give them fewer seconds, or let the visit be longer"
+            else:
+                takes_s = max(times)
+                load = "its longest part takes"
+                fix = "give the part fewer seconds, leave it out, or let the visit be longer"
+            if takes_s > how.within_minutes * 60:
+                path = ("schedules", name, "verification", "within_minutes")
+                place = draft.find_position(f"Schedules/{document.name}", *path)
+                message = f"{name}: {load} {takes_s / 60:g} min, and within_minutes is {how.within_minutes:g}"
+                yield RuleFinding(place, message, fix)
 
 
 @rule(
@@ -173,16 +168,14 @@ def overfull_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for number, phase in enumerate(burn_in.phases):
             unit_s = phase.unit_seconds or burn_in.unit_seconds
             takes_s = max(_add_up(phase.parts, unit_s), _add_up(phase.beside, unit_s))
-            if takes_s > (loads_s := _find_loaded_s(phase)):
+            share = phase.cycles.on_minutes * 60 / phase.cycles.period_s if phase.cycles else 1.0
+            loads_s = phase.hours * 3600 * share
+            if takes_s > loads_s:
                 place = draft.find_position(f"BurnIn/{burn_in.name}", "phases", number, "hours")
-                takes, loads = f"{takes_s / 60:.3g} min", f"{loads_s / 60:.3g} min"
+                takes = f"{takes_s / 60:.3g} min"
+                loads = f"{loads_s / 60:.3g} min"
                 message = f"{phase.name}: one run of each part takes {takes}, and the phase loads the node for {loads}"
                 yield RuleFinding(place, message, "give the phase more hours, fewer parts or shorter units")
-
-
-def _find_loaded_s(phase: BurnInPhase) -> float:
-    share = phase.cycles.on_minutes * 60 / phase.cycles.period_s if phase.cycles else 1.0
-    return phase.hours * 3600 * share
 
 
 @rule(
@@ -196,8 +189,8 @@ def overdue_load(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for name, state in policy.states.items():
             if state.deadline is None:
                 continue
-            for number, one in enumerate(state.requires):
-                takes_h = _add_up(one.parts, 0) / 3600 if one.active else 0
+            for number, need in enumerate(state.requires):
+                takes_h = _add_up(need.parts, 0) / 3600 if need.active else 0
                 if takes_h >= state.deadline.hours:
                     path = ("states", name, "requires", number, "parts")
                     message = f"{name}: its load takes {takes_h:g} h, and the deadline is {state.deadline.hours:g} h"

@@ -1,9 +1,4 @@
-"""Checks that the catalogues declare, compared with the checks in the suites.
-
-Checks that cannot mean what they say: what they do is not what pytest does with it.
-
-Modules of the suites that import what is not installed: all of their checks would be errors.
-"""
+"""Checks that the catalogues declare, compared with those in the suites; and checks that cannot mean what they say."""
 
 from __future__ import annotations
 
@@ -29,13 +24,18 @@ WEEK_HOURS = 168.0
 STALE_READINGS_REASON = "a node may be unread for `silence.readings_minutes`"
 EXCUSING_MARKS = {"flaky", "xfail"}
 """Marks of pytest, pytest-rerunfailures, pytest-retry and flaky that repeat a test or expect its failure."""
+BROAD_EXCEPTIONS = {"AssertionError", "BaseException", "Exception"}
+KNOWN_MARKS = ("active", "fault", "parametrize", "passive", "phase", "skip", "skipif", "usefixtures")
+VERDICT_CALLS = {"fail", "skip", "exit"}
+"""Functions of pytest that give a verdict, so an exception that ends in one of them is not lost."""
 
 
 @rule("ASY0060", "a declared check that does not exist", why="Every run lacks the outcomes of this check, and fails.")
 def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks of a catalogue that are no test function of the suites."""
     suites = draft.suites
-    tests, broken = {test.name for test in suites.tests}, {where.file for where, _ in suites.broken}
+    tests = {test.name for test in suites.tests}
+    broken = {mention.file for mention, _ in suites.broken}
     for place, check in draft.declared_checks:
         if check.id not in tests and check.id.partition("::")[0] not in broken:
             yield RuleFinding(place, f"the suites hold no {check.id}", suggest_name(check.id, tests))
@@ -194,9 +194,10 @@ def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     unread = max((policy.silence.readings_minutes / 60 for policy in policies), default=0.0)
     for place, check in draft.declared_checks:
         weekly = "weekly" in check.phases
-        period, why = (WEEK_HOURS, "a week is judged once a week") if weekly else (unread, STALE_READINGS_REASON)
+        period = WEEK_HOURS if weekly else unread
+        reason = "a week is judged once a week" if weekly else STALE_READINGS_REASON
         if check.valid_hours is not None and check.valid_hours < period:
-            message = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {why}: {period:g} h"
+            message = f"{check.id}: a pass is valid for {check.valid_hours:g} h, but {reason}: {period:g} h"
             yield RuleFinding(place, message, f"write `valid_hours: {period:g}` or more")
 
 
@@ -228,18 +229,13 @@ def _pair_with_functions(draft: RepositoryDraft) -> Iterator[tuple[FilePosition,
             yield place, check, function
 
 
-BROAD_EXCEPTIONS = {"AssertionError", "BaseException", "Exception"}
-KNOWN_MARKS = ("active", "fault", "parametrize", "passive", "phase", "skip", "skipif", "usefixtures")
-VERDICT_CALLS = {"fail", "skip", "exit"}
-"""Functions of pytest that give a verdict, so an exception that ends in one of them is not lost."""
-
-
 @rule("ASY0390", "a check that returns a value", why="pytest ignores what a check returns, so the check would pass.")
 def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks that return a value, or yield one."""
     for check in draft.suites.checks:
         for node in check.nodes:
-            is_value = isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value)
+            returned = node.value if isinstance(node, ast.Return) else None
+            is_value = returned is not None and not (isinstance(returned, ast.Constant) and returned.value is None)
             if is_value or isinstance(node, ast.Yield | ast.YieldFrom):
                 yield RuleFinding(_at(check, node), f"{check.name} returns a value", "write `assert` before the value")
 
@@ -249,7 +245,13 @@ def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find assertions of a tuple, a text or another constant that is always true."""
     for check in draft.suites.checks:
         for node in check.nodes:
-            if isinstance(node, ast.Assert) and _is_always_true(node.test):
+            condition = node.test if isinstance(node, ast.Assert) else None
+            is_always_true = (
+                isinstance(condition, ast.JoinedStr | ast.Lambda)
+                or (isinstance(condition, ast.Tuple) and bool(condition.elts))
+                or (isinstance(condition, ast.Constant) and bool(condition.value))
+            )
+            if is_always_true:
                 fix = "write `assert CONDITION, MESSAGE`, without brackets around both"
                 yield RuleFinding(_at(check, node), f"{check.name} asserts something that is always true", fix)
 
@@ -279,7 +281,11 @@ def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find `except Exception`, or broader, without a verdict, and `suppress` of the same."""
     for check in draft.suites.checks:
         for node in check.nodes:
-            if (isinstance(node, ast.ExceptHandler) and _is_swallowing(node)) or _is_broad_suppress(node):
+            if isinstance(node, ast.Call) and "suppress" in _names(node.func):
+                is_swallowed = any(_names(argument) & BROAD_EXCEPTIONS for argument in node.args)
+            else:
+                is_swallowed = isinstance(node, ast.ExceptHandler) and _is_swallowing(node)
+            if is_swallowed:
                 fix = "catch the one exception that you expect, or let it end the check"
                 yield RuleFinding(_at(check, node), f"{check.name} swallows every exception", fix)
 
@@ -311,16 +317,6 @@ def _at(check: CheckSource, node: ast.AST) -> FilePosition:
     return check.file, where.lineno, where.col_offset + 1  # type: ignore[attr-defined]
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _is_always_true(node: ast.expr) -> bool:
-    if isinstance(node, ast.Tuple):
-        return bool(node.elts)
-    return isinstance(node, ast.JoinedStr | ast.Lambda) or (isinstance(node, ast.Constant) and bool(node.value))
-
-
 def _is_pytest_mark(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "mark"
 
@@ -331,12 +327,6 @@ def _is_swallowing(handler: ast.ExceptHandler) -> bool:
     nodes = [node for statement in handler.body for node in ast.walk(statement)]
     gives_verdict = any(isinstance(node, ast.Call) and _names(node.func) & VERDICT_CALLS for node in nodes)
     return not gives_verdict and not any(isinstance(node, ast.Raise | ast.Assert) for node in nodes)
-
-
-def _is_broad_suppress(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call) or "suppress" not in _names(node.func):
-        return False
-    return any(_names(argument) & BROAD_EXCEPTIONS for argument in node.args)
 
 
 def _names(node: ast.expr) -> set[str]:

@@ -1,6 +1,6 @@
 """Fault rules of a policy that never match, contradict each other or lead nowhere; fault catalogues that overlap.
 
-The faults that can occur, and which rule of a policy answers each of them.
+`list_fault_kinds` says which faults can occur, `compute_rule_reach` which rule of a policy answers each of them.
 """
 
 from __future__ import annotations
@@ -37,28 +37,27 @@ class FaultKind(NamedTuple):
 
 def list_fault_kinds(catalogs: Iterable[FaultCatalog]) -> list[FaultKind]:
     """Return every fault that these catalogues define, and one that stands for all others."""
-    found: dict[FaultKind, None] = {}
+    kinds: dict[FaultKind, None] = {}
     every = select_active_catalogs(catalogs)
     for catalog in every:
         for title, fault in catalog.classes.items():
+            entry: tuple[str, ...] = ("classes", title, "remedy")
+            severities: list[FaultSeverity] = [fault.severity]
+            if fault.count > 1:
+                severities.append("informational")  # what a fault is below its `count`
             for name in list_fault_names(title, fault):
-                for severity in _severities(fault):
-                    entry = ("classes", title, "remedy")
-                    found[FaultKind(name, severity, fault.blame, fault.remedy, catalog.name, entry)] = None
+                for severity in severities:
+                    kinds[FaultKind(name, severity, fault.blame, fault.remedy, catalog.name, entry)] = None
     for catalog in [catalog for catalog in every if catalog.unknown] or every[:1]:
-        other, place = catalog.default_treatment, ("unknown", "remedy")
-        found[FaultKind("any other", other.severity, other.blame, other.remedy, catalog.name, place)] = None
-    return list(found)
+        other = catalog.default_treatment
+        entry = ("unknown", "remedy")
+        kinds[FaultKind("any other", other.severity, other.blame, other.remedy, catalog.name, entry)] = None
+    return list(kinds)
 
 
 def list_fault_names(title: str, fault: FaultClass) -> list[str]:
     """Return the names of a class's faults: one for each XID and SXID, and the class's own name."""
     return list(dict.fromkeys([*fault.list_xid_names(), *([title] if fault.has_own_name else [])]))
-
-
-def _severities(fault: FaultClass) -> list[FaultSeverity]:
-    """Return the severities that a class's faults can have: below its `count`, a fault is informational."""
-    return [fault.severity] if fault.count == 1 else [fault.severity, "informational"]
 
 
 @dataclass(frozen=True)
@@ -116,13 +115,13 @@ def list_target_states(policy: LifecyclePolicy, rule: FaultRule, kinds: Sequence
     if rule.timing == "record" or rule.to:
         return [rule.to] if rule.to and rule.timing != "record" and kinds else []
     rungs = {str(name): rung for name, rung in policy.ladder.rungs.items()}
-    found: dict[str, None] = {}
+    states: dict[str, None] = {}
     for remedy in sorted({find_starting_remedy(rule, kind) for kind in kinds}):
         rung: str | None = remedy
         while rung in rungs:
-            found[rungs[rung].to] = None
+            states[rungs[rung].to] = None
             rung = rungs[rung].then
-    return list(found)
+    return list(states)
 
 
 def _matches(rule: FaultRule, kind: FaultKind) -> bool:
@@ -186,8 +185,10 @@ def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for policy, _, rules in _policy_reach(draft):
         for reach in rules[:-1]:
             if not reach.answered_kinds:
-                why = "rules above it match everything that it matches" if reach.kinds else "no fault class matches it"
-                yield RuleFinding(_at(draft, policy, reach.title), f"{reach.title}: {why}", "move it up, or remove it")
+                message = f"{reach.title}: no fault class matches it"
+                if reach.kinds:
+                    message = f"{reach.title}: rules above it match everything that it matches"
+                yield RuleFinding(_at(draft, policy, reach.title), message, "move it up, or remove it")
 
 
 @rule(
@@ -199,13 +200,19 @@ def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find faults that a rule sends up the ladder with a remedy that is no rung."""
     for policy, kinds, rules in _policy_reach(draft):
-        found: dict[FilePosition, str] = {}
+        missing: dict[FilePosition, str] = {}
         for reach in rules:
-            for kind in decode_kinds(kinds, reach.answered_kinds) if _uses_ladder(reach.rule) else []:
+            if reach.rule.timing == "record" or reach.rule.to is not None or reach.rule.remedy == CONFIGURE:
+                continue  # it does not use the ladder
+            for kind in decode_kinds(kinds, reach.answered_kinds):
                 if (remedy := find_starting_remedy(reach.rule, kind)) not in policy.ladder.rungs:
                     message = f"{kind.name}: {reach.title} sends it up the ladder, which has no rung {remedy}"
-                    found.setdefault(_find_remedy_position(draft, policy, reach, kind), message)
-        for place, message in found.items():
+                    if reach.rule.remedy == "class":
+                        place = draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
+                    else:
+                        place = _at(draft, policy, reach.title, "remedy")
+                    missing.setdefault(place, message)
+        for place, message in missing.items():
             yield RuleFinding(place, message, "add the rung, name another remedy, or let a rule above record it")
 
 
@@ -243,19 +250,6 @@ def _action(fault_rule: FaultRule) -> tuple[object, ...]:
     return (fault_rule.timing, fault_rule.remedy, fault_rule.to, *at_once)
 
 
-def _uses_ladder(fault_rule: FaultRule) -> bool:
-    return fault_rule.timing != "record" and fault_rule.to is None and fault_rule.remedy != CONFIGURE
-
-
-def _find_remedy_position(
-    draft: RepositoryDraft, policy: LifecyclePolicy, reach: RuleReach, kind: FaultKind
-) -> FilePosition:
-    """Return where a fault's first remedy is written: in the rule, or in the catalogue's entry."""
-    if reach.rule.remedy != "class":
-        return _at(draft, policy, reach.title, "remedy")
-    return draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
-
-
 @rule(
     "ASY0140",
     "a fault in two catalogues",
@@ -283,15 +277,15 @@ def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find faults with the blame `application` that a rule of the policy answers with a move."""
     kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
-    found: dict[FilePosition, str] = {}
+    moving: dict[FilePosition, str] = {}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for reach in compute_rule_reach(policy, kinds):
             for kind in decode_kinds(kinds, reach.answered_kinds):
                 if kind.blame == "application" and list_target_states(policy, reach.rule, [kind]):
                     place = draft.find_position(f"FaultCatalog/{kind.catalog}", *kind.entry)
                     message = f"{kind.name} has the blame `application`, but {reach.title} moves the node for it"
-                    found.setdefault(place, message)
-    for place, message in found.items():
+                    moving.setdefault(place, message)
+    for place, message in moving.items():
         yield RuleFinding(place, message, "correct the blame, or let a rule above record it")
 
 

@@ -12,7 +12,6 @@ from assay.declare.check import RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.repository.playbooks import (
     ZAP_PLAYBOOK,
-    BundleUsers,
     find_yaml_error,
     list_bundle_users,
     list_playbooks,
@@ -45,10 +44,11 @@ def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find components with a file of the repository that does not have the bundle's SHA-256."""
     for bundle, number, component, path in _local_artifacts(draft):
-        file, artifact = resolve_artifact(draft.root, path), component.artifact
-        if artifact and file.is_file() and (found := hash_artifact(file)) != artifact.sha256:
+        file = resolve_artifact(draft.root, path)
+        artifact = component.artifact
+        if artifact and file.is_file() and (digest := hash_artifact(file)) != artifact.sha256:
             place = _at(draft, bundle, number, "artifact", "sha256")
-            message = f"{component.name}: {path} has the sha256 {found}"
+            message = f"{component.name}: {path} has the sha256 {digest}"
             yield RuleFinding(place, message, "add the qualified image, or qualify this one")
 
 
@@ -150,12 +150,12 @@ def unbrought_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     if error := find_yaml_error(draft.tree, ZAP_PLAYBOOK):
         yield RuleFinding(error[0], f"nobody knows what this playbook brings: it is no YAML: {error[1]}", YAML_FIX)
     tasks = read_firmware_tasks(draft.tree, ZAP_PLAYBOOK)
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for users in list_bundle_users(draft, tasks):
         for number, component in enumerate(users.bundle.components):
             key = (users.bundle.name, component.name)
-            if users.manages(component) and not users.get_from(tasks, component.name) and key not in told:
-                told.add(key)
+            if users.manages(component) and not users.get_from(tasks, component.name) and key not in reported:
+                reported.add(key)
                 message = f"{component.name}: no task of {ZAP_PLAYBOOK} brings it to {users.describe()}"
                 fix = (
                     f"leave `components` out of a task there: it then brings the whole bundle; or list {component.name}"
@@ -181,15 +181,16 @@ def unknown_playbook_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             fix = f"remove {name}, restrict `hosts`, or leave `components` out: the task then brings what a bundle has"
             if name not in everywhere:
                 yield RuleFinding(place, f"no bundle has a component {name}", suggest_name(name, everywhere))
-            elif lacking := [one for one in users if _lacks(one, name) and one.is_surely_selected(task)]:
-                by_bundle = {one.bundle.name: one.describe() for one in reversed(lacking)}
+                continue
+            by_bundle: dict[str, str] = {}
+            for group in users:
+                has_component = any(part.name == name for part in group.bundle.components)
+                if not has_component and group.is_surely_selected(task):
+                    by_bundle.setdefault(group.bundle.name, group.describe())
+            if by_bundle:
                 bundles = ", ".join(f"{bundle} (of {nodes})" for bundle, nodes in sorted(by_bundle.items()))
                 message = f"{name}: a node that the task selects has no such component in its bundle: {bundles}"
                 yield RuleFinding(place, message, fix)
-
-
-def _lacks(users: BundleUsers, name: str) -> bool:
-    return all(part.name != name for part in users.bundle.components)
 
 
 def hash_artifact(path: Path) -> str:
@@ -227,6 +228,6 @@ def _circle(bundle: FirmwareBundle) -> list[str]:
     """Return the names of a circle of components, the first one again at the end; an empty list without a circle."""
     try:
         TopologicalSorter({component.name: component.after for component in bundle.components}).prepare()
-    except CycleError as found:
-        return list(reversed(found.args[1]))
+    except CycleError as error:
+        return list(reversed(error.args[1]))
     return []

@@ -1,7 +1,4 @@
-"""Names and addresses that other programs misread, and serial numbers, addresses and places that two nodes share.
-
-Nodes of the inventory that contradict each other or their spec.
-"""
+"""Nodes that contradict each other or their spec, or whose names and addresses other programs misread."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.group_variables import InventoryHost, VariableLayer
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import format_few_names
-from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.node_settings import NodeVariables
@@ -35,6 +31,7 @@ ADDRESS = re.compile(r"[\w.:-]+")
 """What may be an address. Anything else is a Jinja template, or is refused by its own problem."""
 ADDRESS_VARIABLES = ("bmc_address", "ansible_host")
 Keys = Callable[[NodeVariables], Iterable[str]]
+VARIABLE_NAMES = tuple(NodeVariables.model_fields)
 
 
 @rule(
@@ -85,13 +82,15 @@ def bad_pool_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0030", "two nodes share a serial number", why="History and RMA follow the serial number, not the name.")
 def shared_serial(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find serial numbers given twice, in any case and with any blanks."""
-    yield from _shared(draft, {"serial_number": _serial}, "serial number {}")
+    yield from _shared(
+        draft, {"serial_number": lambda node: ["".join(node.serial_number.split()).upper()]}, "serial number {}"
+    )
 
 
 @rule("ASY0031", "two nodes share a BMC address", why="A power cycle hits the wrong machine.")
 def shared_bmc(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find BMC addresses (with port) given twice, in any form."""
-    yield from _shared(draft, {"bmc_address": _bmc}, "BMC address {}")
+    yield from _shared(draft, {"bmc_address": _list_bmcs}, "BMC address {}")
 
 
 @rule("ASY0032", "an HCA's GUID is given twice", why="A cable at this GUID belongs to two ports.")
@@ -109,7 +108,7 @@ def shared_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0097", "two nodes share an agent's token", why="Each agent can report for the other's node.")
 def shared_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find token references that several nodes share."""
-    yield from _shared(draft, {"agent_token": _token}, "{}")
+    yield from _shared(draft, {"agent_token": _list_tokens}, "{}")
 
 
 @rule("ASY0038", "a MAC address is given twice", why="Two machines answer to one address, and get the same DHCP lease.")
@@ -149,22 +148,17 @@ def find_address_fix(written: str) -> str:
     return f"write {normal}" if written != normal else ""
 
 
-def _token(node: NodeVariables) -> list[str]:
-    """Return a text for each reference to a token. The texts may be shown and compared."""
-    return [_describe_token(reference) for reference in node.agent_token]
+def _list_tokens(node: NodeVariables) -> list[str]:
+    """Return a text for each reference to a token, which may be shown and compared: of a vault's text, its digest."""
+    texts = []
+    for reference in node.agent_token:
+        ((place, value),) = reference.model_dump(exclude_unset=True).items()
+        texts.append(f"agent_token {place} {sha256(value.encode()).hexdigest()[:12] if reference.vault else value}")
+    return texts
 
 
-def _describe_token(reference: TokenReference) -> str:
-    ((where, what),) = reference.model_dump(exclude_unset=True).items()
-    return f"agent_token {where} {sha256(what.encode()).hexdigest()[:12] if reference.vault else what}"
-
-
-def _bmc(node: NodeVariables) -> list[str]:
+def _list_bmcs(node: NodeVariables) -> list[str]:
     return [f"{normalize_address(node.bmc_address)}:{node.bmc_port}"] if node.bmc_address else []
-
-
-def _serial(node: NodeVariables) -> list[str]:
-    return ["".join(node.serial_number.split()).upper()]
 
 
 def _mac(address: str | None) -> list[str]:
@@ -175,26 +169,17 @@ def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], label: str) -
     """Find values of these variables that are given twice, by one node or by two. At most one finding per variable."""
     owners: dict[str, HostDeclaration] = {}
     for host in draft.hosts:
-        if host.settings:
-            own: set[str] = set()
-            for variable, keys in variables.items():
-                numbered = enumerate(keys(host.settings))
-                taken = next(((at, key) for at, key in numbered if _is_taken(key, host, owners, own)), None)
-                if taken is not None:
-                    at, key = taken
-                    other = "twice" if owners[key] is host else f"by {owners[key].name} too"
-                    message = f"{host.name}: {label.format(key)} is given {other}"
-                    yield RuleFinding(host.find_position(variable, at), message, "correct one of the two")
-
-
-def _is_taken(key: str, host: HostDeclaration, owners: dict[str, HostDeclaration], own: set[str]) -> bool:
-    """Whether a host has given the key before, in `owners` or `own`. Records that this host gives it."""
-    taken = owners.setdefault(key, host) is not host or key in own
-    own.add(key)
-    return taken
-
-
-VARIABLE_NAMES = tuple(NodeVariables.model_fields)
+        if host.settings is None:
+            continue
+        for variable, keys in variables.items():
+            for number, key in enumerate(keys(host.settings)):
+                if (owner := owners.get(key)) is None:
+                    owners[key] = host
+                    continue
+                other = "twice" if owner is host else f"by {owner.name} too"
+                message = f"{host.name}: {label.format(key)} is given {other}"
+                yield RuleFinding(host.find_position(variable, number), message, "correct one of the two")
+                break
 
 
 @rule("ASY0034", "a node in several pools", why="Limits count per pool, and a node must count once.")
@@ -228,12 +213,12 @@ def node_outside_design(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes whose `fabric` is a design without them: neither in its `nodes` nor at an end of a listed cable."""
     designs = draft.specs_of_model(FabricDesign)
     members = {name: _list_members(design) for name, design in designs.items() if design.nodes}
-    found: dict[FilePosition, list[HostDeclaration]] = {}
+    outside: dict[FilePosition, list[HostDeclaration]] = {}
     for host in draft.hosts:
         fabric = host.settings.fabric if host.settings else None
         if fabric in members and host.settings and members[fabric].isdisjoint((host.name, *host.settings.hca_guids)):
-            found.setdefault(host.find_position("fabric"), []).append(host)
-    for place, hosts in found.items():
+            outside.setdefault(host.find_position("fabric"), []).append(host)
+    for place, hosts in outside.items():
         names = format_few_names([host.name for host in hosts])
         message = f"the design {hosts[0].variables['fabric']} does not list {names}"
         yield RuleFinding(place, message, "add them to the `nodes` of the design, or correct `fabric`")
@@ -255,13 +240,13 @@ def _list_members(design: FabricDesign) -> set[str]:
 def adapters_without_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes without a `fabric` whose spec has HCAs, once for each place that names the spec."""
     specs = draft.specs_of_model(NodeSpec)
-    found: dict[FilePosition, list[HostDeclaration]] = {}
+    without: dict[FilePosition, list[HostDeclaration]] = {}
     for host in draft.hosts:
         if host.settings and host.settings.fabric is None:
             spec = specs.get(host.settings.node_spec)
             if spec is not None and spec.hcas:
-                found.setdefault(host.find_position("node_spec"), []).append(host)
-    for place, hosts in found.items():
+                without.setdefault(host.find_position("node_spec"), []).append(host)
+    for place, hosts in without.items():
         names = format_few_names([host.name for host in hosts])
         message = f"{names}: {hosts[0].variables['node_spec']} has HCAs, but no `fabric` is given"
         fix = "name the FabricDesign that cables them, `fabric: NAME`; or write `hcas: []` into the node spec"
@@ -289,11 +274,11 @@ def misspelt_variable(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0037", "a node described twice", why="The order of the files decides which description counts.")
 def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find hosts with a variable in two entries of the inventory, so that one entry hides the other."""
-    found: dict[FilePosition, tuple[list[str], str, VariableLayer]] = {}
+    twice: dict[FilePosition, tuple[list[str], str, VariableLayer]] = {}
     for host in draft.inventory.hosts.values():
         for first, later, variable in _overlaps(host) if len(host.inline) > 1 else ():
-            found.setdefault(_layer_position(later), ([], variable, first))[0].append(host.name)
-    for place, (names, variable, first) in found.items():
+            twice.setdefault(_layer_position(later), ([], variable, first))[0].append(host.name)
+    for place, (names, variable, first) in twice.items():
         where = first.document.where(first.path)
         message = f"{format_few_names(names)}: {variable} is given in {where} too"
         yield RuleFinding(place, message, "rename the node, or describe it in one place")

@@ -20,6 +20,9 @@ from assay.model.text.lists import format_count
 
 FABRIC_POOL = "fabric"
 """The pool under which outcomes of fabrics count."""
+EXPIRY_NOTICE = timedelta(days=14)
+SUBJECTS_WITHOUT_NODE = (*FABRIC_SUBJECTS, "rack", "whole_rack")
+EXPIRED_FIX = "repair it and remove the entry, or agree on another day with {}"
 
 
 @rule("ASY0180", "a gate for a pool that does not exist", why="The bounds of this gate apply to no pool.")
@@ -63,11 +66,6 @@ def overridden_default_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             if ANY_POOL in own and pools <= own:
                 place = draft.find_position(f"Gates/{gates.name}", "pools", ANY_POOL, bound)
                 yield RuleFinding(place, f"every pool has its own {bound}", "take this one out")
-
-
-EXPIRY_NOTICE = timedelta(days=14)
-SUBJECTS_WITHOUT_NODE = (*FABRIC_SUBJECTS, "rack", "whole_rack")
-EXPIRED_FIX = "repair it and remove the entry, or agree on another day with {}"
 
 
 @rule(

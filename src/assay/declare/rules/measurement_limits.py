@@ -1,8 +1,6 @@
-"""Limits that can never fire, that nobody reads, that are missing, or that have another unit than their check.
+"""Limits that never fire, that nobody reads, that are missing, or in another unit than their check; and trend rules.
 
 The bounds come from what hardware can read at all and from the datasheets of known GPUs.
-
-Trend rules whose fault is unknown, that nothing proves right, or that never count.
 """
 
 from __future__ import annotations
@@ -23,6 +21,19 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.node.node_spec import MetricLimit, NodeSpec
 from assay.model.specs.trend_rules import TrendRules
 from assay.model.units import UNITS, convert_unit, describe_unit_fix
+
+PCIE_WIDTHS = (1, 2, 4, 8, 16)
+SHARE_NAME = re.compile(r"(?:^|_)(?:used|usable|free|spare|share|spread|utili[sz]ation)$")
+"""Limits of shares of a whole, for which a value below 1 % is a fraction: 0.97 for 97 %."""
+GPU_UNITS = {
+    "gpu_memory": "MiB",
+    "pcie_generation": "generation",
+    "nvlink_links": "links",
+    "gpu_power_limit": "W",
+    "all_reduce_bus_bandwidth": "GB/s",  # NVLink, both directions: with NVLS, it may exceed one direction's bandwidth
+    "gpu_burn_gflops": "Gflop/s",  # gpu-burn multiplies in FP32, without tensor cores
+}
+EVERYTHING = "*"
 
 
 class HardwareBound(NamedTuple):
@@ -62,17 +73,11 @@ LIMIT_BOUNDS = {
     "fan_speed": HardwareBound(1, 40_000, "rpm", "a turning fan makes 1 to 40 000 turns per minute"),
 }
 """By name of the limit."""
-
 UNIT_BOUNDS = {
     "%": HardwareBound(0, 100, "%", "a share is between 0 and 100 %"),
     "°C": HardwareBound(-273.15, float("inf"), "°C", "nothing is colder"),
 }
 """By unit, for all other limits."""
-
-
-PCIE_WIDTHS = (1, 2, 4, 8, 16)
-SHARE_NAME = re.compile(r"(?:^|_)(?:used|usable|free|spare|share|spread|utili[sz]ation)$")
-"""Limits of shares of a whole, for which a value below 1 % is a fraction: 0.97 for 97 %."""
 
 
 class GpuMaximum(NamedTuple):
@@ -87,14 +92,6 @@ class GpuMaximum(NamedTuple):
     source: str
 
 
-GPU_UNITS = {
-    "gpu_memory": "MiB",
-    "pcie_generation": "generation",
-    "nvlink_links": "links",
-    "gpu_power_limit": "W",
-    "all_reduce_bus_bandwidth": "GB/s",  # NVLink, both directions: with NVLS, it may exceed one direction's bandwidth
-    "gpu_burn_gflops": "Gflop/s",  # gpu-burn multiplies in FP32, without tensor cores
-}
 GPU_MAXIMA = {
     "NVIDIA A100-SXM": GpuMaximum(4, 12, 400, 600, 19_500, 81_920, "NVIDIA A100 datasheet, SXM"),
     "NVIDIA H100 PCIe": GpuMaximum(5, None, 350, None, 51_000, 81_920, "NVIDIA H100 datasheet, PCIe"),
@@ -130,8 +127,8 @@ def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 allowed = "or more" if bound.high == inf else f"to {bound.high:g} {bound.unit}"
                 place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
                 yield RuleFinding(place, message, f"use {bound.low:g} {allowed}")
-            elif (found := _find_unmeant_value(name, limit)) is not None:
-                yield RuleFinding(draft.find_position(f"NodeSpec/{spec.name}", "limits", name, "value"), *found)
+            elif (unmeant := _find_unmeant_value(name, limit)) is not None:
+                yield RuleFinding(draft.find_position(f"NodeSpec/{spec.name}", "limits", name, "value"), *unmeant)
 
 
 def _find_unmeant_value(name: str, limit: MetricLimit) -> tuple[str, str] | None:
@@ -197,17 +194,18 @@ def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find limits that the spec's own parts cannot reach, or that a link slower than its fabric's rate would pass."""
     for spec in draft.specs_of_model(NodeSpec).values():
-        for name, most, unit, what in _upper_bounds(spec):
+        for name, most, unit, reason in _upper_bounds(spec):
             limit = spec.limits.get(name)
             value = convert_unit(limit.value, limit.unit, unit) if limit else None
             if limit and value is not None and value > most:
-                message = f"{name} is {limit.value:g} {limit.unit}, but {what}"
+                message = f"{name} is {limit.value:g} {limit.unit}, but {reason}"
                 place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
                 yield RuleFinding(place, message, f"use at most {most:g} {unit}, or correct the hardware")
     for design, spec in list_design_spec_pairs(draft):
         rate = spec.limits.get("hca_rate")
         value = convert_unit(rate.value, rate.unit, "Gb/s") if rate else None
-        full, slower = rate_to_gbps(design.rate), find_next_slower_gbps(design.rate)
+        full = rate_to_gbps(design.rate)
+        slower = find_next_slower_gbps(design.rate)
         if value is not None and value <= slower:
             runs = f"{design.name} runs at {full:g} ({design.rate})"
             message = f"hca_rate is {value:g} Gb/s, but {runs}: with this limit, a link at {slower:g} passes"
@@ -282,7 +280,8 @@ def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def unknown_or_contradicting_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks whose `unit=` is unknown, or differs from the unit in the name of the reading."""
     for call in draft.suites.measures:
-        place, unit = (call.file, call.line, call.column), call.stated_unit
+        place = (call.file, call.line, call.column)
+        unit = call.stated_unit
         if unit and unit not in UNITS:
             yield RuleFinding(
                 place, f"{call.name} is in {unit}, but assay does not know this unit", describe_unit_fix(unit)
@@ -301,9 +300,6 @@ def _unit_fix(limit: MetricLimit, unit: str) -> str:
     return f"write {{value: {value:.10g}, unit: {unit}}}, or measure in {limit.unit}"
 
 
-EVERYTHING = "*"
-
-
 @rule(
     "ASY0370",
     "a trend rule for an unknown fault class",
@@ -314,11 +310,11 @@ def unknown_trend_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find rules whose fault no catalogue has."""
     known = _list_classes(draft)
     for document in draft.specs_of_model(TrendRules).values():
-        for name, one in document.rules.items():
-            if one.fault not in known:
+        for name, trend_rule in document.rules.items():
+            if trend_rule.fault not in known:
                 place = draft.find_position(f"TrendRules/{document.name}", "rules", name, "fault")
-                message = f"{name}: no FaultCatalog holds the class {one.fault}"
-                yield RuleFinding(place, message, suggest_name(one.fault, known))
+                message = f"{name}: no FaultCatalog holds the class {trend_rule.fault}"
+                yield RuleFinding(place, message, suggest_name(trend_rule.fault, known))
 
 
 @rule(
@@ -331,8 +327,8 @@ def unprovable_trend_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find patterns in `failures` that match no fault of hardware."""
     known = _list_classes(draft)
     for document in draft.specs_of_model(TrendRules).values():
-        for name, one in document.rules.items():
-            for number, pattern in enumerate(one.failures):
+        for name, trend_rule in document.rules.items():
+            for number, pattern in enumerate(trend_rule.failures):
                 if not any(fnmatchcase(fault, pattern) for fault in known):
                     place = draft.find_position(f"TrendRules/{document.name}", "rules", name, "failures", number)
                     message = f"{name}: no fault is named like {pattern}"
@@ -353,9 +349,9 @@ def unreached_trend_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def _list_blockers(document: TrendRules) -> Iterator[str]:
     """Yield for each rule the first rule above it that matches every measurement, "" for none."""
     first = ""
-    for name, one in document.rules.items():
+    for name, trend_rule in document.rules.items():
         yield first
-        first = first or (name if EVERYTHING in one.measurements else "")
+        first = first or (name if EVERYTHING in trend_rule.measurements else "")
 
 
 def _list_classes(draft: RepositoryDraft) -> set[str]:

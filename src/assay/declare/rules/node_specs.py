@@ -45,7 +45,7 @@ PART_BOUNDS: dict[tuple[str, ...], PartBound] = {
     ("cpu_threads",): PartBound(1, 16_384, "threads", "no server has more than 16,384 threads"),
     ("memory_gib",): PartBound(1, 131_072, "GiB", "no server has more than 128 TiB of memory"),
     ("host", "dimms", "speed_mts"): PartBound(400, 20_000, "MT/s", "DDR memory runs at 400 to 20,000 MT/s"),
-}  # fmt: skip
+}
 """By path in a node spec; a list's items are all bound."""
 TALLEST_RACK = 52  # units: the tallest racks that vendors sell for servers
 LONGEST_CABLE_M = 10_000  # the reach of long-reach optics (IEEE 802.3, LR4)
@@ -61,7 +61,10 @@ def shared_pci_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for spec in draft.specs_of_model(NodeSpec).values():
         seen: dict[str, str] = {}
         for path, part, pci in _list_pci_places(spec):
-            first = seen.setdefault(_normalize_pci(pci), part)
+            domain, *address = pci.strip().lower().rsplit(":", 2)
+            if len(address) == 1:  # without a domain, which is then 0
+                domain, address = "", [domain, *address]
+            first = seen.setdefault(":".join((domain.lstrip("0"), *address)), part)
             if first != part:
                 message = f"{part} has the PCI address {pci}, which {first} has too"
                 yield RuleFinding(_find(draft, spec, path), message, "correct one of the two")
@@ -139,12 +142,6 @@ def _list_pci_places(spec: NodeSpec) -> Iterator[tuple[EntryPath, str, str]]:
         yield ("hcas", number, "pci"), f"the HCA {number} ({hca.name})", hca.pci
 
 
-def _normalize_pci(written: str) -> str:
-    """Return a PCI address in lower case, with a domain of four digits or more."""
-    domain, *rest = written.strip().lower().rsplit(":", 2)
-    return ":".join(("0000", domain, *rest)) if len(rest) == 1 else ":".join((f"{domain.lstrip('0'):0>4}", *rest))
-
-
 def _list_numbers(value: Any, steps: tuple[str, ...], path: EntryPath = ()) -> Iterator[tuple[EntryPath, float]]:
     """Yield path and number of each entry that these steps lead to."""
     if isinstance(value, list):
@@ -191,15 +188,17 @@ def unbrought_setting(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _list_zapped_specs(draft: RepositoryDraft) -> dict[str, tuple[NodeSpec, bool]]:
     """Return the specs of nodes that automation may zap, and whether it also brings the operating system's settings."""
-    specs, profiles = draft.specs_of_model(NodeSpec), draft.specs_of_model(ManagementProfile)
-    found: dict[str, tuple[NodeSpec, bool]] = {}
+    specs = draft.specs_of_model(NodeSpec)
+    profiles = draft.specs_of_model(ManagementProfile)
+    zapped: dict[str, tuple[NodeSpec, bool]] = {}
     for host in draft.hosts:
         if host.settings is None:
             continue
-        spec, profile = specs.get(host.settings.node_spec), profiles.get(host.settings.profile)
+        spec = specs.get(host.settings.node_spec)
+        profile = profiles.get(host.settings.profile)
         if spec is not None and profile is not None and "zap" in profile.actions:
-            found[spec.name] = (spec, found.get(spec.name, (spec, False))[1] or profile.host_settings)
-    return found
+            zapped[spec.name] = (spec, zapped.get(spec.name, (spec, False))[1] or profile.host_settings)
+    return zapped
 
 
 @rule(

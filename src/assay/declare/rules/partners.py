@@ -15,6 +15,15 @@ from assay.model.specs.monitoring import Monitoring
 from assay.model.specs.node.load_tools import WAYS_OF_SCHEDULERS
 from assay.model.specs.node_settings import NodeVariables
 
+SCHEDULER_SETTINGS = {
+    "slurm_conf": "slurm",
+    "slurm_spare_partition": "slurm",
+    "slurm_cordon": "slurm",
+    "kubernetes": "kubernetes",
+}
+BUILTIN_SCHEDULERS = frozenset({"none", *SCHEDULER_SETTINGS.values()})
+"""Adapters that read their own settings only. An adapter from elsewhere may read any setting."""
+
 
 @rule("ASY0160", "a node with the transport prometheus, but without `metrics`", why="assay can never read this node.")
 def missing_prometheus(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -30,7 +39,8 @@ def missing_prometheus(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0161", "a monitoring map that does not exist", why="assay cannot interpret any metric of the node.")
 def missing_monitoring(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find `metrics` that name a Monitoring that does not exist, once for each place that says so."""
-    maps, seen = draft.list_names(Monitoring), set()
+    maps = draft.list_names(Monitoring)
+    seen = set()
     for host in draft.hosts:
         if host.settings is None or host.settings.metrics is None or host.settings.metrics.monitoring in maps:
             continue
@@ -62,7 +72,8 @@ def unknown_alert_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0130", "settings of a transport that is not used", why="These settings have no effect, and nobody notices.")
 def unused_transport_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find settings of another transport than the node's, once for each place that says them."""
-    seen, transports = set(), _list_transport_settings()
+    transports = _list_transport_settings()
+    seen = set()
     for host in draft.hosts:
         for setting, transport in _unused_transport_settings(host, transports):
             place = host.find_position(setting)
@@ -96,15 +107,15 @@ def push_without_agent(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _list_transport_settings() -> dict[str, str]:
     """Return the settings variable of each installed transport: variable → transport."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name in TRANSPORTS.names():
         try:
             transport = TRANSPORTS.load(name)
         except AssayError:
             continue  # a node that uses it is reported by its own variables
         if transport.settings_name:
-            found[transport.settings_name] = name
-    return found
+            settings[transport.settings_name] = name
+    return settings
 
 
 def _unused_transport_settings(host: HostDeclaration, transports: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -116,16 +127,6 @@ def _unused_transport_settings(host: HostDeclaration, transports: Mapping[str, s
             yield setting, transport
 
 
-SCHEDULER_SETTINGS = {
-    "slurm_conf": "slurm",
-    "slurm_spare_partition": "slurm",
-    "slurm_cordon": "slurm",
-    "kubernetes": "kubernetes",
-}
-BUILTIN_SCHEDULERS = frozenset({"none", *SCHEDULER_SETTINGS.values()})
-"""Adapters that read their own settings only. An adapter from elsewhere may read any setting."""
-
-
 @rule(
     "ASY0220",
     "settings of a scheduler that is not the node's",
@@ -134,20 +135,16 @@ BUILTIN_SCHEDULERS = frozenset({"none", *SCHEDULER_SETTINGS.values()})
 def unused_scheduler_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find settings that none of the nodes with them reads, once for each place that says them."""
     for setting, scheduler in SCHEDULER_SETTINGS.items():
-        owners = [host for host in draft.hosts if _has_setting(host, setting)]
+        default = NodeVariables.model_fields[setting].default  # which may stand there to override a group's setting
+        owners = [host for host in draft.hosts if host.settings and getattr(host.settings, setting) != default]
         unused = {host.find_position(setting): host for host in reversed(owners) if not _uses(host, scheduler)}
-        used: set[FilePosition] = (
-            {host.find_position(setting) for host in owners if _uses(host, scheduler)} if unused else set()
-        )
+        used: set[FilePosition] = set()
+        if unused:  # to find the places of all owners takes time
+            used = {host.find_position(setting) for host in owners if _uses(host, scheduler)}
         for place, host in reversed(unused.items()):
             if place not in used and host.settings:
                 message = f"{host.name} has `workloads: {host.settings.workloads}`, so {setting} has no effect"
                 yield RuleFinding(place, message, f"write `workloads: {scheduler}`, or leave {setting} out")
-
-
-def _has_setting(host: HostDeclaration, setting: str) -> bool:
-    """Whether a setting differs from its default. The default itself may override a group's setting."""
-    return host.settings is not None and getattr(host.settings, setting) != NodeVariables.model_fields[setting].default
 
 
 def _uses(host: HostDeclaration, scheduler: str) -> bool:

@@ -1,8 +1,6 @@
 """Lifecycle policies with unknown names or unreachable states, and profiles and checklists that do not fit the policy.
 
 What a policy contradicts in itself, its model refuses: see assay.model.specs.lifecycle_policy.
-
-Policies that say nothing of trust, or name pools that no node is in.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.node_spec import NodeSpec
-from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.serving import AccessRules
 from assay.model.specs.technician_work import Checklists
 
@@ -90,8 +87,11 @@ def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find states from which no pass, certification or deadline leads back into service, whatever the edges."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         home = policy.states_in_service
-        while found := {name for name, state in policy.states.items() if home & set(_healthy_exits(state))} - home:
-            home |= found
+        exits = {}  # to where a node without faults can go
+        for name, state in policy.states.items():
+            exits[name] = {state.pass_to, state.certified_to, state.deadline.to if state.deadline else None}
+        while further := {name for name, targets in exits.items() if home & targets} - home:
+            home |= further
         for name, state in policy.states.items():
             if name not in home and not state.final:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name)
@@ -136,12 +136,6 @@ def unsupported_rack_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     actual = f"{rack.nodes} nodes are" if rack else "no whole rack is"
                     message = f"{title} says {rack_rule.of} nodes, but {actual} one machine of {name}"
                     yield RuleFinding(place, message, f"correct `of`, or the `rack` of {name}")
-
-
-def _healthy_exits(state: LifecycleState) -> list[str]:
-    """Return the states to which a node without faults can go."""
-    deadline = state.deadline.to if state.deadline else None
-    return [target for target in (state.pass_to, state.certified_to, deadline) if target]
 
 
 def _find_automatic_path(policy: LifecyclePolicy, start: str) -> list[str]:
@@ -200,7 +194,8 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         for profile in draft.specs_of_model(ManagementProfile).values():
             own_starts = [state for name, state in sorted(starts) if name == profile.name and state in policy.states]
             for move, missing in _find_forbidden_moves(policy, profile, fault_moves, own_starts):
-                actions, label = ", ".join(missing), f"{move.origin} → {move.to} ({move.by})"
+                actions = ", ".join(missing)
+                label = f"{move.origin} → {move.to} ({move.by})"
                 place = draft.find_position(f"ManagementProfile/{profile.name}", "actions")
                 fix = f"allow {actions}, or let the policy move such nodes another way"
                 yield RuleFinding(place, f"{profile.name} does not allow {actions}, which {label} takes", fix)
@@ -208,8 +203,8 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _start_of(host: HostDeclaration, policy: LifecyclePolicy) -> str:
     """Return the state in which a host enters: in service if an import names it."""
-    found = host.settings.service_import if host.settings else None
-    is_imported = host.settings is None or (found and host.name in found.nodes)
+    service_import = host.settings.service_import if host.settings else None
+    is_imported = host.settings is None or (service_import and host.name in service_import.nodes)
     return policy.service_state if is_imported or host.settings is None else host.settings.lifecycle_start
 
 
@@ -220,7 +215,9 @@ def _find_forbidden_moves(
     starts: Sequence[str],
 ) -> Iterator[tuple[PolicyMove, list[str]]]:
     """Yield moves that the profile forbids, one for each target state, with the missing actions."""
-    reached, waiting, reported = set(starts), list(starts), set()
+    reached = set(starts)
+    waiting = list(starts)
+    reported = set()
     while waiting:
         state = waiting.pop(0)
         for move in _list_moves(policy, profile, state, fault_moves):
@@ -250,7 +247,7 @@ def _list_moves(
 def _list_fault_moves(draft: RepositoryDraft, policy: LifecyclePolicy) -> dict[str, list[PolicyMove]]:
     """Return the moves of the fault rules, by the state that they leave."""
     kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
-    found: dict[str, dict[PolicyMove, None]] = {}
+    by_state: dict[str, dict[PolicyMove, None]] = {}
     for reach in compute_rule_reach(policy, kinds):
         pending_actions = reach.rule.while_pending if reach.rule.timing == "pending" else []
         for (state, in_use), bits in reach.unclaimed.items():
@@ -258,8 +255,8 @@ def _list_fault_moves(draft: RepositoryDraft, policy: LifecyclePolicy) -> dict[s
             for to in list_target_states(policy, reach.rule, decode_kinds(kinds, bits)):
                 if policy.has_edge(state, to):
                     actions = (*policy.states[to].entry, *at_once)
-                    found.setdefault(state, {})[PolicyMove(state, to, f"faults.{reach.title}", actions)] = None
-    return {state: list(moves) for state, moves in found.items()}
+                    by_state.setdefault(state, {})[PolicyMove(state, to, f"faults.{reach.title}", actions)] = None
+    return {state: list(moves) for state, moves in by_state.items()}
 
 
 def _missing_actions(move: PolicyMove, profile: ManagementProfile) -> list[str]:

@@ -1,7 +1,4 @@
-"""Limits and a circuit breaker that contradict each other, and numbers and actions of a policy that nobody can mean.
-
-How nodes enter: start states that do not exist or skip the proof, and imports that name nobody or have expired.
-"""
+"""Limits, numbers and actions of a policy that nobody can mean; and nodes that enter where it gives no way or proof."""
 
 from __future__ import annotations
 
@@ -17,12 +14,13 @@ from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.policy_sections import LifecycleState, count_allowed_out
+from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.text.lists import format_nodes
 
 CERTAINLY_LARGE = 64  # nodes: a breaker that needs more, and more than the largest pool has, is a typing error
 RESTARTS = ("reboot", "powercycle", "netboot", "zap")
 CLOSING = ("cordon", "drain", "drain-now")
+FEW_RESTARTS = 60  # an hour: so many are a limit in a fleet of any size
 
 
 class NumberBound(NamedTuple):
@@ -45,7 +43,6 @@ COUNT_BOUNDS = {
     "reboots_per_hour": NumberBound(1, 600, "restarts"),
 }
 """By field: what happens more often in one window has no end."""
-FEW_RESTARTS = 60  # an hour: so many are a limit in a fleet of any size
 
 
 @rule(
@@ -82,7 +79,8 @@ def late_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         most = policy.limits.pool_percent
         shares = [((*path, "percent"), percent) for path, percent, _ in policy.breaker.list_shares()]
         for path, percent in [(("limits", "pool_percent"), most), *shares]:
-            place, name = draft.find_position(f"LifecyclePolicy/{policy.name}", *path), ".".join(map(str, path))
+            place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path)
+            name = ".".join(map(str, path))
             if percent < 1:
                 message = f"{name} is {percent:g} %: less than one node of a hundred"
                 yield RuleFinding(place, message, f"write a percentage: {percent * 100:g} for this fraction")
@@ -143,9 +141,9 @@ def restart_of_open_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         entered = _find_entered_open(policy)
         for name in sorted(entered):
-            state = policy.states[name]
-            action = _first_open_restart(state)
-            if action:
+            entry = policy.states[name].entry
+            action = next((action for action in entry if action in (*RESTARTS, *CLOSING)), "")
+            if action in RESTARTS:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, "entry")
                 message = f"{name}: nothing closes the node before {action}, and a node can come here from service"
                 yield RuleFinding(place, message, f"write `entry: [cordon, drain, {action}]`")
@@ -163,12 +161,6 @@ def _find_entered_open(policy: LifecyclePolicy) -> set[str]:
                 if not set(CLOSING).intersection(policy.states[target].entry):
                     waiting.append(target)
     return entered
-
-
-def _first_open_restart(state: LifecycleState) -> str:
-    """Return the first restart before any action that closes the node, "" if there is none."""
-    first = next((action for action in state.entry if action in (*RESTARTS, *CLOSING)), "")
-    return first if first in RESTARTS else ""
 
 
 @rule(
@@ -197,22 +189,19 @@ def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
     serving = frozenset(chain.from_iterable(policy.states_in_service for policy in policies))
-    imports: dict[int, HostDeclaration] = {}  # by the identity of the mapping, which the hosts of a pool share
+    imported: dict[str, HostDeclaration] = {}
+    seen: set[int] = set()  # identities of the mappings, each of which the hosts of a pool share
     for host in draft.hosts:
         if host.settings and host.settings.lifecycle_start in serving:
             message = f"{host.name} starts in {host.settings.lifecycle_start}, which is in service"
             yield RuleFinding(host.find_position("lifecycle_start"), message, "name it in a service_import instead")
         if host.settings and host.settings.service_import and draft.all_hosts_read:
-            imports[id(host.variables["service_import"])] = host
-    imported = {name: host for host in imports.values() for name in _list_imported(host)}
+            if id(host.variables["service_import"]) not in seen:
+                imported.update(dict.fromkeys(host.settings.service_import.nodes, host))
+            seen.add(id(host.variables["service_import"]))
     for name in sorted(imported.keys() - {host.name for host in draft.hosts}):
         message = f"a service_import names {name}, which is no node"
         yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name")
-
-
-def _list_imported(host: HostDeclaration) -> list[str]:
-    found = host.settings.service_import if host.settings else None
-    return found.nodes if found else []
 
 
 @rule(
@@ -223,11 +212,11 @@ def _list_imported(host: HostDeclaration) -> list[str]:
 )
 def expired_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find imports whose day is over, each once."""
-    found = {
-        (host.find_position("service_import"), host.settings.service_import.expires): host.settings.service_import
-        for host in draft.hosts
-        if host.settings and host.settings.service_import and host.settings.service_import.expires_at <= draft.now
-    }
-    for (place, day), one in found.items():
-        message = f"the service_import of {format_nodes(one.nodes)} expired on {day}"
+    expired = {}
+    for host in draft.hosts:
+        service_import = host.settings.service_import if host.settings else None
+        if service_import and service_import.expires_at <= draft.now:
+            expired[host.find_position("service_import")] = service_import
+    for place, service_import in expired.items():
+        message = f"the service_import of {format_nodes(service_import.nodes)} expired on {service_import.expires}"
         yield RuleFinding(place, message, "take it out; while nodes that serve are still unseen, agree on another day")

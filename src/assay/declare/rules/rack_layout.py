@@ -43,7 +43,9 @@ def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         devices.sort(key=itemgetter(0, 1, 2))
         below = devices[0]
         for device in devices[1:]:
-            if device.u <= below.top and not _is_reported_elsewhere(below, device):
+            # two nodes in one unit are ASY0033, two switches ASY0085
+            is_reported = device.u == below.u if device.host and below.host else not (device.host or below.host)
+            if device.u <= below.top and not is_reported:
                 units = f"U{below.u} to U{below.top}" if below.top > below.u else f"U{below.u}"
                 message = f"{device.name} stands in U{device.u} of {site} {rack}, but {below.name} fills {units}"
                 place = device.host.find_position("u") if device.host else draft.find_position(device.key, *device.path)
@@ -106,14 +108,14 @@ def scattered_nvlink_domain(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             continue
         key = f"FabricDesign/{design.name}"
         place = draft.find_position(key, "nvlink", "compute_trays")
-        found = {(settings[name].site, settings[name].rack) for name in domain.node_names if name in settings}
-        if len(found) > 1:
-            racks = format_few_names([f"{site} {rack}" for site, rack in sorted(found)])
+        places = {(settings[name].site, settings[name].rack) for name in domain.node_names if name in settings}
+        if len(places) > 1:
+            racks = format_few_names([f"{site} {rack}" for site, rack in sorted(places)])
             yield RuleFinding(
                 place, f"the compute trays of {design.name} stand in {racks}", "name the nodes of one rack"
             )
-        elif found and domain.rack and domain.rack not in {rack for _, rack in found}:
-            message = f"{design.name} is in {domain.rack}, but its compute trays stand in {found.pop()[1]}"
+        elif places and domain.rack and domain.rack not in {rack for _, rack in places}:
+            message = f"{design.name} is in {domain.rack}, but its compute trays stand in {places.pop()[1]}"
             yield RuleFinding(draft.find_position(key, "nvlink", "rack"), message, "correct one of the two")
         shared = [name for name in domain.node_names if owners.setdefault(name, design.name) != design.name]
         if shared:
@@ -141,16 +143,10 @@ def _list_switches(draft: RepositoryDraft) -> Iterator[tuple[str, str, RackMount
         for tier, number, switch in design.list_switch_places():
             if switch.guid not in seen:
                 seen.add(switch.guid)
-                name, path = switch.name or f"the switch {switch.guid}", (tier, "at", number, "u")
+                name = switch.name or f"the switch {switch.guid}"
+                path = (tier, "at", number, "u")
                 mounted = RackMount(switch.u, switch.u, name, None, f"FabricDesign/{design.name}", path)
                 yield design.site, switch.rack, mounted
-
-
-def _is_reported_elsewhere(device: RackMount, other: RackMount) -> bool:
-    """Whether another rule reports an overlap: two nodes in one unit are ASY0033, two switches ASY0085."""
-    if device.host and other.host:
-        return device.u == other.u
-    return not (device.host or other.host)
 
 
 def _list_whole_racks(draft: RepositoryDraft) -> Iterator[tuple[RackKey, NodeSpec, list[HostDeclaration]]]:
@@ -161,6 +157,7 @@ def _list_whole_racks(draft: RepositoryDraft) -> Iterator[tuple[RackKey, NodeSpe
         if host.settings:
             racks[host.settings.site, host.settings.rack].append(host)
     for rack, hosts in racks.items():
-        found = {host.settings.node_spec: None for host in hosts if host.settings and host.settings.node_spec in specs}
-        for name in found:
-            yield rack, specs[name], hosts
+        names = dict.fromkeys(host.settings.node_spec for host in hosts if host.settings)
+        for name in names:
+            if name in specs:
+                yield rack, specs[name], hosts

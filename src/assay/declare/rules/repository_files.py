@@ -1,6 +1,6 @@
-"""Files that a revision of git does not hold, that assay does not read, or that nobody has reviewed yet.
+"""Files that a revision of git does not hold, that assay does not read, or that nobody has reviewed or owns.
 
-CODEOWNERS, made from the owners of the specs; and the rules that find an owner without a team, and an old file.
+CODEOWNERS is made from the owners of the specs.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ KIND_BYTES = 4096
 """How much of a file is read to find its kind."""
 REVIEW_MARK = re.compile(rb"(?:^|\s)# review:")
 SUITE_FILE = re.compile(r"(?:^|/)(?:test_\w+|conftest)\.py$")
+FILE = "CODEOWNERS"
+"""GitHub and GitLab both look for it here."""
+HIDING_FILE = ".github/CODEOWNERS"
+"""GitHub uses this one instead, if it is there."""
+COMMAND = "assay specs codeowners"
+HEAD = f"# Made by `{COMMAND}` from the owners of the specs: change those, and run it again."
 
 
 @rule(
@@ -60,8 +66,8 @@ def unreadable_kind_of_file(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             message = f"the link {path} leads to a folder that it stands in"
             yield RuleFinding((path, 0, 0), message, "remove the link")
         elif not full.is_symlink():
-            what = SPECIAL_FILES.get(stat.S_IFMT(full.lstat().st_mode), "no file")
-            yield RuleFinding((path, 0, 0), f"{path} is {what}", "remove it, or make it a regular file")
+            kind = SPECIAL_FILES.get(stat.S_IFMT(full.lstat().st_mode), "no file")
+            yield RuleFinding((path, 0, 0), f"{path} is {kind}", "remove it, or make it a regular file")
 
 
 @rule(
@@ -171,14 +177,6 @@ def _leaves(root: Path, full: Path) -> bool:
     return not _is_inside(root, full)
 
 
-FILE = "CODEOWNERS"
-"""GitHub and GitLab both look for it here."""
-HIDING_FILE = ".github/CODEOWNERS"
-"""GitHub uses this one instead, if it is there."""
-COMMAND = "assay specs codeowners"
-HEAD = f"# Made by `{COMMAND}` from the owners of the specs: change those, and run it again."
-
-
 @rule(
     "ASY0261",
     "an owner without a team",
@@ -188,16 +186,16 @@ HEAD = f"# Made by `{COMMAND}` from the owners of the specs: change those, and r
 )
 def owner_without_team(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find owners of specs and of paths that the CodeOwners document does not map to a team."""
-    found = find_code_owners(draft.specs)
-    if found is None:
+    code_owners = find_code_owners(draft.specs)
+    if code_owners is None:
         return
-    teams = found.spec.teams
+    teams = code_owners.spec.teams
     for entry in draft.specs:
         if entry.spec.owner and entry.spec.owner not in teams:
-            yield _missing_team(entry.find_position(("owner",)), entry.spec.owner, found)
-    for path, owner in found.spec.paths.items():
+            yield _missing_team(entry.find_position(("owner",)), entry.spec.owner, code_owners)
+    for path, owner in code_owners.spec.paths.items():
         if owner not in teams:
-            yield _missing_team(found.file.find_position(("paths", path)), owner, found)
+            yield _missing_team(code_owners.file.find_position(("paths", path)), owner, code_owners)
 
 
 @rule(
@@ -212,8 +210,8 @@ def stale_code_owners(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
     A fleet may have none, such as one without a forge: `assay specs codeowners --check` asks for it.
     """
-    found = find_code_owners(draft.specs)
-    if found is None or not draft.is_complete():
+    code_owners = find_code_owners(draft.specs)
+    if code_owners is None or not draft.is_complete():
         return
     text = read_code_owners(draft.tree)
     if text is not None and text != format_code_owners(draft.specs):
@@ -232,23 +230,23 @@ class CodeOwnersFile:
 def find_code_owners(specs: Sequence[SpecFile]) -> CodeOwnersFile | None:
     """Return the CodeOwners document that no other one extends; of several, the first; None if there is none."""
     known = [CodeOwnersFile(entry.spec, entry) for entry in specs if isinstance(entry.spec, CodeOwners)]
-    extended = {one.spec.extends for one in known}
-    return next((one for one in known if one.spec.name not in extended), None)
+    extended = {candidate.spec.extends for candidate in known}
+    return next((candidate for candidate in known if candidate.spec.name not in extended), None)
 
 
 def format_code_owners(specs: Sequence[SpecFile]) -> str:
     """Return the text of CODEOWNERS; "" for a fleet without a CodeOwners document."""
-    found = find_code_owners(specs)
-    if found is None:
+    code_owners = find_code_owners(specs)
+    if code_owners is None:
         return ""
-    owners = dict(sorted(found.spec.paths.items()))
+    owners = dict(sorted(code_owners.spec.paths.items()))
     owners |= {f"/{entry.document.file}": entry.spec.owner for entry in specs}
-    owners[f"/{FILE}"] = found.spec.owner
-    lines = [
-        f"{_escape(path)} {' '.join(found.spec.teams[owner])}"
-        for path, owner in owners.items()
-        if found.spec.teams.get(owner)
-    ]
+    owners[f"/{FILE}"] = code_owners.spec.owner
+    lines = []
+    for path, owner in owners.items():
+        pattern = "*" if path == "/" else path.replace(" ", "\\ ")  # `/` means every file
+        if teams := code_owners.spec.teams.get(owner):
+            lines.append(f"{pattern} {' '.join(teams)}")
     return "\n".join([HEAD, *lines]) + "\n"
 
 
@@ -260,11 +258,6 @@ def read_code_owners(tree: RepositoryTree, file: str = FILE) -> str | None:
         return None
 
 
-def _escape(path: str) -> str:
-    """Return a path as CODEOWNERS writes it. `/` means every file."""
-    return "*" if path == "/" else path.replace(" ", "\\ ")
-
-
-def _missing_team(place: tuple[str, int, int], owner: str, found: CodeOwnersFile) -> RuleFinding:
-    fix = suggest_nearest(owner, found.spec.teams) or f"add it to `teams` in {found.file.document.file}"
-    return RuleFinding(place, f"the owner {owner} has no team in {found.spec.name}", fix)
+def _missing_team(place: tuple[str, int, int], owner: str, code_owners: CodeOwnersFile) -> RuleFinding:
+    fix = suggest_nearest(owner, code_owners.spec.teams) or f"add it to `teams` in {code_owners.file.document.file}"
+    return RuleFinding(place, f"the owner {owner} has no team in {code_owners.spec.name}", fix)

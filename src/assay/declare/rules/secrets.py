@@ -1,12 +1,6 @@
-"""Secrets in the repository, where git keeps them for ever; and the file of allowed commit signers.
+"""Secrets in any file of the repository, where git keeps them for ever; and who may sign, and what is an example only.
 
 No message repeats a secret.
-
-Secrets in comments, playbooks, suites and lists, and references that hold the secret itself.
-
-No message repeats a secret.
-
-Examples that stand in for a site's own documents and values.
 """
 
 from __future__ import annotations
@@ -43,6 +37,37 @@ from assay.model.specs.serving import AccessRules
 SIGNER_LINE = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
 MAX_SIGNERS_BYTES = 1024 * 1024  # bytes of allowed_signers
 REFERENCES = (("bmc_credentials",), ("agent_token",), ("metrics", "credentials"), ("metrics", "token"))
+FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
+GROUP = ("hosts", "vars", "children")
+NOTHING = SecretHint.NOTHING
+SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
+WHY = "Git keeps it for ever, for everybody who can read the repository."
+_sightings: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
+MAX_TEXT_BYTES = 8 * 1024 * 1024
+YAML_ENDINGS = (".yaml", ".yml", "")
+TEXT_ENDINGS = (*YAML_ENDINGS, ".py", ".csv", ".json", ".md", ".txt", ".cfg", ".ini", ".toml", ".j2", ".sh")
+CI_FOLDERS, CI_FILES = (".github", ".gitlab"), (".gitlab-ci.yml",)
+"""What the forges run, with everything in it."""
+PARSED_FOLDERS = ("inventory/", "specs/")
+"""Values in YAML files of these folders are judged by their names already; here, only their comments are."""
+SECRET_WORDS = (
+    *("passw", "PASSW", "Passw", "secret", "SECRET", "Secret", "token", "TOKEN", "Token"),
+    *("_key", "_KEY", "_pass", "_PASS", "passphrase", "api key", "API key", "community", "credential"),
+)
+NEEDLES = (*SHAPE_NEEDLES, *SECRET_WORDS)
+"""A line without any of these texts holds no secret that is known."""
+COMMENT = re.compile(r"(?:^|\s)#(.*)")
+PHRASE = re.compile(r"([\w -]*\w)\s*(?::|=|\bis\b)\s*[\"'`]?([^\s\"'`,;)]+)[\"'`]?\s*(?:$|[.,;)])", re.IGNORECASE)
+"""`bmc password: VALUE` at the end of a phrase."""
+ASSIGNED = re.compile(r"[\"']?\b([A-Za-z_]\w*)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']")
+"""`BMC_PASSWORD = "VALUE"`, `password="VALUE"` or `"password": "VALUE"`."""
+YAML_PAIR = re.compile(r"^\s*(?:- )?([A-Za-z_]\w*)\s*:\s+([^\s#\"'{\[|>&*!][^#]*?)\s*(?:#.*)?$")
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+USER_AND_PASSWORD = re.compile(r"[\w.@-]+:[^\s/:$<{][^\s/:]{3,}")
+PASSWORD_OPTION = re.compile(r"--?[\w-]*(?:pass(?:word|wd|phrase)?|secret|token)(?:=(.+))?", re.IGNORECASE)
+PRINTERS = ("echo", "printf")
+SHELL_PRINT = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?(?![\"'$<{%]|\$\()\S+")
+CI_FIX = "remove it, and refer to a secret of the forge: ${{ secrets.NAME }} or a masked variable; then change it"
 
 
 @rule(
@@ -63,18 +88,18 @@ def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tuple[str, int, int]]]:
     """Return every credential file below the repository, with a function that finds its first reference."""
-    found: dict[str, Callable[[], tuple[str, int, int]]] = {}
+    files: dict[str, Callable[[], tuple[str, int, int]]] = {}
     for host in draft.hosts:
         for path in REFERENCES:
             given = _get_nested(host.variables, *path)
             for reference in given if isinstance(given, list) else [given]:
                 file = _get_nested(reference, "file")
-                if isinstance(file, str) and not file.startswith("/") and file not in found:
-                    found[file] = partial(host.find_position, path[0])
+                if isinstance(file, str) and not file.startswith("/") and file not in files:
+                    files[file] = partial(host.find_position, path[0])
     for spec, reference in _list_spec_references(draft):
         if reference.file and not reference.file.startswith("/"):
-            found.setdefault(reference.file, partial(draft.find_position, spec))
-    return found
+            files.setdefault(reference.file, partial(draft.find_position, spec))
+    return files
 
 
 def _list_spec_references(draft: RepositoryDraft) -> Iterator[tuple[str, CredentialReference]]:
@@ -123,13 +148,6 @@ def _read_file(draft: RepositoryDraft, path: str) -> bytes:
         return b""
 
 
-FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
-GROUP = ("hosts", "vars", "children")
-NOTHING = SecretHint.NOTHING
-SHAPE_CODES = {secret_detection.PRIVATE_KEY_SHAPE: "ASY0091", secret_detection.URL_PASSWORD_SHAPE: "ASY0093"}
-WHY = "Git keeps it for ever, for everybody who can read the repository."
-
-
 class SecretSighting(NamedTuple):
     """One secret: the code of its rule, where it is, and a message that does not repeat it."""
 
@@ -137,9 +155,6 @@ class SecretSighting(NamedTuple):
     document: YamlDocument
     path: tuple[Any, ...]
     message: str
-
-
-_sightings: WeakKeyDictionary[RepositoryDraft, list[SecretSighting]] = WeakKeyDictionary()
 
 
 @rule("ASY0090", "a secret in plain text", why=WHY)
@@ -186,9 +201,9 @@ def _secret_findings(draft: RepositoryDraft, code: str) -> Iterator[RuleFinding]
 
 def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
     """Return every file that was read, each once, however many hosts have variables from it."""
-    found = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
-    found |= {id(spec.document): spec.document for spec in draft.specs}
-    return list(found.values())
+    documents = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
+    documents |= {id(spec.document): spec.document for spec in draft.specs}
+    return list(documents.values())
 
 
 def _find_secrets(document: YamlDocument) -> Iterator[SecretSighting]:
@@ -220,40 +235,14 @@ def _classify_value(
         return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
     shape = secret_detection.find_secret_shape(value)
     if shape is not None:
-        return SecretSighting(SHAPE_CODES.get(shape, "ASY0092"), document, path, f"{name or 'this'} holds {shape.what}")
+        return SecretSighting(
+            SHAPE_CODES.get(shape, "ASY0092"), document, path, f"{name or 'this'} holds {shape.label}"
+        )
     if not secret_detection.is_secret(value, hint, name):
         return None
     if hint is SecretHint.CERTAIN:
         return SecretSighting("ASY0090", document, path, f"{name} holds a secret in plain text")
     return SecretSighting("ASY0094", document, path, f"{name} holds what looks like a key")
-
-
-MAX_TEXT_BYTES = 8 * 1024 * 1024
-YAML_ENDINGS = (".yaml", ".yml", "")
-TEXT_ENDINGS = (*YAML_ENDINGS, ".py", ".csv", ".json", ".md", ".txt", ".cfg", ".ini", ".toml", ".j2", ".sh")
-CI_FOLDERS, CI_FILES = (".github", ".gitlab"), (".gitlab-ci.yml",)
-"""What the forges run, with everything in it."""
-PARSED_FOLDERS = ("inventory/", "specs/")
-"""Values in YAML files of these folders are judged by their names already; here, only their comments are."""
-SECRET_WORDS = (
-    *("passw", "PASSW", "Passw", "secret", "SECRET", "Secret", "token", "TOKEN", "Token"),
-    *("_key", "_KEY", "_pass", "_PASS", "passphrase", "api key", "API key", "community", "credential"),
-)
-NEEDLES = (*SHAPE_NEEDLES, *SECRET_WORDS)
-"""A line without any of these texts holds no secret that is known."""
-COMMENT = re.compile(r"(?:^|\s)#(.*)")
-TOLD = re.compile(r"([\w -]*\w)\s*(?::|=|\bis\b)\s*[\"'`]?([^\s\"'`,;)]+)[\"'`]?\s*(?:$|[.,;)])", re.IGNORECASE)
-"""`bmc password: VALUE` at the end of a phrase."""
-ASSIGNED = re.compile(r"[\"']?\b([A-Za-z_]\w*)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']")
-"""`BMC_PASSWORD = "VALUE"`, `password="VALUE"` or `"password": "VALUE"`."""
-YAML_PAIR = re.compile(r"^\s*(?:- )?([A-Za-z_]\w*)\s*:\s+([^\s#\"'{\[|>&*!][^#]*?)\s*(?:#.*)?$")
-ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-USER_AND_PASSWORD = re.compile(r"[\w.@-]+:[^\s/:$<{][^\s/:]{3,}")
-PASSWORD_OPTION = re.compile(r"--?[\w-]*(?:pass(?:word|wd|phrase)?|secret|token)(?:=(.+))?", re.IGNORECASE)
-PRINTERS = ("echo", "printf")
-SHELL_PRINT = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?(?![\"'$<{%]|\$\()\S+")
-
-CI_FIX = "remove it, and refer to a secret of the forge: ${{ secrets.NAME }} or a masked variable; then change it"
 
 
 class WrittenSecret(NamedTuple):
@@ -280,8 +269,8 @@ def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if ending in TEXT_ENDINGS:
             only_comments = ending in YAML_ENDINGS and path.startswith(PARSED_FOLDERS)
             fix = FIX if path in paths and not path.startswith(CI_FOLDERS) else CI_FIX
-            for found in _find_in_text(_read_text(draft, path), only_comments):
-                yield RuleFinding((path, found.line, found.column), found.message, fix)
+            for secret in _find_in_text(_read_text(draft, path), only_comments):
+                yield RuleFinding((path, secret.line, secret.column), secret.message, fix)
 
 
 @rule(
@@ -291,19 +280,19 @@ def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def secret_in_reference(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find references with a text that is no variable's name, no path, or a program that only prints its words."""
-    layers = {id(layer.document): layer.document for layer in draft.inventory.list_all_layers()}
-    documents = [*layers.values(), *(spec.document for spec in draft.specs)]
-    for document in documents:
+    for document in _list_documents(draft):
         for path, reference in _list_references(document.data):
-            what = describe_leak(reference)
-            if what:
+            leak = describe_leak(reference)
+            if leak:
                 place = (document.file, *document.place(path))
-                yield RuleFinding(place, f"{path[-1]}: {what}", FIX)
+                yield RuleFinding(place, f"{path[-1]}: {leak}", FIX)
 
 
 def describe_leak(reference: dict[Any, Any]) -> str:
     """Return why a reference holds a secret instead of its place, "" if it does not."""
-    env, file, command = reference.get("env"), reference.get("file"), reference.get("command")
+    env = reference.get("env")
+    file = reference.get("file")
+    command = reference.get("command")
     if isinstance(env, str) and not ENV_NAME.fullmatch(env) and is_plain_text(env):
         return "env holds something else than the name of a variable"
     if isinstance(file, str) and USER_AND_PASSWORD.fullmatch(file):
@@ -330,16 +319,13 @@ def _list_references(data: Any) -> Iterator[tuple[tuple[Any, ...], dict[Any, Any
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), data)]
     while waiting:
         path, value = waiting.pop()
-        items = value.items() if isinstance(value, dict) else enumerate(value)
         if path and isinstance(value, dict) and value and REFERENCE_NAMES.issuperset(value):
             if any(isinstance(step, str) and classify_name(step) for step in path):
                 yield path, value
             continue
-        waiting += [((*path, name), entry) for name, entry in items if _may_hold_mappings(entry)]
-
-
-def _may_hold_mappings(value: Any) -> bool:
-    return bool(value) and (type(value) is dict or (type(value) is list and type(value[0]) in (dict, list)))
+        for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            if entry and (type(entry) is dict or (type(entry) is list and type(entry[0]) in (dict, list))):
+                waiting.append(((*path, name), entry))
 
 
 def _read_text(draft: RepositoryDraft, path: str) -> str:
@@ -354,9 +340,9 @@ def _find_in_text(text: str, only_comments: bool) -> Iterator[WrittenSecret]:
     for number, line in _list_lines(text):
         comment = COMMENT.search(line)
         judged = comment[1] if only_comments and comment else "" if only_comments else line
-        what = _describe_line(judged, comment[1] if comment else "", "" if only_comments else line)
-        if what:
-            yield WrittenSecret(number, len(line) - len(line.lstrip()) + 1, what)
+        message = _describe_line(judged, comment[1] if comment else "", "" if only_comments else line)
+        if message:
+            yield WrittenSecret(number, len(line) - len(line.lstrip()) + 1, message)
 
 
 def _list_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -389,17 +375,14 @@ def _describe_line(text: str, comment: str, code: str) -> str:
         return ""
     shape = find_secret_shape(text, SECRET_SHAPES)
     if shape is not None:
-        return f"the line holds {shape.what}"
-    if any(_is_told(name, value) for name, value in TOLD.findall(comment)):
+        return f"the line holds {shape.label}"
+    phrases = [(name.replace(" ", "_"), value) for name, value in PHRASE.findall(comment)]
+    if any(classify_name(name) is SecretHint.CERTAIN and _looks_chosen(value) for name, value in phrases):
         return "the comment holds a secret in plain text"
     pairs = [*ASSIGNED.findall(code), *YAML_PAIR.findall(code)]
     if any(classify_name(name) is SecretHint.CERTAIN and _looks_chosen(value) for name, value in pairs):
         return "the line holds a secret in plain text"
     return ""
-
-
-def _is_told(name: str, value: str) -> bool:
-    return classify_name(name.replace(" ", "_")) is SecretHint.CERTAIN and _looks_chosen(value)
 
 
 def _looks_chosen(value: str) -> bool:
@@ -422,15 +405,15 @@ def stand_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find documents with the mark `stands_in`, and placeholders in specs and in the inventory."""
     seen = set[tuple[str, int, int]]()
     for key, file in draft.spec_files.items():
-        for one in find_spec_stand_ins(file.spec):
-            place = draft.find_position(key, *one.path)
+        for example in find_spec_stand_ins(file.spec):
+            place = draft.find_position(key, *example.path)
             if place not in seen:  # what extends a document has its values, too
                 seen.add(place)
-                yield RuleFinding(place, one.what, one.fix)
+                yield RuleFinding(place, example.message, example.fix)
     for host in draft.hosts:  # a pool may list all its nodes in a variable: lists of names are not looked through
         texts = {key: text for key, text in host.variables.items() if isinstance(text, str) or key == "node_network"}
-        for one in find_placeholders(texts):
-            place = host.find_position(*one.path)
+        for example in find_placeholders(texts):
+            place = host.find_position(*example.path)
             if place not in seen:
                 seen.add(place)
-                yield RuleFinding(place, f"{host.name}: {one.what}", one.fix)
+                yield RuleFinding(place, f"{host.name}: {example.message}", example.fix)

@@ -40,10 +40,12 @@ def carry_imports(text: bytes) -> CarriedImports:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return CarriedImports(text)
-    lines, left = text.splitlines(keepends=True), []
-    for found in sorted(_list_inner_imports(tree), key=lambda one: (-one.node.lineno, -one.node.col_offset)):
-        if not _rewrite(lines, found):
-            left.append((found.node.lineno, _advise(found)))
+    lines = text.splitlines(keepends=True)
+    left = []
+    inner = sorted(_list_inner_imports(tree), key=lambda statement: (statement.node.lineno, statement.node.col_offset))
+    for statement in reversed(inner):  # from the end, since a new name moves what stands behind it
+        if not _rewrite(lines, statement):
+            left.append((statement.node.lineno, _advise(statement)))
     return CarriedImports(b"".join(lines), tuple(sorted(left)))
 
 
@@ -63,20 +65,21 @@ def _list_inner_imports(tree: ast.Module) -> Iterator[_InnerImport]:
                 yield _InnerImport(node, node.module, names if names != ("*",) else old.get(node.module, ()))
 
 
-def _rewrite(lines: list[bytes], found: _InnerImport) -> bool:
+def _rewrite(lines: list[bytes], statement: _InnerImport) -> bool:
     """Write the new module into a `from` statement of which every name is in it. Return whether that was so."""
-    is_known = set(found.names) <= set(list_old_modules().get(found.module, ())) and found.node.names[0].name != "*"
-    line, start = lines[found.node.lineno - 1], found.node.col_offset
+    known = list_old_modules().get(statement.module, ())
+    is_known = set(statement.names) <= set(known) and statement.node.names[0].name != "*"
+    line, start = lines[statement.node.lineno - 1], statement.node.col_offset
     match = FROM.match(line, start)
-    if not is_known or not match or match[1] != found.module.encode():
+    if not is_known or not match or match[1] != statement.module.encode():
         return False
-    lines[found.node.lineno - 1] = line[: match.start(1)] + NEW.encode() + line[match.end(1) :]
+    lines[statement.node.lineno - 1] = line[: match.start(1)] + NEW.encode() + line[match.end(1) :]
     return True
 
 
-def _advise(found: _InnerImport) -> str:
-    known = [name for name in found.names if name in list_old_modules().get(found.module, ())]
-    other = [name for name in found.names if name not in known]
+def _advise(statement: _InnerImport) -> str:
+    known = [name for name in statement.names if name in list_old_modules().get(statement.module, ())]
+    other = [name for name in statement.names if name not in known]
     new = [f"write `from {NEW} import {', '.join(known)}`"] if known else []
     moving = [f"{', '.join(other) or 'it'} may move with any version"] if other or not known else []
-    return f"imports {found.module}: {'; '.join([*new, *moving])}"
+    return f"imports {statement.module}: {'; '.join([*new, *moving])}"

@@ -1,8 +1,4 @@
-"""Creates a fleet repository for `assay init`: the example's specs, suites, playbooks and workflows, and four nodes.
-
-`make_requirement` writes the line of a fleet's `requirements.txt`: this assay, from where it was installed (PEP 610,
-`direct_url.json`).
-"""
+"""Creates a fleet repository for `assay init`: the example's specs, suites, playbooks and workflows, and four nodes."""
 
 from __future__ import annotations
 
@@ -22,39 +18,11 @@ from assay.declare.rules.repository_files import FILE as CODE_OWNERS
 from assay.declare.rules.repository_files import format_code_owners
 from assay.declare.schemas import write_schemas
 from assay.declare.spec_reader import read_specs
-from assay.declare.starter.starter_record import StarterRecord, format_record, make_record
+from assay.declare.starter.starter_record import format_record, make_record
 from assay.model.errors import AssayError
 
 NAME = "assay-fleet"
 PACKAGE = f"{NAME}[all]"
-
-
-def make_requirement(installed: Distribution | None = None) -> str:
-    """Return the lines that install this version of assay with all that a fleet's workflows use.
-
-    What came from a file of this machine cannot be installed elsewhere: comments then say what to write instead.
-    """
-    found = installed or distribution(NAME)
-    origin: dict[str, Any] = json.loads(found.read_text("direct_url.json") or "{}")
-    url, version = origin.get("url", ""), found.version
-    if "vcs_info" in origin:
-        vcs = origin["vcs_info"]
-        return f"{PACKAGE} @ {vcs['vcs']}+{url}@{vcs['commit_id']}\n"
-    if url.startswith("https:"):
-        digest = origin.get("archive_info", {}).get("hashes", {}).get("sha256")
-        return f"{PACKAGE} @ {url}{f'#sha256={digest}' if digest else ''}\n"
-    return f"{_describe_local_origin(version) if url else ''}{PACKAGE}=={version}\n"
-
-
-def _describe_local_origin(version: str) -> str:
-    return f"""\
-# This assay was installed from files of one machine. If your package index does not have {version}, replace the line
-# below by a wheel that you commit, or by a commit of a git repository:
-#   ./wheels/assay_fleet-{version}-py3-none-any.whl[all]
-#   {PACKAGE} @ git+https://HOST/PATH.git@COMMIT
-"""
-
-
 HERE = Path(__file__).parent
 OWN_FILES = HERE / "own"
 SHARED_PATHS = (
@@ -73,20 +41,16 @@ SHARED_PATHS = (
     ".github/workflows/report.yml",
 )
 """Paths that are copied from the example unchanged. The wheel contains them (`carries` in pyproject.toml)."""
-
 EXCLUDED_PATHS = (
     *("specs/fabrics", "specs/schemas", "docs/reference/answers", "docs/reference/answers.md"),
     *("docs/design.md", "docs/loop.svg", "docs/report.png"),
 )
 """The example's cables belong to its own nodes. This version of assay writes the schemas of specs, and prints those of
 answers. Pages on assay's own design stay out."""
-
 CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
 """What each forge reads. `both` copies the paths of all."""
-
 SITE_PATHS = ("inventory", "specs/fabrics", "specs/owners.yaml", CODE_OWNERS)
 """Examples that a site replaces by its own. No later version of assay touches them."""
-
 RENAMED_FILES = {"gitignore": ".gitignore"}
 """Name in the package → name in the repository, for files that would have an effect inside the package."""
 
@@ -99,7 +63,8 @@ def create_repository(folder: Path, ci: str = "github") -> None:
     _require_empty(folder)
     try:
         _fill(folder, ci)
-        for path, content in format_record(_make_record(folder, ci)).items():
+        record = make_record(version(NAME), ci, _read_shared_files(folder))
+        for path, content in format_record(record).items():
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(content)
     except OSError as error:
@@ -122,6 +87,33 @@ def find_example() -> Path:
     return packed if packed.is_dir() else HERE.parents[3]
 
 
+def make_requirement(installed: Distribution | None = None) -> str:
+    """Return the lines that install this version of assay with all that a fleet's workflows use.
+
+    They name where it was installed from (PEP 610, `direct_url.json`). What came from a file of this machine cannot be
+    installed elsewhere: comments then say what to write instead.
+    """
+    package = installed or distribution(NAME)
+    origin: dict[str, Any] = json.loads(package.read_text("direct_url.json") or "{}")
+    url, version = origin.get("url", ""), package.version
+    if "vcs_info" in origin:
+        vcs = origin["vcs_info"]
+        return f"{PACKAGE} @ {vcs['vcs']}+{url}@{vcs['commit_id']}\n"
+    if url.startswith("https:"):
+        digest = origin.get("archive_info", {}).get("hashes", {}).get("sha256")
+        return f"{PACKAGE} @ {url}{f'#sha256={digest}' if digest else ''}\n"
+    return f"{_describe_local_origin(version) if url else ''}{PACKAGE}=={version}\n"
+
+
+def _describe_local_origin(version: str) -> str:
+    return f"""\
+# This assay was installed from files of one machine. If your package index does not have {version}, replace the line
+# below by a wheel that you commit, or by a commit of a git repository:
+#   ./wheels/assay_fleet-{version}-py3-none-any.whl[all]
+#   {PACKAGE} @ git+https://HOST/PATH.git@COMMIT
+"""
+
+
 def _require_empty(folder: Path) -> None:
     """Raise AssayError unless a folder is empty or does not exist. A `.git` of an empty clone is allowed."""
     if folder.exists() and not folder.is_dir():
@@ -131,10 +123,6 @@ def _require_empty(folder: Path) -> None:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         fix = "name a folder that is empty or not there yet; nothing was written"
         raise AssayError(f"{folder} is not empty: it holds {names[0]}{more}", fix=fix)
-
-
-def _make_record(folder: Path, ci: str) -> StarterRecord:
-    return make_record(version(NAME), ci, _read_shared_files(folder))
 
 
 def _read_shared_files(folder: Path) -> dict[str, bytes]:
@@ -176,23 +164,14 @@ def _find_value(mapping: Any, name: str) -> Any:
 
 def _copy(root: Path, source: Path, folder: Path, left_out: Sequence[str]) -> None:
     """Copy a file, or all files below a folder, from `root` to the same place below `folder`."""
-    for file in _list_files(root, source):
+    excluded = [*left_out, *(EXCLUDED_PATHS if root != OWN_FILES else ())]
+    for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
         path = file.relative_to(root)
-        if any(path.is_relative_to(other) for other in left_out):
+        if not file.is_file() or "__pycache__" in path.parts or any(map(path.is_relative_to, excluded)):
             continue
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
-
-
-def _list_files(root: Path, source: Path) -> list[Path]:
-    found = sorted(source.rglob("*")) if source.is_dir() else [source]
-    return [file for file in found if file.is_file() and _is_included(file.relative_to(root), root)]
-
-
-def _is_included(path: Path, root: Path) -> bool:
-    is_excluded = root != OWN_FILES and any(path.is_relative_to(folder) for folder in EXCLUDED_PATHS)
-    return not is_excluded and "__pycache__" not in path.parts
 
 
 def _init_git(folder: Path) -> None:

@@ -26,24 +26,24 @@ def format_lock(report: str) -> str:
     Raises AssayError if the text is no such report, or a package of it has no hash.
     """
     try:
-        told = json.loads(report)
-        found = sorted(_pin(package) for package in told["install"])
-        environment = told["environment"]
+        installation = json.loads(report)
+        pins = sorted(_pin(package) for package in installation["install"])
+        environment = installation["environment"]
         system = {"system": environment["platform_system"], "machine": environment["platform_machine"]}
         head = HEAD.format(python=environment["python_version"], **system)
     except (ValueError, KeyError, TypeError) as error:
         raise AssayError(f"this is no installation report of pip: {error}", fix=MAKE_AGAIN) from error
-    if not found:
+    if not pins:
         raise AssayError("the report names no package", fix="add --ignore-installed to pip's command")
-    return head + "".join(found)
+    return head + "".join(pins)
 
 
 def _pin(package: dict[str, Any]) -> str:
     name, version = package["metadata"]["name"], package["metadata"]["version"]
     sha256 = package["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
     if not sha256:
-        what = f"{name} {version} comes from {package['download_info']['url'].partition(':')[0]}:, without a hash"
-        raise AssayError(what, fix="let requirements.txt name a released version, or the URL of a wheel")
+        message = f"{name} {version} comes from {package['download_info']['url'].partition(':')[0]}:, without a hash"
+        raise AssayError(message, fix="let requirements.txt name a released version, or the URL of a wheel")
     return f"{name.lower()}=={version} \\\n    --hash=sha256:{sha256}\n"
 
 

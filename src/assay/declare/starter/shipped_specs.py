@@ -52,14 +52,14 @@ def find_adapter_names(fleet: Fleet | None) -> AdapterNames:
 def _find(fleet: Fleet | None, model: type[Document]) -> tuple[Document, str]:
     kind = model.__name__
     every: Mapping[str, Document] = getattr(fleet, FIELD_OF_KIND[kind]) if fleet else {}
-    extended = {one.extends for one in every.values()}
-    known = [one for one in every.values() if one.name not in extended]
+    extended = {document.extends for document in every.values()}
+    known = [document for document in every.values() if document.name not in extended]
     if len(known) > 1:
-        names = ", ".join(one.name for one in known)
-        what = f"the fleet has {len(known)} documents of kind {kind}: {names}"
-        raise AssayError(what, where=FOLDERS[kind], fix="keep one of them")
+        names = ", ".join(document.name for document in known)
+        message = f"the fleet has {len(known)} documents of kind {kind}: {names}"
+        raise AssayError(message, where=FOLDERS[kind], fix="keep one of them")
     if fleet and known:
         return known[0], fleet.lines.get((f"{kind}/{known[0].name}", ""), FOLDERS[kind])
     shipped, _ = read_specs(_OneFolder(WorkingFolder(find_example()), FOLDERS[kind]))
-    found = next(entry.spec for entry in shipped if isinstance(entry.spec, model))
-    return found, "as shipped with assay"
+    spec = next(entry.spec for entry in shipped if isinstance(entry.spec, model))
+    return spec, "as shipped with assay"

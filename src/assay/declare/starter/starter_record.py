@@ -1,11 +1,8 @@
 """Reads and writes what a fleet repository knows of the files that `assay init` or `assay upgrade` copied into it.
 
 `record.json` names the version and the hash of each file. `texts.tar.gz` keeps the texts as they were copied: they are
-the base of the next merge. Both are committed, so that any clone can merge, whatever became of git's history.
-
-What stands in a fleet repository now: its files as they are, and what git says of them.
-
-Finds the base of a merge for a fleet repository without a record: a commit with the files as they were copied.
+the base of the next merge. Both are committed, so that any clone can merge, whatever became of git's history. For a
+fleet repository without a record, a commit with the files as they were copied serves.
 """
 
 from __future__ import annotations
@@ -33,12 +30,13 @@ KEPT_ONCE_CHANGED = (
     "suites/recordings/week-compute.json",
 )
 """A site that changed one of these wrote its own: a merge would mix two things that have nothing in common."""
-
 GENERATED = ("specs/schemas", "docs/reference", "docs/commands.md", "docs/checks.md", "docs/metrics.md")
 """Each version writes these anew. Their texts would be a third of the record, for merges that nobody wants."""
-
 FORGES = ("github", "gitlab", "both")
 TAKE_IT_BACK = f"take it from a commit in which it was whole: `git checkout COMMIT -- {FOLDER}`"
+MOST_BYTES = 4 * 2**20
+"""A larger file is none that assay copied and the site moved."""
+COPIED_BY_EVERY_VERSION = "ansible.cfg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +51,14 @@ class StarterRecord:
 
 def make_record(version: str, ci: str, files: Mapping[str, bytes]) -> StarterRecord:
     """Return the record of these files. Of a file into which nothing will be merged, only the hash is kept."""
-    return StarterRecord(
-        version,
-        ci,
-        {path: hash_content(content) for path, content in sorted(files.items())},
-        {path: content for path, content in sorted(files.items()) if _is_mergeable(path, content)},
-    )
+    hashes = {}
+    texts = {}
+    for path, content in sorted(files.items()):
+        hashes[path] = hash_content(content)
+        is_unmerged = any(map(PurePosixPath(path).is_relative_to, (*KEPT_ONCE_CHANGED, *GENERATED)))
+        if is_text(content) and not is_unmerged:
+            texts[path] = content
+    return StarterRecord(version, ci, hashes, texts)
 
 
 def format_record(record: StarterRecord) -> dict[str, bytes]:
@@ -76,7 +76,8 @@ def read_record(root: Path) -> StarterRecord | None:
         version, ci = str(content["version"]), content["ci"]
         if ci not in FORGES or not all(_is_inside(path) for path in hashes):
             raise ValueError("it names a forge or a path that assay never copied")
-        texts = _unpack((root / TEXTS).read_bytes())
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress((root / TEXTS).read_bytes()))) as archive:
+            texts = {member.name: file.read() for member in archive if (file := archive.extractfile(member))}
     except FileNotFoundError as error:
         if Path(str(error.filename)) == place:
             return None
@@ -105,10 +106,6 @@ def is_text(content: bytes) -> bool:
     return True
 
 
-def _is_mergeable(path: str, content: bytes) -> bool:
-    return is_text(content) and not any(PurePosixPath(path).is_relative_to(x) for x in (*KEPT_ONCE_CHANGED, *GENERATED))
-
-
 def _is_inside(path: str) -> bool:
     parts = PurePosixPath(path).parts
     return bool(parts) and not path.startswith("/") and not {"..", ".git"}.intersection(parts)
@@ -122,15 +119,6 @@ def _pack(texts: Mapping[str, bytes]) -> bytes:
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text))
     return gzip.compress(buffer.getvalue(), mtime=0)
-
-
-def _unpack(packed: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as archive:
-        return {member.name: file.read() for member in archive if (file := archive.extractfile(member))}
-
-
-MOST_BYTES = 4 * 2**20
-"""A larger file is none that assay copied and the site moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +141,8 @@ class SiteFiles:
         parts = PurePosixPath(path).parts
         for count in range(1, len(parts) + 1):
             place = self.root.joinpath(*parts[:count])
-            kind, expected = _find_kind(place), "a file" if count == len(parts) else "a folder"
+            kind = _find_kind(place)
+            expected = "a file" if count == len(parts) else "a folder"
             if kind != expected:
                 return kind and f"{'/'.join(parts[:count])} is {kind}"
         return ""
@@ -178,8 +167,8 @@ class SiteFiles:
             return []
         options = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored")
         prefix = self.run_git("rev-parse", "--show-prefix").strip("\n")
-        told = self.run_git("status", *options, "--", *wanted).split("\0")
-        return sorted({line[3:].removeprefix(prefix) for line in told if line})
+        lines = self.run_git("status", *options, "--", *wanted).split("\0")
+        return sorted({line[3:].removeprefix(prefix) for line in lines if line})
 
     def is_clean(self) -> bool:
         """Return whether everything in the repository is committed, but for what git ignores."""
@@ -187,8 +176,8 @@ class SiteFiles:
 
     def require_no_conflicts(self) -> None:
         """Raise AssayError while conflicts of a merge, or of an earlier upgrade, are open."""
-        found = self.run_git("diff", "--name-only", "--diff-filter=U", "--relative", "-z").split("\0")
-        if paths := sorted({path for path in found if path}):
+        unmerged = self.run_git("diff", "--name-only", "--diff-filter=U", "--relative", "-z").split("\0")
+        if paths := sorted({path for path in unmerged if path}):
             fix = "choose between the marked lines, `git add` the files, commit, then again"
             raise AssayError(f"conflicts are open: {format_list(paths)}", where=str(self.root), fix=fix)
 
@@ -216,16 +205,14 @@ def _find_kind(place: Path) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-COPIED_BY_EVERY_VERSION = "ansible.cfg"
-
-
 def read_base_commit(site: SiteFiles, rev: str, copied: Mapping[str, bytes] | Iterable[str]) -> StarterRecord:
     """Return the record that the copy of these files would have left, as far as a commit has them.
 
     What else is in the commit may be the site's own. Raises AssayError if git does not know the commit.
     """
     commit = resolve_commit(site.root, rev)
-    wanted, blobs = set(copied), {}
+    wanted = set(copied)
+    blobs = {}
     for line in site.run_git("ls-tree", "-r", "-z", commit).split("\0"):
         facts, _, path = line.partition("\t")
         if path in wanted and facts.startswith("100"):
@@ -245,22 +232,19 @@ def find_ci(site: SiteFiles) -> str:
 
 def describe_missing_record(site: SiteFiles) -> AssayError:
     """Return what to do with a fleet that an earlier version of assay made."""
-    what = "no record says what `assay init` copied: an earlier version made this fleet"
+    message = "no record says what `assay init` copied: an earlier version made this fleet"
     if site.run_git("rev-parse", "--is-shallow-repository").strip() == "true":
         return AssayError(
-            what, where=str(site.root), fix="`git fetch --unshallow`, then again: git's history is needed"
+            message, where=str(site.root), fix="`git fetch --unshallow`, then again: git's history is needed"
         )
     order = ("log", "--reverse", "--diff-filter=A", "--format=%h (%as, %an: %s)", "--")
-    found = site.run_git(*order, COPIED_BY_EVERY_VERSION) if _has_commits(site) else ""
-    if not found:
-        return AssayError(what, where=str(site.root), fix="commit the files as `assay init` wrote them first")
-    first = found.splitlines()[0]
+    has_commits = bool(site.run_git("rev-list", "--all", "--max-count=1").strip())
+    commits = site.run_git(*order, COPIED_BY_EVERY_VERSION) if has_commits else ""
+    if not commits:
+        return AssayError(message, where=str(site.root), fix="commit the files as `assay init` wrote them first")
+    first = commits.splitlines()[0]
     fix = (
         f"they came with commit {first}. If they were then as `assay init` wrote them: "
         f"`assay upgrade --base {first.partition(' ')[0]}`. What was edited before that commit would count as assay's"
     )
-    return AssayError(what, where=str(site.root), fix=fix)
-
-
-def _has_commits(site: SiteFiles) -> bool:
-    return bool(site.run_git("rev-list", "--all", "--max-count=1").strip())
+    return AssayError(message, where=str(site.root), fix=fix)

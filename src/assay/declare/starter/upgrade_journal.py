@@ -2,8 +2,6 @@
 
 All that will be written is first put into `.assay/upgrade`, which git ignores. Each file is then replaced in one step,
 and only while it is as it was when the plan was made.
-
-Tells git of a conflict, as `git merge` does: `git status` and `git mergetool` know it, and `git commit` waits.
 """
 
 from __future__ import annotations
@@ -21,23 +19,6 @@ from assay.model.errors import AssayError
 
 STAGES = (1, 2, 3)
 """git's numbers for base, ours and theirs."""
-
-
-def mark_conflict(site: SiteFiles, path: str, sides: Sequence[bytes | None]) -> None:
-    """Put base, ours and theirs of a conflict into the index. A side that is None is left out."""
-    prefix = site.run_git("rev-parse", "--show-prefix").strip("\n")
-    mode = "100755" if os.access(site.root / path, os.X_OK) else "100644"
-    blobs = ["" if side is None else _store(site, path, side) for side in sides]
-    nothing = "0" * max(map(len, blobs))
-    lines = [f"0 {nothing}\t{prefix}{path}"]
-    lines += [f"{mode} {blob} {stage}\t{prefix}{path}" for stage, blob in zip(STAGES, blobs, strict=True) if blob]
-    site.run_git("update-index", "-z", "--index-info", stdin="".join(f"{line}\0" for line in lines).encode())
-
-
-def _store(site: SiteFiles, path: str, content: bytes) -> str:
-    return site.run_git("hash-object", "-w", "--stdin", f"--path={path}", stdin=content).strip()
-
-
 PLACE = ".assay/upgrade"
 JOURNAL = "journal.json"
 GIVE_UP = f"delete {PLACE}, and take back with `git checkout HEAD -- FILE` what it wrote"
@@ -50,15 +31,19 @@ def find_broken_off(root: Path) -> str:
 
 def apply_upgrade(site: SiteFiles, plan: UpgradePlan) -> None:
     """Write what a plan says, the record last. The caller has the lock, and has refused what is not committed."""
-    stage, scratch = site.root / PLACE, site.root / f"{PLACE}.part"
+    stage = site.root / PLACE
+    scratch = site.root / f"{PLACE}.part"
     for folder in (stage, scratch):  # what a kill left: a journal that is there was looked for before
         shutil.rmtree(folder, ignore_errors=True)
     scratch.mkdir(parents=True)
-    steps = [*_list_file_steps(plan), *_list_record_steps(site, plan)]
+    steps = list(_list_file_steps(plan))
+    for path, content in plan.files.items():
+        if (before := site.read(path)) != content:
+            steps.append(_Step(path, before, content))
     for number, step in enumerate(steps):
-        for side, content in step.contents.items():
-            if content is not None:
-                (scratch / f"{number}.{side}").write_bytes(content)
+        for side, text in step.contents.items():
+            if text is not None:
+                (scratch / f"{number}.{side}").write_bytes(text)
     (scratch / JOURNAL).write_text(json.dumps({"version": plan.version, "steps": [step.describe() for step in steps]}))
     os.sync()
     scratch.rename(stage)
@@ -111,14 +96,9 @@ def _list_file_steps(plan: UpgradePlan) -> Iterator[_Step]:
             yield _Step(change.old_path, change.before, None)
 
 
-def _list_record_steps(site: SiteFiles, plan: UpgradePlan) -> Iterator[_Step]:
-    for path, content in plan.files.items():
-        if (before := site.read(path)) != content:
-            yield _Step(path, before, content)
-
-
 def _write_step(site: SiteFiles, number: int, step: dict[str, Any]) -> None:
-    path, now = step["path"], _hash(site.read(step["path"]))
+    path = step["path"]
+    now = _hash(site.read(path))
     if site.find_obstacle(path) or now not in (step["before"], step["after"]):
         fix = f"`git checkout HEAD -- {path}`, then again; or give this upgrade up: {GIVE_UP}"
         raise AssayError("the file was changed while the upgrade was under way", where=path, fix=fix)
@@ -128,6 +108,21 @@ def _write_step(site: SiteFiles, number: int, step: dict[str, Any]) -> None:
     if step["is_conflict"]:
         sides = [kept[side].read_bytes() if kept[side].exists() else None for side in ("base", "ours", "theirs")]
         mark_conflict(site, path, sides)
+
+
+def mark_conflict(site: SiteFiles, path: str, sides: Sequence[bytes | None]) -> None:
+    """Put base, ours and theirs of a conflict into the index, as `git merge` does. A side that is None is left out.
+
+    So `git status` and `git mergetool` know of it, and `git commit` waits.
+    """
+    prefix = site.run_git("rev-parse", "--show-prefix").strip("\n")
+    mode = "100755" if os.access(site.root / path, os.X_OK) else "100644"
+    store = ("hash-object", "-w", "--stdin", f"--path={path}")
+    blobs = ["" if side is None else site.run_git(*store, stdin=side).strip() for side in sides]
+    nothing = "0" * max(map(len, blobs))
+    lines = [f"0 {nothing}\t{prefix}{path}"]
+    lines += [f"{mode} {blob} {stage}\t{prefix}{path}" for stage, blob in zip(STAGES, blobs, strict=True) if blob]
+    site.run_git("update-index", "-z", "--index-info", stdin="".join(f"{line}\0" for line in lines).encode())
 
 
 def _replace(root: Path, path: str, source: Path | None) -> None:

@@ -1,6 +1,6 @@
 """Decides what an upgrade does with each file: three texts of it → one, and the reason. Nothing is written.
 
-Merges texts and finds moved files with git, whose users know how it does both.
+git merges texts and finds moved files, since users know how it does both.
 """
 
 from __future__ import annotations
@@ -28,6 +28,17 @@ from assay.model.text.lists import format_count
 
 ALIKE = "80%"
 """How much of a moved file must be as it was. git's own half would take a spec of the site's for one of assay's."""
+Status = Literal["unchanged", "updated", "merged", "kept", "conflict", "new", "removed"]
+MOVED_STATUS: dict[Status, Status] = {"unchanged": "updated", "kept": "merged"}
+DELETED = "you deleted it"
+GONE = "assay no longer has it, and you never changed it"
+YOURS = "you changed it, and assay did not"
+REPLACED = "you wrote your own; assay's changes to it stay out"
+CONTAINED = "it has assay's changes already"
+UNMERGEABLE = "both sides changed it, and it is binary or generated; yours stays"
+OWN_NOW = "assay no longer has it; you changed it, so it is your own now"
+OWN_FILE = "assay has a file of this name too; yours stays"
+CARRIED = "its imports of assay are from assay.fleetkit now"
 
 
 class Labels(NamedTuple):
@@ -77,19 +88,6 @@ def find_moved(gone: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[st
         raise AssayError(f"git diff failed: {read_git_error(run)}")
     words = run.stdout.decode("utf-8", "surrogateescape").split("\0")
     return {old.partition("/")[2]: new.partition("/")[2] for old, new in zip(words[1::3], words[2::3], strict=False)}
-
-
-Status = Literal["unchanged", "updated", "merged", "kept", "conflict", "new", "removed"]
-MOVED_STATUS: dict[Status, Status] = {"unchanged": "updated", "kept": "merged"}
-DELETED = "you deleted it"
-GONE = "assay no longer has it, and you never changed it"
-YOURS = "you changed it, and assay did not"
-REPLACED = "you wrote your own; assay's changes to it stay out"
-CONTAINED = "it has assay's changes already"
-UNMERGEABLE = "both sides changed it, and it is binary or generated; yours stays"
-OWN_NOW = "assay no longer has it; you changed it, so it is your own now"
-OWN_FILE = "assay has a file of this name too; yours stays"
-CARRIED = "its imports of assay are from assay.fleetkit now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +189,13 @@ def _follow(sides: _Sides) -> Iterator[FileChange]:
 
 def _make_change(trio: _Trio, verdict: _Verdict, source: str) -> FileChange:
     """Return the change of a file that is there. A file that assay moved, moves here too, unless the site moved it."""
-    is_conflict, status, reason = verdict.status == "conflict", verdict.status, verdict.reason
+    is_conflict = verdict.status == "conflict"
+    status = verdict.status
+    reason = verdict.reason
     moves = source not in ("", trio.path) and trio.here == trio.path
     if moves:
-        status, reason = MOVED_STATUS.get(status, status), f"assay moved it from {trio.path}"
+        status = MOVED_STATUS.get(status, status)
+        reason = f"assay moved it from {trio.path}"
     elif trio.here != trio.path:
         reason = ", ".join(part for part in (reason, f"you moved it from {trio.path}") if part)
     return FileChange(
@@ -267,7 +268,8 @@ def _add(sides: _Sides) -> Iterator[FileChange]:
     for path, text in sides.theirs.items():
         if path in expected:
             continue
-        ours, obstacle = sides.site.read(path), sides.site.find_obstacle(path)
+        ours = sides.site.read(path)
+        obstacle = sides.site.find_obstacle(path)
         if ours == text:
             yield FileChange(path, "unchanged", before=ours, after=ours, source=path)
         elif ours is not None or obstacle:
@@ -285,12 +287,12 @@ def _carry(change: FileChange) -> FileChange:
     carried = carry_imports(change.after)
     if carried == (change.after, ()):
         return change
-    told = [f"{change.path}:{line} {advice}" for line, advice in carried.left]
+    remarks = [f"{change.path}:{line} {advice}" for line, advice in carried.left]
     status = change.status
     if carried.text != change.after:
-        told.insert(0, CARRIED)
+        remarks.insert(0, CARRIED)
         status = "merged" if status in ("kept", "unchanged") else status
-    return replace(change, status=status, after=carried.text, reason="; ".join(filter(None, [change.reason, *told])))
+    return replace(change, status=status, after=carried.text, reason="; ".join(filter(None, [change.reason, *remarks])))
 
 
 def _carry_own(site: SiteFiles, changes: Iterable[FileChange]) -> Iterator[FileChange]:
