@@ -19,6 +19,7 @@ from assay.decide.faults.detection import detect_faults
 from assay.decide.state.node_state import NodeState
 from assay.declare.loader import load_fleet
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import to_json
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -78,7 +79,7 @@ def against_grep(log: Path, catalog: FaultCatalog) -> Measurement:
     ours, theirs = [], []
     for _ in range(TURNS):
         start = time.process_time()
-        document = classify_log(str(log), catalog)
+        document = to_json(classify_log(str(log), catalog))
         ours.append(time.process_time() - start)
         theirs.append(_grep_seconds(grep))
     assert document["lines"] == LINES
@@ -122,7 +123,7 @@ def _classify_seconds(log: Path, lines: int, catalog: FaultCatalog) -> float:
     spent = []
     for _ in range(3):
         start = time.process_time()
-        document = classify_log(str(log), catalog)
+        document = to_json(classify_log(str(log), catalog))
         spent.append(time.process_time() - start)
     assert (document["lines"], document["faults"], document["uncounted"]) == (lines, [], "")
     return min(spent)

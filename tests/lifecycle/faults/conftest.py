@@ -10,6 +10,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.cli.workspace import load_surrounding_catalog
+from assay.model.facts import to_json
 from assay.model.specs.fault_catalog import FaultCatalog
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +31,7 @@ def tell(tmp_path: Path, catalog: FaultCatalog) -> Tell:
         path = RECORDINGS / recording if recording else tmp_path / "log"
         if not recording:
             path.write_text("".join(f"{line}\n" for line in lines))
-        document = classify_log(str(path), judge)
+        document = to_json(classify_log(str(path), judge))
         return {**document, "by": {(fault["fault"], fault["subject"]): fault for fault in document["faults"]}}
 
     return read

@@ -14,6 +14,7 @@ import yaml
 from assay.cli.verbs.faults import classify_log
 from assay.cli.workspace import load_surrounding_catalog
 from assay.declare.check import list_problems
+from assay.model.facts import to_json
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -103,9 +104,11 @@ def test_a_site_judges_otherwise_in_three_lines(tmp_path):
     judged = load_surrounding_catalog(tmp_path)
     log = tmp_path / "log"
     log.write_text("[ 10.5] NVRM: Xid (PCI:0000:1b:00): 63, pid=1\n[ 99.5] NVRM: Xid (PCI:0000:1b:00): 163, x\n")
-    asked = {one["fault"]: one["action"] for one in classify_log(str(log), judged)["faults"]}
+    asked = {one["fault"]: one["action"] for one in to_json(classify_log(str(log), judged))["faults"]}
     assert asked == {"gpu.xid.63": "reset", "gpu.xid.unknown": "ticket"}
-    asked = {one["fault"]: one["action"] for one in classify_log(str(log), load_surrounding_catalog(ROOT))["faults"]}
+    asked = {
+        one["fault"]: one["action"] for one in to_json(classify_log(str(log), load_surrounding_catalog(ROOT)))["faults"]
+    }
     assert asked == {"gpu.xid.63": "none", "gpu.xid.163": "ticket"}
     assert judged.find_treatment("gpu.xid.79") == load_surrounding_catalog(ROOT).find_treatment("gpu.xid.79")
 

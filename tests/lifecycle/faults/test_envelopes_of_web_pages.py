@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.cli.workspace import load_surrounding_catalog
+from assay.model.facts import to_json
 from assay.model.log_message import LineTally
 from assay.observe.logs.broken_lines import MOST_COPIES, MOST_COPIES_OF_A_LOG, write_repeated_lines
 from assay.observe.logs.kernel_log_search import CHUNK_BYTES
@@ -58,7 +59,7 @@ WEB = {
 @pytest.mark.parametrize("form", WEB)
 def test_events_as_a_bmc_sends_and_exports_them_are_read(form, tmp_path, catalog):
     (tmp_path / "log").write_text(WEB[form])
-    (fault,) = classify_log(str(tmp_path / "log"), catalog)["faults"]
+    (fault,) = to_json(classify_log(str(tmp_path / "log"), catalog))["faults"]
     assert (fault["fault"], fault["action"], fault["lines"]) == ("bmc.event.power-supply", "ticket", 1)
     assert fault["first"] is None or fault["first"].startswith("2026-11-10T03:11:07")
 

@@ -12,6 +12,7 @@ from log_spellings.event_texts import ASKED, EVENTS, PRINTED, Printed
 
 from assay.cli.verbs.faults import classify_log, format_faults_text
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.model.log_message import LineTally
 from assay.observe.logs.event_text import is_day_first, parse_time, read_event_text
 from assay.observe.recordings.reader import read_recordings
@@ -27,7 +28,7 @@ def times_of(printed: Printed) -> dict[str, str]:
 def test_every_tool_tells_the_same_faults(name, tmp_path, catalog):
     events = EVENTS[:-1] if PRINTED[name].never_over else EVENTS
     (tmp_path / "log").write_text(PRINTED[name].write(events))
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     told = {fault["fault"]: fault["first"] for fault in document["faults"]}
     assert told == times_of(PRINTED[name])
     assert (document["unread"], document["uncounted"]) == (0, "")
@@ -54,7 +55,7 @@ def of_hosts(text: str, *hosts: str) -> str:
 def test_every_tool_run_on_several_hosts_tells_the_faults_of_each(name, tmp_path, catalog):
     events = EVENTS[:-1] if PRINTED[name].never_over else EVENTS
     (tmp_path / "log").write_text(of_hosts(PRINTED[name].write(events), "n01", "n02"))
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     for host in ("n01", "n02"):
         told = {fault["fault"]: fault["first"] for fault in document["faults"] if fault["host"] == host}
         assert told == times_of(PRINTED[name])
@@ -66,7 +67,7 @@ def test_every_tool_run_on_several_hosts_tells_the_faults_of_each(name, tmp_path
 def test_a_host_that_says_no_log_is_no_entry_of_another(tmp_path, catalog):
     entries = of_hosts(PRINTED["ipmitool-C"].write(EVENTS), "n01")
     (tmp_path / "log").write_text(f"{entries}n02: Error: Unable to establish IPMI v2 / RMCP+ session\n")
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert {fault["host"] for fault in document["faults"]} == {"n01"}
     assert document["unread"] == 1
 
@@ -82,7 +83,7 @@ def test_a_log_that_breaks_off_within_an_event_never_loses_it_silently(name, tmp
     for missing in (5, 20, 60):
         (tmp_path / "log").write_text(whole[:-missing])
         try:
-            document = classify_log(str(tmp_path / "log"), catalog)
+            document = to_json(classify_log(str(tmp_path / "log"), catalog))
         except AssayError:
             continue
         assert "bmc.event.power-supply" in {fault["fault"] for fault in document["faults"]}
@@ -90,7 +91,7 @@ def test_a_log_that_breaks_off_within_an_event_never_loses_it_silently(name, tmp
 
 def test_what_begins_as_an_entry_and_is_none_is_told_and_refused(tmp_path, catalog):
     (tmp_path / "log").write_text("Record:      1\nDate/Time:   11/21/2026 18:01:00\nSource:      system\n")
-    assert classify_log(str(tmp_path / "log"), catalog)["uncounted"] == "Record:      1"
+    assert to_json(classify_log(str(tmp_path / "log"), catalog))["uncounted"] == "Record:      1"
     with pytest.raises(AssayError, match=r"no entries of an event log: 'Record:      1'"):
         read_recordings([tmp_path / "log"], "n1")
 
@@ -113,19 +114,21 @@ def test_racadm_names_the_part_within_its_sentence(said, part, tell):
 
 def test_a_time_that_makes_no_sense_is_told_as_it_is(tmp_path, catalog):
     (tmp_path / "log").write_text("1 | 33/44/2026 | 18:00:00 | Power Supply PS1 | Failure detected | Asserted\n")
-    (fault,) = classify_log(str(tmp_path / "log"), catalog)["faults"]
+    (fault,) = to_json(classify_log(str(tmp_path / "log"), catalog))["faults"]
     assert (fault["fault"], fault["first"]) == ("bmc.event.power-supply", "33/44/2026 18:00:00")
 
 
 def test_an_empty_sel_is_no_fault(tmp_path, catalog):
     (tmp_path / "log").write_text("SEL has no entries\n")
-    assert classify_log(str(tmp_path / "log"), catalog)["faults"] == []
+    assert to_json(classify_log(str(tmp_path / "log"), catalog))["faults"] == []
 
 
 def test_the_kernels_own_message_counts_in_an_event_log_too(tmp_path, catalog):
     xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
     (tmp_path / "log").write_text(f"1 | 11/21/2026 | 18:00:00 | OEM record c0 | {xid}\n")
-    assert [fault["fault"] for fault in classify_log(str(tmp_path / "log"), catalog)["faults"]] == ["gpu.xid.79"]
+    assert [fault["fault"] for fault in to_json(classify_log(str(tmp_path / "log"), catalog))["faults"]] == [
+        "gpu.xid.79"
+    ]
 
 
 @pytest.mark.parametrize(

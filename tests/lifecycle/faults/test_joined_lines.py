@@ -12,6 +12,7 @@ from log_spellings.events import LINES, TOLD, WRITTEN, expected
 from log_spellings.joins import JOINS
 
 from assay.cli.verbs.faults import classify_log
+from assay.model.facts import to_json
 from assay.observe.logs.records import MessageSearch
 
 JOINED = ("dmesg", "dmesg-x", "dmesg-T", "journal-short", "rfc3164-printk", "journal-iso-precise", "pdsh", "dmesg-t")
@@ -32,7 +33,7 @@ def test_joined_lines_give_the_same_answer(form, join, tmp_path, catalog):
     file = tmp_path / "log"
     file.write_text(JOINS[join](envelope.write(LINES).splitlines()), newline="")
     os.utime(file, (WRITTEN.timestamp(),) * 2)
-    document = classify_log(str(file), catalog)
+    document = to_json(classify_log(str(file), catalog))
     told = {
         one["fault"]: (one["subject"], one["first"] or "", one["last"] or "", one["count"], one["lines"])
         for one in document["faults"]

@@ -13,6 +13,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 
 HERE = Path(__file__).parent / "recordings"
 ASKS = {
@@ -78,7 +79,7 @@ def test_a_log_without_a_year_has_that_in_which_it_was_written(tell, tmp_path, c
     path = tmp_path / "messages"
     path.write_text("Dec 31 23:59:59 n1 kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=1, off the bus\n")
     os.utime(path, (1767312000, 1767312000))  # 2 January 2026
-    assert classify_log(str(path), catalog)["faults"][0]["first"] == "2025-12-31T23:59:59"
+    assert to_json(classify_log(str(path), catalog))["faults"][0]["first"] == "2025-12-31T23:59:59"
 
 
 def test_lines_that_say_too_little_are_counted_as_unread(tell):
@@ -103,9 +104,9 @@ def test_messages_without_any_stamp_are_read(tell):
 def test_a_packed_log_and_standard_input_are_read(tmp_path, catalog, monkeypatch):
     content = (HERE / "dmesg.log").read_bytes()
     (tmp_path / "dmesg.gz").write_bytes(gzip.compress(content))
-    packed = classify_log(str(tmp_path / "dmesg.gz"), catalog)
+    packed = to_json(classify_log(str(tmp_path / "dmesg.gz"), catalog))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-    assert packed == classify_log("-", catalog) == classify_log(str(HERE / "dmesg.log"), catalog)
+    assert packed == to_json(classify_log("-", catalog)) == to_json(classify_log(str(HERE / "dmesg.log"), catalog))
 
 
 def test_an_empty_log_has_no_lines(tell):
@@ -119,17 +120,17 @@ def test_what_is_no_log_is_refused_with_a_reason(content, tmp_path, catalog):
     path = tmp_path / "thing"
     path.write_bytes(content)
     with pytest.raises(AssayError, match=r"no log that I can read|cannot be read"):
-        classify_log(str(path), catalog)
+        to_json(classify_log(str(path), catalog))
 
 
 def test_a_file_that_is_not_there_is_refused(catalog):
     with pytest.raises(AssayError, match="No such file"):
-        classify_log("/nonexistent/log", catalog)
+        to_json(classify_log("/nonexistent/log", catalog))
 
 
 @pytest.mark.skipif(not os.environ.get("ASSAY_SAMPLES"), reason="set ASSAY_SAMPLES to the folder of public samples")
 def test_a_public_log_of_a_gsp_timeout_is_told(catalog):
-    document = classify_log(str(Path(os.environ["ASSAY_SAMPLES"]) / "logs" / "dmesg-xid-119.log"), catalog)
+    document = to_json(classify_log(str(Path(os.environ["ASSAY_SAMPLES"]) / "logs" / "dmesg-xid-119.log"), catalog))
     assert [(one["fault"], one["subject"], one["action"]) for one in document["faults"]] == [
         ("gpu.xid.119", "0000:9b:00", "reset")
     ]

@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.observe.recordings.reader import read_recordings
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
@@ -47,7 +48,7 @@ EVENT_LOGS = {
 def test_an_event_log_in_a_form_that_is_not_read_is_refused(name, tmp_path, catalog):
     (tmp_path / "log").write_text(EVENT_LOGS[name])
     with pytest.raises(AssayError, match="no log that I can read"):
-        classify_log(str(tmp_path / "log"), catalog)
+        to_json(classify_log(str(tmp_path / "log"), catalog))
 
 
 @pytest.mark.parametrize("name", sorted({*EVENT_LOGS} - {"OpenBMC", "hplog", "a table that begins with times"}))
@@ -68,7 +69,7 @@ MAILS = {
 def test_an_encoded_mail_is_never_no_fault(name, tmp_path, catalog):
     (tmp_path / "log").write_text(MAILS[name])
     try:
-        document = classify_log(str(tmp_path / "log"), catalog)
+        document = to_json(classify_log(str(tmp_path / "log"), catalog))
     except AssayError:
         return
     assert document["uncounted"] or document["faults"]
@@ -96,7 +97,7 @@ COUNTED = {
 @pytest.mark.parametrize("name", COUNTED)
 def test_a_message_counts_though_what_stands_around_it_is_not_read(name, tmp_path, catalog):
     (tmp_path / "log").write_text(COUNTED[name])
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert {(fault["fault"], fault["subject"]) for fault in document["faults"]} == {("gpu.xid.79", "0000:9d:00")}
 
 
@@ -116,6 +117,6 @@ BLOCKS = {
 def test_the_logs_of_several_hosts_in_blocks_are_refused(name, tmp_path, catalog):
     (tmp_path / "log").write_text(BLOCKS[name])
     with pytest.raises(AssayError, match="holds the logs of several hosts or files in blocks"):
-        classify_log(str(tmp_path / "log"), catalog)
+        to_json(classify_log(str(tmp_path / "log"), catalog))
     with pytest.raises(AssayError):
         read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)

@@ -11,6 +11,7 @@ import yaml
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.model.specs.log_patterns import compile_beginning
 from assay.observe.logs.records import MessageSearch
 from assay.observe.recordings.reader import read_recordings
@@ -107,7 +108,7 @@ def test_a_harmless_line_in_the_middle_of_a_log_is_no_fault(text, tell):
 @pytest.mark.parametrize("text", WHOLE)
 def test_a_harmless_last_line_without_its_end_is_no_fault(text, tmp_path, catalog):
     (tmp_path / "log").write_text(f"[ 12.0] usb 1-1: reset\n[ 12.5] {text}")
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert (document["faults"], document["uncounted"], document["unread"]) == ([], "", 0)
 
 
@@ -116,7 +117,7 @@ def test_a_harmless_last_line_without_its_end_is_no_fault(text, tmp_path, catalo
 def test_a_log_that_breaks_off_within_a_message_is_never_no_fault(carrier, text, tell, tmp_path, catalog):
     calm = carrier.format("usb 1-1: reset") + ('"}' if carrier.startswith("{") else "")
     (tmp_path / "log").write_text(f"{calm}\n{carrier.format(text)}")
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert (document["faults"], document["uncounted"]) == ([], text)
     kernel_log = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
     assert kernel_log.read("probe", "kernel_log", "unread").value >= 1
@@ -135,7 +136,7 @@ def test_a_log_that_breaks_off_within_a_message_is_never_no_fault(carrier, text,
 )
 def test_a_last_line_without_its_end_that_begins_no_fault_is_none(text, tmp_path, catalog):
     (tmp_path / "log").write_text(f"{BEFORE}\n[ 5210.700051] {text}")
-    assert classify_log(str(tmp_path / "log"), catalog)["uncounted"] == ""
+    assert to_json(classify_log(str(tmp_path / "log"), catalog))["uncounted"] == ""
 
 
 @pytest.mark.parametrize("width", [40, 50])
@@ -208,12 +209,14 @@ def test_an_event_log_that_breaks_off_anywhere_is_not_told_as_no_fault(before, l
     log = tmp_path / "log"
     for length in range(begun + 3, len(last)):
         log.write_text(before + last[:length])
-        document = classify_log(str(log), catalog)
+        document = to_json(classify_log(str(log), catalog))
         assert document["faults"] or document["uncounted"], last[:length]
     log.write_text(before + last)
-    assert [one["fault"] for one in classify_log(str(log), catalog)["faults"]] == ["bmc.event.memory.uncorrectable"]
+    assert [one["fault"] for one in to_json(classify_log(str(log), catalog))["faults"]] == [
+        "bmc.event.memory.uncorrectable"
+    ]
     log.write_text(before + before.replace("   1 |", "   3 |"))
-    assert classify_log(str(log), catalog)["uncounted"] == ""
+    assert to_json(classify_log(str(log), catalog))["uncounted"] == ""
 
 
 @pytest.mark.parametrize("event", ["OS Boot | C: boot completed", "Button | Power Button pressed", "OEM | Own words"])
@@ -221,10 +224,10 @@ def test_an_event_log_whose_last_line_end_was_stripped_is_read(event, tmp_path, 
     row = f"Mar-11-2025 | 08:29:23 | Sensor 7 | {event}"
     rows = f"3 | {row}\n4 | {row}" if "Own words" in event else f"3 | {row}"
     (tmp_path / "log").write_text(FREEIPMI[0] + rows)
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert (document["uncounted"], document["faults"]) == ("", [])
     (tmp_path / "log").write_text((FREEIPMI[0] + rows)[:-3])
-    assert classify_log(str(tmp_path / "log"), catalog)["uncounted"]
+    assert to_json(classify_log(str(tmp_path / "log"), catalog))["uncounted"]
 
 
 def test_observing_an_event_log_that_breaks_off_stores_nothing(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.observe.logs import kernel_log_search, record_forms
 from assay.observe.logs.log_form import MAX_DOCUMENT_BYTES
 
@@ -36,4 +37,4 @@ def test_one_that_is_too_long_is_refused_with_the_bound(indent, tmp_path, catalo
         monkeypatch.setattr(module, "MAX_DOCUMENT_BYTES", 400_000)
     (tmp_path / "log").write_text(json.dumps({"events": EVENTS}, indent=indent))
     with pytest.raises(AssayError, match=r"holds a document in JSON of more than 64 MiB.*\n.*one record a line"):
-        classify_log(str(tmp_path / "log"), catalog)
+        to_json(classify_log(str(tmp_path / "log"), catalog))

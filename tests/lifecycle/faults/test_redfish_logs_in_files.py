@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.observe.recordings.reader import read_recordings
 
 ID = "/redfish/v1/Systems/1/LogServices/SEL/Entries"
@@ -31,7 +32,7 @@ LINES = "".join(f"{json.dumps(entry)}\n" for entry in ENTRIES)
 )
 def test_entries_are_read_in_every_layout(text, tmp_path, catalog):
     (tmp_path / "log").write_text(text)
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert [(one["fault"], one["first"]) for one in document["faults"]] == [
         ("bmc.event.power-supply", "2026-03-12T04:10:02+00:00")
     ]
@@ -42,7 +43,7 @@ def test_entries_are_read_in_every_layout(text, tmp_path, catalog):
 @pytest.mark.parametrize("text", [json.dumps({**LOG, "Members": []}), "SEL has no entries\n"])
 def test_an_empty_log_is_no_fault(text, tmp_path, catalog):
     (tmp_path / "log").write_text(text)
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert (document["faults"], document["lines"], document["uncounted"]) == ([], 1, "")
 
 
@@ -57,4 +58,4 @@ def test_an_empty_log_is_no_fault(text, tmp_path, catalog):
 def test_what_holds_no_entry_is_refused(document, tmp_path, catalog):
     (tmp_path / "log").write_text(json.dumps(document))
     with pytest.raises(AssayError, match="no log that I can read"):
-        classify_log(str(tmp_path / "log"), catalog)
+        to_json(classify_log(str(tmp_path / "log"), catalog))

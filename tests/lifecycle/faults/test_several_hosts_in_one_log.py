@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.verbs.faults import classify_log
+from assay.model.facts import to_json
 from assay.model.text.lists import MAX_NODES, expand_names
 
 XID = "[ 1001.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
@@ -33,7 +34,7 @@ LOGS = {
 def test_each_host_has_its_own_faults(name, tmp_path, catalog):
     text, hosts = LOGS[name]
     (tmp_path / "log").write_text(text)
-    faults = classify_log(str(tmp_path / "log"), catalog)["faults"]
+    faults = to_json(classify_log(str(tmp_path / "log"), catalog))["faults"]
     assert sorted(fault["host"] for fault in faults) == sorted(hosts)
 
 

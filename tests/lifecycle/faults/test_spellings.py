@@ -17,6 +17,7 @@ from log_spellings.json_envelopes import JSON_ENVELOPES
 
 from assay.cli.verbs.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.observe.recordings.reader import read_recordings
 
@@ -38,7 +39,7 @@ def write(folder: Path, envelope: Envelope, encoding: str, compression: str) -> 
 
 
 def answer(file: Path, catalog: FaultCatalog) -> dict[str, tuple[str, str, str, int, int]]:
-    document = classify_log(str(file), catalog)
+    document = to_json(classify_log(str(file), catalog))
     assert document["uncounted"] == ""
     return {
         fault["fault"]: (
@@ -56,7 +57,7 @@ def answer(file: Path, catalog: FaultCatalog) -> dict[str, tuple[str, str, str, 
 def test_the_answer_is_the_same_in_every_spelling(envelope, encoding, compression, tmp_path, catalog):
     file = write(tmp_path, envelope, encoding, compression)
     assert answer(file, catalog) == expected(envelope.clock, envelope.resolution)
-    assert {fault["host"] for fault in classify_log(str(file), catalog)["faults"]} == {envelope.host}
+    assert {fault["host"] for fault in to_json(classify_log(str(file), catalog))["faults"]} == {envelope.host}
 
 
 @pytest.mark.slow(minutes=2)
@@ -88,7 +89,7 @@ def test_a_message_that_breaks_off_is_never_no_fault(envelope, tmp_path, catalog
     cut = [line._replace(text=line.text.partition(")")[0]) for line in LINES if "Xid" in line.text]
     calm = [line for line in LINES if "Xid" not in line.text and "AER" not in line.text]
     (tmp_path / "log").write_text(envelope.write(sorted([*calm, *cut])))
-    document = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(classify_log(str(tmp_path / "log"), catalog))
     assert document["faults"] == []
     assert "Xid" in document["uncounted"]
 
@@ -99,9 +100,9 @@ def test_lines_without_any_fault_are_no_fault_in_no_spelling(tmp_path, catalog):
         (tmp_path / "log").write_text(envelope.write(calm))
         if envelope.name in BARE:
             with pytest.raises(AssayError, match=r"no log that I can read; it begins with .*usb 1-1"):
-                classify_log(str(tmp_path / "log"), catalog)
+                to_json(classify_log(str(tmp_path / "log"), catalog))
             continue
-        document = classify_log(str(tmp_path / "log"), catalog)
+        document = to_json(classify_log(str(tmp_path / "log"), catalog))
         assert (document["faults"], document["uncounted"]) == ([], ""), envelope.name
 
 
@@ -139,5 +140,5 @@ def test_what_dmesg_itself_prints_is_read(options, tmp_path, catalog):
 def test_times_that_build_on_the_line_before_are_refused_where_no_fault_is(options, tmp_path, catalog, monkeypatch):
     monkeypatch.setattr(f"{__name__}.LINES", [line for line in LINES if line not in FAULTY])
     with pytest.raises(AssayError, match="no log that I can read") as refused:
-        classify_log(str(run_dmesg(options, tmp_path)), catalog)
+        to_json(classify_log(str(run_dmesg(options, tmp_path)), catalog))
     assert "dmesg (not -e, -H or delta)" in str(refused.value.fix)

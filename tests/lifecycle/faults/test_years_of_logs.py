@@ -8,6 +8,7 @@ import os
 import pytest
 
 from assay.cli.verbs.faults import classify_log
+from assay.model.facts import to_json
 
 XID = "NVRM: Xid (PCI:0000:3d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 LINE = f"Mar 11 08:29:23 n1 kernel: {XID}"
@@ -44,4 +45,4 @@ def test_a_record_without_a_time_does_not_have_the_year_of_another(tmp_path, cat
     log = tmp_path / "log"
     log.write_text("\n".join(json.dumps(one) for one in ({"log": "x", "time": "2025-03-11T08:29:24Z"}, {"log": LINE})))
     os.utime(log, (1704067200 + 90 * 86400,) * 2)  # March 2024
-    assert [one["first"] for one in classify_log(str(log), catalog)["faults"]] == ["2024-03-11T08:29:23"]
+    assert [one["first"] for one in to_json(classify_log(str(log), catalog))["faults"]] == ["2024-03-11T08:29:23"]
