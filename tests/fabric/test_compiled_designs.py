@@ -114,7 +114,7 @@ def test_a_cut_file_is_compiled_anew(repository, length):
 
 def test_another_program_compiles_anew(repository, monkeypatch):
     load_topology(repository, "compute")
-    monkeypatch.setattr(keeping, "_program", lambda: "another")
+    monkeypatch.setattr(keeping, "fingerprint_program", lambda _: "another")
     load_topology(repository, "compute")
     assert len(kept(repository)) == 2
 
@@ -162,7 +162,7 @@ def test_several_writers_leave_one_whole_file(repository):
         cables = list(pool.map(_cables, [repository] * 6))
     assert cables == [416] * 6
     (file,) = kept(repository)
-    assert keeping._read_cached(file) is not None
+    assert keeping.read_cache_file(file) is not None
 
 
 def _cables(root: Path) -> int:

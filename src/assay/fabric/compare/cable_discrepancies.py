@@ -188,8 +188,8 @@ def _pair_neighbours(steps: Sequence[WalkStep], start: int) -> list[DesignedAndS
     """
     pairs = [_sort_steps(*two) for two in zip(steps[start::2], steps[start + 1 :: 2], strict=False)]
     used = start + 2 * len(pairs)
-    found = [*map(_sort_steps, steps[:start]), *pairs, *map(_sort_steps, steps[used:])]
-    return found[::-1] if len(found) > 1 and found[0][1] is None else found
+    in_order = [*map(_sort_steps, steps[:start]), *pairs, *map(_sort_steps, steps[used:])]
+    return in_order[::-1] if len(in_order) > 1 and in_order[0][1] is None else in_order
 
 
 def _sort_steps(*steps: WalkStep) -> DesignedAndSeen:
@@ -250,16 +250,16 @@ def _describe_exchange(pairs: Sequence[tuple[PortPair, PortPair]], resolver: End
     )
 
 
-def choose_likelier_side(one: Sequence[CableEnd], other: Sequence[CableEnd]) -> tuple[int, str]:
+def choose_likelier_side(first: Sequence[CableEnd], second: Sequence[CableEnd]) -> tuple[int, str]:
     """Return 0 or 1 for the side whose plugs were likelier exchanged, and the reason.
 
     People confuse plugs that are close together: neighbouring ports, ports of one device, devices in one rack. If both
     sides are equally close, a switch is likelier than nodes, because its plugs are closer together.
     """
-    ranks = [_rank_closeness(one), _rank_closeness(other)]
+    ranks = [_rank_closeness(first), _rank_closeness(second)]
     likelier = 0 if ranks[0] <= ranks[1] else 1
     if ranks[0][0] != ranks[1][0]:
-        return likelier, _describe_closeness([one, other][likelier], ranks[likelier][0])
+        return likelier, _describe_closeness([first, second][likelier], ranks[likelier][0])
     if ranks[0] != ranks[1]:
         return likelier, "either side may be it; the first is a switch, where plugs are closer together"
     return likelier, "nothing shows which side it was; begin with the first"
@@ -269,15 +269,11 @@ def _rank_closeness(ends: Sequence[CableEnd]) -> tuple[int, bool]:
     """Return how far apart the plugs are, from 0 (neighbouring ports) to 3, and whether they are at nodes."""
     at_nodes = any(end.node for end in ends)
     if len({end.node or end.guid for end in ends}) == 1:
-        return (0 if _are_neighbours(ends) else 1), at_nodes
+        numbers = sorted(end.port for end in ends)
+        are_neighbours = len({end.guid for end in ends}) == 1 and numbers[-1] - numbers[0] == len(numbers) - 1
+        return (0 if are_neighbours else 1), at_nodes
     racks = {(end.site, end.rack) for end in ends}
     return (2 if len(racks) == 1 and ends[0].rack else 3), at_nodes
-
-
-def _are_neighbours(ends: Sequence[CableEnd]) -> bool:
-    """Return whether all plugs are in consecutive ports of one device."""
-    numbers = sorted(end.port for end in ends)
-    return len({end.guid for end in ends}) == 1 and numbers[-1] - numbers[0] == len(numbers) - 1
 
 
 def _describe_closeness(ends: Sequence[CableEnd], rank: int) -> str:

@@ -70,7 +70,7 @@ class FabricComparison:
         from assay.fabric.compare.common_causes import group_by_common_cause
         from assay.fabric.compare.repair import measure_cost
 
-        index = {id(one): number for number, one in enumerate(self.discrepancies)}
+        index = {id(discrepancy): number for number, discrepancy in enumerate(self.discrepancies)}
         repairs = group_by_common_cause(self.discrepancies)
         costs = [measure_cost(repair.members) for repair in repairs]
         return [
@@ -145,21 +145,27 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
         from assay.fabric.compare.device_discrepancies import report_exchanged_names
 
         discrepancies += tuple(report_exchanged_names(exchanged, topology, diff, discrepancies))
-    told = {node for one in discrepancies if one.kind in IN_PLACE_KINDS for node in one.nodes} if borrowed else set()
-    names = (f"{node} announces the name {other}" for node, other in borrowed.items() if node not in told)
+    misplaced = (
+        {node for discrepancy in discrepancies if discrepancy.kind in IN_PLACE_KINDS for node in discrepancy.nodes}
+        if borrowed
+        else set()
+    )
+    names = (f"{node} announces the name {other}" for node, other in borrowed.items() if node not in misplaced)
     verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
     size = len(topology.cables)
     matching = size - len(diff.expected) // 2 - len(diff.slow)
     return FabricComparison(
-        topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems), unknown, diff.unrated,
+        topology.name,
+        verdict,
+        size,
+        diff.cable_count,
+        matching,
+        discrepancies,
+        tuple(problems),
+        unknown,
+        diff.unrated,
         (*discovery.notes, *names),
-    )  # fmt: skip
-
-
-def _is_inside_a_box(topology: CompiledTopology, one: CablingDiscrepancy) -> bool:
-    """Return whether it is a link that the design need not have: between the planes of a box."""
-    seen = [pair.observed for pair in one.cables if pair.observed]
-    return one.kind == "unexpected" and all(topology.joins_planes(cable.a.guid, cable.b.guid) for cable in seen)
+    )
 
 
 def _explain(
@@ -168,6 +174,15 @@ def _explain(
     from assay.fabric.compare.diff_explanation import DiffExplanation
 
     explanation = DiffExplanation(topology, discovery, diff)
-    discrepancies = tuple(one for one in explanation.discrepancies if not _is_inside_a_box(topology, one))
+    discrepancies = tuple(
+        discrepancy
+        for discrepancy in explanation.discrepancies
+        if discrepancy.kind != "unexpected"
+        or not all(  # a design need not have the links between the planes of a box
+            topology.joins_planes(pair.observed.a.guid, pair.observed.b.guid)
+            for pair in discrepancy.cables
+            if pair.observed
+        )
+    )
     problems += explanation.problems
     return discrepancies, explanation.list_unknown_cables(discrepancies) if problems else ()

@@ -1,7 +1,5 @@
 """Reports discrepancies of whole devices: dead, unknown, exchanged or replaced. Many cables then have one cause.
 
-Explains cables without link: which devices are dead, and which are only out of reach behind dead ones.
-
 A discovery sees what it can reach. If a switch is off, its cables have no link, and neither do the cables behind it.
 The first such switch that answering devices lead to is the cause. What lies behind it is neither healthy nor dead.
 """
@@ -80,7 +78,7 @@ class _AbsenceAnalysis:
     def explain(self) -> AbsentDevices:
         off = [port for port in self.missing if port in self.disabled]
         disabled = [AbsenceCause("", [self._take_cable(port)], disabled=True) for port in off if port in self.remaining]
-        dead = [*self._find_dead_switches(), *self._find_dead_nodes()]
+        dead = self._find_dead_units()
         for cause in dead:
             self.owner |= dict.fromkeys(self.nodes.get(cause.unit, [cause.unit]), cause)
         for cause in disabled:
@@ -93,20 +91,20 @@ class _AbsenceAnalysis:
         unreached = self._find_unreached(single)
         return AbsentDevices(causes, [edge for edge in single if edge not in unreached], [*unreached])
 
-    def _find_dead_switches(self) -> list[AbsenceCause]:
-        """Return the absent switches with at least two cables to present devices, those with most cables first."""
-        dead = [guid for guid in self.switches if len(self._list_ports_to_present([guid])) > 1]
-        order = sorted(dead, key=lambda guid: (-len(self.topology.rows[guid[2:]]), guid))
-        return [AbsenceCause(guid, self._take_cables_of(guid)) for guid in order]
+    def _find_dead_units(self) -> list[AbsenceCause]:
+        """Return the absent switches, those with most cables first, then the nodes without an answering adapter.
 
-    def _find_dead_nodes(self) -> list[AbsenceCause]:
-        """Return the nodes without an answering adapter, with at least two cables to present devices."""
+        Each has at least two cables to present devices. A cable between two of them is that of the first.
+        """
+        dead = [guid for guid in self.switches if len(self._list_ports_to_present([guid])) > 1]
+        dead.sort(key=lambda guid: (-len(self.topology.rows[guid[2:]]), guid))
+        causes = [AbsenceCause(guid, self._take_cables_of(guid)) for guid in dead]
         some = {node for node, guids in self.nodes.items() if len(self._list_ports_to_present(guids)) > 1}
         answering = {d.node for guid, d in self.topology.devices.items() if d.node in some and guid in self.present}
-        dead = [(node, guids) for node, guids in self.nodes.items() if node in some - answering]
-        return [
-            AbsenceCause(node, [edge for guid in guids for edge in self._take_cables_of(guid)]) for node, guids in dead
-        ]
+        for node, guids in self.nodes.items():
+            if node in some - answering:
+                causes.append(AbsenceCause(node, [edge for guid in guids for edge in self._take_cables_of(guid)]))
+        return causes
 
     def _find_only_links(self) -> list[AbsenceCause]:
         """Return the cables that are the only link to an absent switch and to the devices behind it."""
@@ -202,9 +200,17 @@ def report_dead_device(cause: AbsenceCause, resolver: EndResolver, tiers: Mappin
     steps = (f"check that {name} has power and runs, before touching a cable",)
     chip = resolver.topology.devices[end.guid]
     return CablingDiscrepancy(
-        "device-missing", pairs, summary, steps, name, cut_off=behind, capacity_loss=loss,
-        box=chip.box, module=chip.module, plane=chip.plane,
-    )  # fmt: skip
+        "device-missing",
+        pairs,
+        summary,
+        steps,
+        name,
+        cut_off=behind,
+        capacity_loss=loss,
+        box=chip.box,
+        module=chip.module,
+        plane=chip.plane,
+    )
 
 
 def report_unknown_device(guid: str, cables: Sequence[Cable]) -> CablingDiscrepancy:
@@ -227,21 +233,21 @@ def report_misplaced_devices(
     By the index of each permutation, `explained` has its cables, and `empty_places` the cables of the place that its
     first device left. What is new in a place that others left, or in which they stand, is one matter with them.
     """
-    found: list[CablingDiscrepancy] = []
+    discrepancies: list[CablingDiscrepancy] = []
     new = NewDevices(permutations, resolver)
     for index, permutation in enumerate(permutations):
         joined = new.list_joined(index)
         pairs = _make_pairs([pair for each in (index, *joined) for pair in explained[each]], resolver)
         facts = [*new.describe_joined(index), *new.describe_renewed(permutation)]
         if permutation.closed:
-            found.append(_report_exchanged(permutation, pairs, facts, resolver))
+            discrepancies.append(_report_exchanged(permutation, pairs, facts, resolver))
         elif index not in new.indexes:
             left = tuple(CablePair(resolver.find_designed_cable(a), None) for a, _ in empty_places.get(index, ()))
-            found.append(_report_moved_in(permutation, pairs, left, facts, resolver, is_filled=bool(joined)))
+            discrepancies.append(_report_moved_in(permutation, pairs, left, facts, resolver, is_filled=bool(joined)))
     for indexes in new.list_alone():
         if pairs := _make_pairs([pair for index in indexes for pair in explained[index]], resolver):
-            found.append(_report_replaced(new.map_places(indexes), pairs, resolver))
-    return found
+            discrepancies.append(_report_replaced(new.map_places(indexes), pairs, resolver))
+    return discrepancies
 
 
 def _make_pairs(ports: Iterable[PortPair], resolver: EndResolver) -> tuple[CablePair, ...]:
@@ -283,19 +289,21 @@ def report_exchanged_names(
     others: Sequence[CablingDiscrepancy],
 ) -> Iterator[CablingDiscrepancy]:
     """Report nodes that announce each other's names, unless others tell already that they are not in their places."""
-    told = {node for one in others if one.kind in IN_PLACE_KINDS for node in one.nodes}
+    misplaced = {node for discrepancy in others if discrepancy.kind in IN_PLACE_KINDS for node in discrepancy.nodes}
     differing = {*diff.expected, *(port for cable in diff.slow for port in cable[:2])}
     for nodes in rounds:
         cables = [cable for node in nodes for cable in topology.cables_of_node(node)]
         pairs = tuple(CablePair(cable, cable) for cable in cables if cable.a.port_id not in differing)
-        if told.isdisjoint(nodes) and pairs:
+        if misplaced.isdisjoint(nodes) and pairs:
             joined = " and ".join(nodes)
             yield CablingDiscrepancy(
-                "device-exchanged", pairs,
+                "device-exchanged",
+                pairs,
                 f"{joined} announce each other's names, though the GUIDs and cables of each are as designed",
                 (f"exchange the host names of {joined}", f"exchange {joined} in inventory and design, cables included"),
-                joined, "only the names are not as designed; serial numbers show which is which",
-            )  # fmt: skip
+                joined,
+                "only the names are not as designed; serial numbers show which is which",
+            )
 
 
 def _find_announced_side(permutation: DevicePermutation, resolver: EndResolver) -> str:
@@ -344,9 +352,13 @@ def _report_moved_in(
     fix = f"put every device back into its place; or, if {name} was replaced on purpose, {change}"
     fix += WRITE_NEW if new else ""
     return CablingDiscrepancy(
-        "device-replaced", (*pairs, *empty), "; ".join(facts), (fix,), name,
+        "device-replaced",
+        (*pairs, *empty),
+        "; ".join(facts),
+        (fix,),
+        name,
         gone=tuple(resolver.topology.cables_of_node(gone)) if is_node else (),
-    )  # fmt: skip
+    )
 
 
 def _report_replaced(
@@ -354,7 +366,7 @@ def _report_replaced(
 ) -> CablingDiscrepancy:
     """Report one device, or adapters of one node, with GUIDs that the design lacks."""
     designed = list(resolver.topology.devices)  # adapters of a node by rail, as a design lists them
-    places = dict(sorted(places.items(), key=lambda found: designed.index(found[1])))
+    places = dict(sorted(places.items(), key=lambda guid_and_place: designed.index(guid_and_place[1])))
     devices = [resolver.topology.devices[place] for place in places.values()]
     first = devices[0]
     adapters = len(resolver.topology.cables_of_node(first.node)) if first.node else 1

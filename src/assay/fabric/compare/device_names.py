@@ -1,18 +1,7 @@
-"""Which device of the design each discovered device says that it is.
+"""Which device of the design each discovered device is, by its name where its GUID and cables leave that open.
 
-A name is a hint, never an identity. It decides what GUIDs and cables leave open: which device a new GUID is, and
-whether cards or cables were exchanged. An adapter is known by its node's name, and by what other nodes call the adapter
+A name is a hint, never an identity. An adapter is known by its node's name, and by what other nodes call the adapter
 of that rail: the design may call `HCA-1` mlx5_0.
-
-Which designed adapters a discovery shows that names adapters by the GUIDs of their ports.
-
-With ConnectX-4 and later, a port's GUID is its device's. With older adapters and in the simulator ibsim, it is the
-device's plus the port's number. The text does not tell which, and one GUID cannot: a replaced card may have the next
-number. So the adapters vote, each by whether the design has its GUID, and by whether its cable is in place then. Those
-of one driver, which some adapters announce (`n01 mlx4_0`), vote for themselves. An adapter with another node's name has
-no vote for a shift; what a shift makes of it is told as of any adapter that was moved.
-
-Devices that the design lacks, in the places of others or elsewhere: whose they are, and what is told of them.
 """
 
 from __future__ import annotations
@@ -34,9 +23,11 @@ from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.model.specs.fabric.cable import PortId
 
 END_OF_WORD = re.compile("(?<=[a-z0-9])(?![a-z0-9])")
-FEW_NODES, MIN_AGREEING_NODES = 8, 0.9
-"""Our own choice. So few nodes may all be in each other's place. So large a part of the nodes that use the same names
-must use them for the same rails."""
+DRIVER = re.compile(r"(?i)\bmlx[0-9]+(?=_)")
+FEW_NODES = 8
+"""Our own choice: so few nodes may all be in each other's place."""
+MIN_AGREEING_NODES = 0.9
+"""Our own choice: so large a part of the nodes that use the same names must use them for the same rails."""
 
 
 class WrongNames(NamedTuple):
@@ -93,20 +84,20 @@ class AnnouncedNames:
 
     def find_claims(self, guids: Iterable[str]) -> dict[str, str]:
         """Return, for each GUID, that of the designed device whose name it alone announces; nothing if in doubt."""
-        found = {}
+        claims = {}
         for device in filter(None, map(self.devices.get, guids)):
             if device.kind == "hca":
                 claimed = self._resolve_node(self._split(device.name)[0]).get(device.guid)
             else:
                 claimed = self._switches.get(device.name.lower())
             if claimed:
-                found[device.guid] = claimed
-        return found
+                claims[device.guid] = claimed
+        return claims
 
     def find_node(self, name: str) -> str:
         """Return the node whose name an adapter's begins with, as the design spells it; "" without a node."""
-        found = self._nodes.get(self._split(name)[0])
-        return found.node if found else ""
+        adapter = self._nodes.get(self._split(name)[0])
+        return adapter.node if adapter else ""
 
     def find_common_name(self, node: str) -> str:
         """Return the node whose name all adapters of a node announce, "" if they differ, or name none."""
@@ -122,11 +113,11 @@ class AnnouncedNames:
     @cached_property
     def _adapters_of_node(self) -> Mapping[str, list[str]]:
         """The GUIDs of the adapters that each node has in the design, by rail; by its name in lower case."""
-        found: dict[str, list[str]] = defaultdict(list)
+        adapters: dict[str, list[str]] = defaultdict(list)
         for guid, device in self.topology.devices.items():
             if device.node:
-                found[device.node.lower()].append(guid)
-        return found
+                adapters[device.node.lower()].append(guid)
+        return adapters
 
     @cached_property
     def _switches(self) -> Mapping[str, str]:
@@ -137,23 +128,23 @@ class AnnouncedNames:
     @cached_property
     def _announced(self) -> Mapping[str, dict[str, str]]:
         """What the adapters of each node call themselves beside its name, by GUID."""
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        names: dict[str, dict[str, str]] = defaultdict(dict)
         for device in self.devices.values():
             if device.kind == "hca":
                 node, own = self._split(device.name)
-                found[node][device.guid] = own
-        return found
+                names[node][device.guid] = own
+        return names
 
     @cached_property
     def _orders(self) -> Mapping[frozenset[str], Counter[tuple[str, ...]]]:
         """In which orders nodes use the same names for their rails."""
-        found: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
+        orders: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
         for node, guids in self._adapters_of_node.items():
             own = self._announced.get(node, {})
             if own.keys() == set(guids):
                 order = tuple(own[guid] for guid in guids)
-                found[frozenset(order)][order] += 1
-        return found
+                orders[frozenset(order)][order] += 1
+        return orders
 
     def _resolve_node(self, node: str) -> Mapping[str, str]:
         """Return the designed adapter that each adapter of a node says it is, if that is clear for all of them.
@@ -165,16 +156,14 @@ class AnnouncedNames:
         names = frozenset(announced.values())
         if not len(names) == len(announced) == len(guids):
             return {}
-        orders = self._orders.get(names) or Counter([self._list_designed_names(node)])
+        designed = tuple(self._split(self.topology.devices[guid].name)[1] for guid in guids)
+        orders = self._orders.get(names) or Counter([designed])
         order, times = orders.most_common(1)[0]
         if frozenset(order) != names or times < MIN_AGREEING_NODES * orders.total():
             return {}
         guid_of = dict(zip(order, guids, strict=True))
         claims = {guid: guid_of[own] for guid, own in announced.items()}
         return {} if any(claims.get(guid, guid) != guid for guid in guids) else claims
-
-    def _list_designed_names(self, node: str) -> tuple[str, ...]:
-        return tuple(self._split(self.topology.devices[guid].name)[1] for guid in self._adapters_of_node[node])
 
     def _split(self, name: str) -> tuple[str, str]:
         """Return the node, in lower case, whose name an adapter's begins with, and the rest; "" without a node."""
@@ -183,9 +172,6 @@ class AnnouncedNames:
             if lower[:end] in self._nodes:
                 return lower[:end], lower[end:]
         return "", lower
-
-
-DRIVER = re.compile(r"(?i)\bmlx[0-9]+(?=_)")
 
 
 def resolve_designed_adapters(topology: CompiledTopology, discovery: FabricDiscovery) -> FabricDiscovery:
@@ -206,6 +192,15 @@ class _Votes:
 
 
 class _PortOwners:
+    """The designed adapters of a discovery that names adapters by the GUIDs of their ports.
+
+    With ConnectX-4 and later, a port's GUID is its device's. With older adapters and in the simulator ibsim, it is the
+    device's plus the port's number. The text does not tell which, and one GUID cannot: a replaced card may have the
+    next number. So the adapters vote, each by whether the design has its GUID, and by whether its cable is in place
+    then. Those of one driver, which some adapters announce (`n01 mlx4_0`), vote for themselves. An adapter with another
+    node's name has no vote for a shift; what a shift makes of it is told as of any adapter that was moved.
+    """
+
     def __init__(self, topology: CompiledTopology, discovery: FabricDiscovery) -> None:
         self.topology, self.discovery = topology, discovery
         self.names = AnnouncedNames(topology, {})
@@ -213,7 +208,12 @@ class _PortOwners:
     def find(self) -> dict[str, str]:
         """Return the device's GUID by the port's, for each port of a designed adapter."""
         ports = self._list_adapter_ports()
-        owners = {port.guid: owner for port in ports if (owner := self._find_owner(port))}
+        owners: dict[str, str] = {}
+        for port in ports:
+            owner = f"0x{max(int(port.guid, 16) - port.number, 0):016x}"
+            designed = self.topology.devices.get(owner)
+            if designed and designed.kind == "hca":
+                owners[port.guid] = owner
         votes = self._count_votes(ports, owners)
         votes_of = {guid: votes.get(self._find_driver(guid), votes[""]) for guid in owners}
         owners = {guid: owner for guid, owner in owners.items() if votes_of[guid].shifted > votes_of[guid].own}
@@ -230,22 +230,8 @@ class _PortOwners:
         for a, b, _ in self.discovery.cables:
             far |= {a: b, b: a}
         count = Counter(port.guid for port in far)
-        return {port: there for port, there in far.items() if count[port.guid] == 1 and self._may_be_adapter(port.guid)}
-
-    def _may_be_adapter(self, guid: str) -> bool:
-        seen = self.discovery.devices.get(guid)
-        return seen.kind == "hca" if seen else True
-
-    def _find_owner(self, port: PortId) -> str:
-        """Return the designed adapter whose GUID is a port's less its number, "" for none."""
-        guid = f"0x{max(int(port.guid, 16) - port.number, 0):016x}"
-        designed = self.topology.devices.get(guid)
-        return guid if designed and designed.kind == "hca" else ""
-
-    def _is_its_name(self, guid: str, owner: str) -> bool:
-        """Return whether an adapter announces the node of its owner, or no node of the design."""
-        seen = self.discovery.devices.get(guid)
-        return not seen or self.names.find_node(seen.name) in ("", self.topology.devices[owner].node)
+        switches = {guid for guid, device in self.discovery.devices.items() if device.kind != "hca"}
+        return {port: there for port, there in far.items() if count[port.guid] == 1 and port.guid not in switches}
 
     def _count_votes(self, ports: Mapping[PortId, PortId | None], owners: Mapping[str, str]) -> dict[str, _Votes]:
         """Return the votes of each driver's adapters, and under "" those of all."""
@@ -256,15 +242,17 @@ class _PortOwners:
             for key in {"", self._find_driver(port.guid)}:
                 if port.guid in self.topology.devices:
                     votes[key].own += 1 + (designed == port)
-                owner = owners.get(port.guid)
-                if owner and self._is_its_name(port.guid, owner):
+                if not (owner := owners.get(port.guid)):
+                    continue
+                seen = self.discovery.devices.get(port.guid)
+                if not seen or self.names.find_node(seen.name) in ("", self.topology.devices[owner].node):
                     votes[key].shifted += 1 + (designed == PortId(owner, port.number))
         return votes
 
     def _find_driver(self, guid: str) -> str:
         seen = self.discovery.devices.get(guid)
-        found = DRIVER.search(seen.description) if seen else None
-        return found[0].lower() if found else ""
+        match = DRIVER.search(seen.description) if seen else None
+        return match[0].lower() if match else ""
 
 
 def _rename(discovery: FabricDiscovery, owners: Mapping[str, str]) -> FabricDiscovery:
@@ -294,7 +282,7 @@ def _rename_problems(discovery: FabricDiscovery, owners: Mapping[str, str]) -> I
 
 
 class NewDevices:
-    """The permutations of one new device in a known place, by the node or switch whose place it is.
+    """The permutations of one new device in a known place, by the node or switch whose place it is: whose it is now.
 
     `owner` has the first of the other permutations that moved a unit, or filled its place.
     """
@@ -352,14 +340,14 @@ def list_untold_devices(
     `report_misplaced_devices` tells them only if other devices of their node are in their places.
     """
     devices = resolver.topology.devices
-    told = {
+    reported = {
         devices[place].node or place
         for index, permutation in enumerate(permutations)
         if explained.get(index)
         for place in permutation.places.values()
     }
     olds = {new: old for each in permutations for new, old in each.renewed.items()}
-    return {new: devices[old].name for new, old in olds.items() if (devices[old].node or old) not in told}
+    return {new: devices[old].name for new, old in olds.items() if (devices[old].node or old) not in reported}
 
 
 def tell_new_devices(discrepancy: CablingDiscrepancy, names: Mapping[str, str]) -> CablingDiscrepancy:
@@ -386,8 +374,8 @@ def format_name(unit: str, resolver: EndResolver) -> str:
     designed = resolver.topology.devices.get(unit)
     if designed:
         return designed.name
-    found = resolver.discovery.devices.get(unit)
-    return f"{found.name} ({unit})" if found else unit
+    device = resolver.discovery.devices.get(unit)
+    return f"{device.name} ({unit})" if device else unit
 
 
 def format_unit(unit: str, resolver: EndResolver) -> str:

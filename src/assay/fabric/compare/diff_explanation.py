@@ -1,7 +1,4 @@
-"""Explains all differing ports by the fewest true discrepancies: misplaced devices, then dead ones, then cables.
-
-The switches at lost cables: how many cables each has, which nodes are below it, and which box it is a part of.
-"""
+"""Explains all differing ports by the fewest true discrepancies: misplaced devices, then dead ones, then cables."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from assay.fabric.compare.device_discrepancies import (
     report_unknown_device,
 )
 from assay.fabric.compare.device_names import AnnouncedNames, list_untold_devices, tell_new_devices
-from assay.fabric.compare.discrepancy import BoxPart, CablePair, CablingDiscrepancy, SwitchLinks
+from assay.fabric.compare.discrepancy import BoxPart, CablingDiscrepancy, SwitchLinks
 from assay.fabric.compare.misplaced_devices import find_device_permutations
 from assay.fabric.compare.port_diff import (
     AlternatingWalk,
@@ -47,7 +44,7 @@ from assay.model.specs.fabric.nvlink_domain import find_nvlink_place
 
 
 class SwitchLinksFinder:
-    """Finds the switches at the cables of discrepancies."""
+    """Finds the switches at lost cables: their cables, the nodes below them, and the boxes that they are parts of."""
 
     def __init__(self, topology: CompiledTopology) -> None:
         self.topology = topology
@@ -58,18 +55,18 @@ class SwitchLinksFinder:
         cables = (*(pair.expected for pair in discrepancy.cables if pair.expected), *discrepancy.cut_off)
         guids = dict.fromkeys(end.guid for cable in cables for end in cable.ends)
         switches = tuple(switch for guid in guids if (switch := self._find(guid)))
-        found = replace(discrepancy, switches=switches) if switches else discrepancy
-        return self._add_counts(found) if discrepancy.kind in (*LOST_KINDS, "swap") else found
+        whole = replace(discrepancy, switches=switches) if switches else discrepancy
+        return self._add_counts(whole) if discrepancy.kind in (*LOST_KINDS, "swap") else whole
 
-    def _add_counts(self, one: CablingDiscrepancy) -> CablingDiscrepancy:
+    def _add_counts(self, discrepancy: CablingDiscrepancy) -> CablingDiscrepancy:
         """Add how many cables there are beside the first one: between its two switches, or at its node."""
-        cable = one.cables[0].expected
+        cable = discrepancy.cables[0].expected
         if not cable:
-            return one
+            return discrepancy
         if node := cable.a.node or cable.b.node:
-            return replace(one, node_cables=self._cables_of_node[node])
+            return replace(discrepancy, node_cables=self._cables_of_node[node])
         beside = self.topology.rows.get(cable.a.guid[2:], ())
-        return replace(one, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
+        return replace(discrepancy, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
 
     @cached_property
     def _cables_of_node(self) -> Mapping[str, int]:
@@ -103,22 +100,18 @@ class SwitchLinksFinder:
         for key, name in (("box", box), ("card", card if device.module else ""), ("plane", str(device.plane or ""))):
             chips = self._chips_of[key, name] if name else []
             if len(chips) > 1:
-                yield BoxPart(key, name, len(chips), self._count_cables(chips))
+                far = [f"0x{row[1]}" for guid in chips for row in self.topology.rows.get(guid[2:], ())]
+                own = set(chips)  # a cable between two of them counts once
+                yield BoxPart(key, name, len(chips), len(far) - sum(guid in own for guid in far) // 2)
 
     @cached_property
     def _chips_of(self) -> dict[tuple[str, str], list[str]]:
-        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        chips: dict[tuple[str, str], list[str]] = defaultdict(list)
         for chip in (device for device in self.topology.devices.values() if device.box and device.kind != "hca"):
-            found["box", chip.box].append(chip.guid)
-            found["card", f"{chip.box} {chip.module}"].append(chip.guid)
-            found["plane", str(chip.plane)].append(chip.guid)
-        return found
-
-    def _count_cables(self, chips: list[str]) -> int:
-        """Return the number of cables at these chips. A cable between two of them counts once."""
-        far = [f"0x{row[1]}" for guid in chips for row in self.topology.rows.get(guid[2:], ())]
-        own = set(chips)
-        return len(far) - sum(guid in own for guid in far) // 2
+            chips["box", chip.box].append(chip.guid)
+            chips["card", f"{chip.box} {chip.module}"].append(chip.guid)
+            chips["plane", str(chip.plane)].append(chip.guid)
+        return chips
 
 
 ABSENCE_KINDS = {"missing", "device-missing", "device-replaced"}
@@ -170,17 +163,18 @@ class DiffExplanation:
         ]
         certain = (each for each in every if not self.is_all_in_doubt or self._is_certain(each))
         switches = SwitchLinksFinder(self.topology)
-        return tuple(switches.add_switches(self._add_surroundings(each)) for each in certain)
-
-    def _add_surroundings(self, one: CablingDiscrepancy) -> CablingDiscrepancy:
-        sharing = find_links_sharing_transceiver(self.topology, one)
-        places = {end.guid: self.places[end.guid] for end in one.ends if end.guid in self.places} if self.places else {}
-        return replace(one, links_sharing_transceiver=sharing, places=places)
+        whole = []
+        for each in certain:
+            sharing = find_links_sharing_transceiver(self.topology, each)
+            guids = {end.guid for end in each.ends} if self.places else ()
+            places = {guid: self.places[guid] for guid in guids if guid in self.places}
+            whole.append(switches.add_switches(replace(each, links_sharing_transceiver=sharing, places=places)))
+        return tuple(whole)
 
     def list_unknown_cables(self, discrepancies: Iterable[CablingDiscrepancy]) -> list[Cable]:
         """Return the designed cables that were not found, and that none of the discrepancies explains."""
-        cables = (pair.expected for one in discrepancies for pair in one.cables if pair.expected)
-        cut_off = (cable for one in discrepancies for cable in one.cut_off)
+        cables = (pair.expected for discrepancy in discrepancies for pair in discrepancy.cables if pair.expected)
+        cut_off = (cable for discrepancy in discrepancies for cable in discrepancy.cut_off)
         explained = {end.port_id for cable in (*cables, *cut_off) for end in cable.ends}
         return self.topology.list_cables_at(port for port in self.not_found if port not in explained)
 
@@ -201,15 +195,15 @@ class DiffExplanation:
 
         Return them by the index of the permutation that moved the device.
         """
-        found = {}
+        cables_of = {}
         for index, permutation in enumerate(self.permutations):
             designed, taken = self.topology.devices, self.places.values()
             emptied = {guid for guid in permutation.devices if guid in designed and guid not in taken}
             pairs = [pair for pair in self.without_link.items() for port in pair if port.guid in emptied]
             if emptied and not permutation.closed:
-                found[index] = pairs
+                cables_of[index] = pairs
                 self.without_link = {port: far for port, far in self.without_link.items() if (port, far) not in pairs}
-        return found
+        return cables_of
 
     def _explain_absent(self) -> AbsentDevices:
         guids = {f"0x{digits}" for digits, rows in self.diff.rows.items() if rows}
@@ -295,12 +289,18 @@ class DiffExplanation:
 
     def _tell_end_rates(self, slow: CablingDiscrepancy) -> CablingDiscrepancy:
         """Say which end reports which rate, if they differ. The slower one counts."""
-        rates = {end: self._find_reported_rate(end.port_id) for pair in slow.cables if pair.observed
-                 for end in pair.observed.ends}  # fmt: skip
+        rates = {
+            end: self._find_reported_rate(end.port_id)
+            for pair in slow.cables
+            if pair.observed
+            for end in pair.observed.ends
+        }
         if len(set(rates.values()) | {""}) < 3:
             return slow
-        told = ", ".join(f"{end} reports {rate}" for end, rate in rates.items())
-        return replace(slow, summary=f"{slow.summary}; {told}: the link may have been coming up, so scan again first")
+        reports = ", ".join(f"{end} reports {rate}" for end, rate in rates.items())
+        return replace(
+            slow, summary=f"{slow.summary}; {reports}: the link may have been coming up, so scan again first"
+        )
 
     def _find_reported_rate(self, port: PortId) -> str:
         """Return the rate that a port itself reports, "" if the tool does not tell it."""
@@ -310,15 +310,19 @@ class DiffExplanation:
         return next((row[3] for row in self.diff.rows.get(here.guid[2:], ()) if row[0] == str(here.number)), "")
 
     def _is_certain(self, discrepancy: CablingDiscrepancy) -> bool:
-        """Return whether a discrepancy holds, whatever else there is that was not discovered."""
+        """Return whether a discrepancy holds, whatever else there is that was not discovered.
+
+        Its cables were seen, and not at a device that may stand in the place of an absent one.
+        """
         if discrepancy.kind in ABSENCE_KINDS:
             return False
-        return discrepancy.kind == "disabled" or all(map(self._is_seen_in_place, discrepancy.cables))
-
-    def _is_seen_in_place(self, pair: CablePair) -> bool:
-        """Return whether a cable was seen, and not at a device that may stand in the place of an absent one."""
-        seen = pair.observed
-        return seen is not None and (not pair.expected or all(end.guid in self.topology.devices for end in seen.ends))
+        if discrepancy.kind == "disabled":
+            return True
+        return all(
+            pair.observed
+            and (not pair.expected or all(end.guid in self.topology.devices for end in pair.observed.ends))
+            for pair in discrepancy.cables
+        )
 
 
 def _choose_one_each(

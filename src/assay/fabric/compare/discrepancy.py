@@ -9,9 +9,17 @@ from typing import Literal
 from assay.model.specs.fabric.cable import Cable, CableEnd
 
 DiscrepancyKind = Literal[
-    "swap", "moved", "missing", "disabled", "unexpected", "degraded",
-    "device-missing", "device-unknown", "device-replaced", "device-exchanged",
-]  # fmt: skip
+    "swap",
+    "moved",
+    "missing",
+    "disabled",
+    "unexpected",
+    "degraded",
+    "device-missing",
+    "device-unknown",
+    "device-replaced",
+    "device-exchanged",
+]
 
 
 IN_PLACE_KINDS: tuple[DiscrepancyKind, ...] = ("device-replaced", "device-exchanged")

@@ -10,7 +10,8 @@ they announce decide it: a new device with the name of one that is gone is that 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 
 from assay.fabric.compare.device_names import AnnouncedNames
 from assay.fabric.compare.port_diff import (
@@ -104,13 +105,18 @@ class _DeviceMatcher:
         each permutation may reveal further ones. Single adapters come last: only their names show that they moved.
         """
         permutations: list[DevicePermutation] = []
-        for vote in (self._find_switches, self._find_nodes, self._find_named_adapters):
+        searches: tuple[Callable[[Mapping[str, str], Mapping[str, str], ResidualDiff], Moves], ...] = (
+            partial(self._find_moves, nodes=False),
+            partial(self._find_moves, nodes=True),
+            self._find_named_adapters,
+        )
+        for search in searches:
             while True:
                 moved = map_devices_to_places(permutations)
                 places = {**self.renewed, **moved}
                 residual = find_residual_diff(self.topology, self.diff, places)
                 known = {self.renewed.get(guid, guid): place for guid, place in moved.items()}
-                if not (moves := vote(known, places, residual)):
+                if not (moves := search(known, places, residual)):
                     break
                 moves = self._put_in_order(self._drop_occupied(moves, known))
                 permutations += (more := [self._make_permutation(*walk) for walk in _order_moves(moves)])
@@ -125,12 +131,6 @@ class _DeviceMatcher:
         order = {guid: index for index, guid in enumerate(self.topology.devices)}
         return dict(sorted(moves.items(), key=lambda move: order.get(self._list_guids(move[0])[0], -1)))
 
-    def _find_switches(self, known: Mapping[str, str], places: Mapping[str, str], residual: ResidualDiff) -> Moves:
-        return self._find_moves(known, places, residual, nodes=False)
-
-    def _find_nodes(self, known: Mapping[str, str], places: Mapping[str, str], residual: ResidualDiff) -> Moves:
-        return self._find_moves(known, places, residual, nodes=True)
-
     def _find_moves(
         self, known: Mapping[str, str], places: Mapping[str, str], residual: ResidualDiff, *, nodes: bool
     ) -> Moves:
@@ -142,7 +142,9 @@ class _DeviceMatcher:
             is_new = taken.isdisjoint(self._list_guids(place)) and not any(
                 guid in known or guid in taken for guid in self._list_guids(unit)
             )
-            if is_new and self._is_switch(place) != nodes and self._is_convincing(unit, place, count, places):
+            device = self.topology.devices.get(place)
+            is_switch = device is not None and device.kind != "hca"
+            if is_new and is_switch != nodes and self._is_convincing(unit, place, count, places):
                 best[place] = max(best.get(place, (0, "")), (count, unit))
         return self._drop_overlapping(best)
 
@@ -156,7 +158,8 @@ class _DeviceMatcher:
             designed = residual.expected.get(there)
             if designed and designed != here and here.guid not in known and designed.number == here.number:
                 moves[here.guid] = designed.guid
-        adapters = {guid for guid in moves if self._is_adapter(guid) and guid not in self.new_guids}
+        devices = self.topology.devices
+        adapters = {guid for guid in moves if guid in devices and devices[guid].node and guid not in self.new_guids}
         claims = self.names.find_claims(sorted(adapters)) if adapters else {}
         taken = set(known.values())
         return {guid: place for guid, place in moves.items() if claims.get(guid) == place and place not in taken}
@@ -193,15 +196,11 @@ class _DeviceMatcher:
         if unit not in self.topology.devices and unit not in self.adapters_of_node:
             designed = len(self.topology.rows[place[2:]])
             if cables <= designed:  # cables to devices that are new too, such as chips of its box, say nothing yet
-                cables = self._count_placed_cables(unit, places)
+                far_ends = (f"0x{row[1]}" for row in self._list_rows(unit))
+                cables = sum(guid in self.topology.devices or guid in places for guid in far_ends)
             return count * 2 >= cables and count * UNKNOWN_DEVICE_SHARE >= designed
         own = self._count_own_cables(unit, places)
         return count >= 2 and count * 3 >= cables and own * MIN_MOVED_PER_OWN <= count
-
-    def _count_placed_cables(self, unit: Unit, places: Mapping[str, str]) -> int:
-        """Count the cables of a unit that end at a device of which the place is known."""
-        far_ends = (f"0x{row[1]}" for row in self._list_rows(unit))
-        return sum(guid in self.topology.devices or guid in places for guid in far_ends)
 
     def _count_own_cables(self, unit: Unit, places: Mapping[str, str]) -> int:
         """Count the cables of a unit that end where the design has them."""
@@ -258,14 +257,6 @@ class _DeviceMatcher:
 
     def _list_guids(self, unit: Unit) -> list[str]:
         return self.adapters_of_node.get(unit) or [unit]
-
-    def _is_switch(self, unit: Unit) -> bool:
-        device = self.topology.devices.get(unit)
-        return device is not None and device.kind != "hca"
-
-    def _is_adapter(self, guid: str) -> bool:
-        device = self.topology.devices.get(guid)
-        return device is not None and bool(device.node)
 
 
 def _order_moves(moves: Mapping[Unit, Unit]) -> Iterator[tuple[list[tuple[Unit, Unit]], bool]]:

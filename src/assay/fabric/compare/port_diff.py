@@ -1,12 +1,9 @@
-"""Finds where a discovery differs from the design, port by port. Builds nothing for cables that are as designed.
+"""Finds where a discovery differs from the design, port by port, also once each device has the GUID of its place.
 
-Compares two matchings of ports (designed and found cabling) and splits their difference into independent walks.
-
-In each matching a port has at most one cable. Without the cables that are in both, the rest falls into alternating
-paths and cycles. A cycle of k designed and k found cables is k exchanged cables (k = 2 is one swap). A path is a cable
-that is missing, moved or unexpected. The cost is linear in the number of ports.
-
-What still differs between a design and a discovery once each device has the GUID of the place that it stands in.
+Builds nothing for cables that are as designed. The rest falls into independent walks: a port has at most one designed
+and one found cable, so there are only alternating paths and cycles. A cycle of k designed and k found cables is k
+exchanged cables (k = 2 is one swap). A path is a cable that is missing, moved or unexpected. The cost is linear in the
+number of ports.
 """
 
 from __future__ import annotations
@@ -23,8 +20,12 @@ from assay.fabric.link_words import is_slower, parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
 from assay.model.specs.fabric.cable import PortId
 
+PortPair = tuple[PortId, PortId]
+PortPairs = Mapping[PortId, PortId]
 Matching = dict[PortId, PortId]
 """Cables, each by both of its ports: the other end of each port."""
+Unit = str
+"""What moves as one: a node, by its name, or a device, by its GUID."""
 RowPort = tuple[str, str]
 """A port as rows write it: the device's 16 hex digits, the port's number."""
 DeviceRows = list[tuple[str, PortRow]]
@@ -44,7 +45,7 @@ class PortDiff:
 
     `rates` are those of the undesigned cables, by port. `slow` are cables in their place, but below the designed rate;
     `unrated` are the ports of those whose rate was not read.
-    `found` counts all cables that were found, `rows` holds them.
+    `cable_count` counts all cables that were found, `rows` holds them.
     """
 
     expected: Matching = field(default_factory=dict)
@@ -52,7 +53,7 @@ class PortDiff:
     rates: dict[PortId, str] = field(default_factory=dict)
     slow: list[DiscoveredCable] = field(default_factory=list)
     unrated: frozenset[PortId] = frozenset()
-    found: int = 0
+    cable_count: int = 0
     problems: list[str] = field(default_factory=list)
     rows: PortRows = field(default_factory=dict)
 
@@ -71,34 +72,34 @@ def diff_ports(topology: CompiledTopology, discovery: FabricDiscovery) -> PortDi
     inside = _find_aggregation_nodes(discovery, topology, unexpected) if unexpected else set()
     cabled = [(digits, row) for digits, row in unexpected if digits not in inside and row[1] not in inside]
     ports = sum(map(len, rows.values())) + len(cabled) - len(unexpected)
-    result = PortDiff(found=ports, problems=problems, rows=rows)
+    result = PortDiff(cable_count=ports, problems=problems, rows=rows)
     if missing or cabled:
         builder = _PortDiffBuilder(topology, rows, discovery.devices)
         builder.fill(result, missing, cabled, problems if lazy else [])
-    result.found //= 2
-    if lazy and not result.found:
+    result.cable_count //= 2
+    if lazy and not result.cable_count:
         problems.append("no cable was discovered")
     return result
 
 
-def diff_rows(found: PortRows, expected: PortRows) -> RowDiff:
+def diff_rows(seen: PortRows, expected: PortRows) -> RowDiff:
     """Return where two listings differ. A row in neither list is the same in both, at this end of its cable.
 
     A row that is printed twice counts once as unexpected.
     """
     missing: DeviceRows = []
     unexpected: DeviceRows = []
-    if found == expected:
+    if seen == expected:
         return RowDiff(missing, unexpected)
-    for digits, rows in found.items():
+    for digits, rows in seen.items():
         designed = expected.get(digits, ())
         if rows != designed:
-            seen, known = set(rows), set(designed)
-            missing += [(digits, row) for row in designed if row not in seen]
+            seen_rows, known = set(rows), set(designed)
+            missing += [(digits, row) for row in designed if row not in seen_rows]
             unexpected += [(digits, row) for row in rows if row not in known]
-            if len(seen) < len(rows):
+            if len(seen_rows) < len(rows):
                 unexpected += [(digits, row) for row, times in Counter(rows).items() if times > 1]
-    missing += [(digits, row) for digits, rows in expected.items() if digits not in found for row in rows]
+    missing += [(digits, row) for digits, rows in expected.items() if digits not in seen for row in rows]
     return RowDiff(missing, unexpected)
 
 
@@ -107,7 +108,7 @@ def _find_aggregation_nodes(
 ) -> set[str]:
     """Return the aggregation nodes among the undesigned devices, as 16 hex digits. They are parts of a switch."""
     suspects = {row[1] for _, row in unexpected} | {digits for digits, _ in unexpected}
-    found = set()
+    aggregation_nodes = set()
     for digits in suspects - topology.rows.keys():
         if isinstance(discovery, LazyDiscovery):
             description = discovery.heads[digits][2].strip() if digits in discovery.heads else ""
@@ -115,8 +116,8 @@ def _find_aggregation_nodes(
             device = discovery.devices.get(f"0x{digits}")
             description = device.description if device else ""
         if description == AGGREGATION_NODE:
-            found.add(digits)
-    return found
+            aggregation_nodes.add(digits)
+    return aggregation_nodes
 
 
 class _PortDiffBuilder:
@@ -127,13 +128,13 @@ class _PortDiffBuilder:
         self.order = {digits: index for index, digits in enumerate(topology.rows)}
 
     def fill(self, result: PortDiff, missing: DeviceRows, unexpected: DeviceRows, problems: list[str]) -> None:
-        """Sort every port that differs into `result`. Before, `result.found` counts ports, not cables."""
+        """Sort every port that differs into `result`. Before, `result.cable_count` counts ports, not cables."""
         designed_rates = self._add_expected(result, missing)
         start = [(digits, row[0]) for digits, row in unexpected] + [(row[1], row[2]) for _, row in missing]
         ends = _follow_ends(self.rows, start, problems)
         in_order = dict(sorted(ends.items(), key=lambda end: self._find_design_position(end[0])))
         cables = join_ends(in_order, self.devices, problems)
-        result.found += 2 * len(cables) - len(ends)
+        result.cable_count += 2 * len(cables) - len(ends)
         unexpected_ports = {PortId(f"0x{digits}", int(row[0])) for digits, row in unexpected}
         actual: Matching = {}
         unrated: list[DiscoveredCable] = []
@@ -209,9 +210,6 @@ def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:
     return rows
 
 
-PortPairs = Mapping[PortId, PortId]
-
-
 @dataclass(frozen=True, slots=True)
 class AlternatingWalk:
     """One alternating walk over `ports`. `first_expected`: its first cable is a designed one.
@@ -254,11 +252,6 @@ def _walk(start: PortId, expected: dict[PortId, PortId], actual: dict[PortId, Po
         ports.append(there)
         here, edges, others = there, others, edges
     return AlternatingWalk(tuple(ports), first_expected) if len(ports) > 1 else None
-
-
-PortPair = tuple[PortId, PortId]
-Unit = str
-"""What moves as one: a node, by its name, or a device, by its GUID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +303,8 @@ def find_residual_diff(topology: CompiledTopology, diff: PortDiff, places: Mappi
     for a, b in list(residual.actual.items()):
         if residual.expected.get(a) == b and a in residual.actual:
             residual.explained.append((a, b))
-            if is_slower(residual.rates[a], _find_designed_rate(topology, a)):
+            designed_rate = next(row[3] for row in topology.rows[a.guid[2:]] if int(row[0]) == a.number)
+            if is_slower(residual.rates[a], designed_rate):
                 residual.slow.append(DiscoveredCable(a, b, residual.rates[a]))
             for port in (a, b):
                 del residual.expected[port], residual.actual[port]
@@ -333,7 +327,3 @@ def _list_observed_cables(
                 a, b = PortId(guid, int(number)), PortId(f"0x{far}", int(far_number))
                 expected |= {a: b, b: a}
                 yield a, b, rate
-
-
-def _find_designed_rate(topology: CompiledTopology, port: PortId) -> str:
-    return next(row[3] for row in topology.rows[port.guid[2:]] if int(row[0]) == port.number)

@@ -1,7 +1,4 @@
-"""One repair: the discrepancies that have one common cause, and so are one ticket. Plain data.
-
-What a fault costs until it is repaired: the bandwidth that is not where the design has it, and whose it is.
-"""
+"""One repair: the discrepancies that have one common cause, and so are one ticket, and what they cost meanwhile."""
 
 from __future__ import annotations
 
@@ -13,6 +10,14 @@ from typing import Literal
 from assay.fabric.compare.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
 from assay.fabric.link_words import parse_rate
 from assay.model.specs.fabric.cable import Cable, rate_to_gbps
+
+Severity = Literal["catastrophic", "degraded", "informational"]
+SEVERITIES: tuple[Severity, ...] = ("catastrophic", "degraded", "informational")
+MIN_LOST_UPLINKS = 0.5
+"""Our own choice: nodes count as hit when their leaf switch loses this part of its bandwidth to other switches."""
+MANY_NODES = 8
+"""Our own choice: from so many nodes on, a loss hits every large job, and is worked on at once."""
+NOWHERE_ELSE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +36,17 @@ class CablingRepair:
 
 
 def group_by_key(
-    found: Sequence[CablingDiscrepancy],
+    discrepancies: Sequence[CablingDiscrepancy],
     kind: str,
     list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
 ) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
     """Yield the discrepancies of a kind by what they have in common. One with several keys is in several groups."""
     groups: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
-    for discrepancy in found:
+    for discrepancy in discrepancies:
         if discrepancy.kind == kind:
             for key in dict.fromkeys(list_keys(discrepancy)):
                 groups.setdefault(key, []).append(discrepancy)
     yield from ((key, tuple(members)) for key, members in groups.items())
-
-
-Severity = Literal["catastrophic", "degraded", "informational"]
-MIN_LOST_UPLINKS = 0.5
-"""Our own choice: nodes count as hit when their leaf switch loses this part of its bandwidth to other switches."""
-NOWHERE_ELSE: Mapping[str, str] = {}
-SEVERITIES: tuple[Severity, ...] = ("catastrophic", "degraded", "informational")
-MANY_NODES = 8
-"""Our own choice: from so many nodes on, a loss hits every large job, and is worked on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,35 +86,32 @@ def measure_cost(discrepancies: Iterable[CablingDiscrepancy]) -> RepairCost:
     designed, seen = Counter[frozenset[str]](), Counter[frozenset[str]]()
     nodes_of: dict[frozenset[str], set[str]] = defaultdict(set)
     members = list(discrepancies)
-    for one in members:
-        own = () if one.gone else one.cables  # the node that is gone loses its bandwidth, the others have theirs
-        for cable in (*(pair.expected for pair in own if pair.expected), *one.cut_off, *one.gone):
+    for member in members:
+        own = () if member.gone else member.cables  # the node that is gone loses its bandwidth, the others have theirs
+        for cable in (*(pair.expected for pair in own if pair.expected), *member.cut_off, *member.gone):
             designed[_join(cable)] += _gbps(cable)
             nodes_of[_join(cable)] |= {end.node for end in cable.ends if end.node}
         for pair in own:
-            if pair.expected and pair.observed and one.kind in IN_PLACE_KINDS:
+            if pair.expected and pair.observed and member.kind in IN_PLACE_KINDS:
                 seen[_join(pair.expected)] += _gbps(pair.expected)  # a slow cable has a fault of its own
             elif pair.observed:
-                seen[_join(pair.observed, one.places)] += _gbps(pair.observed)
+                seen[_join(pair.observed, member.places)] += _gbps(pair.observed)
     lost = {pair: gbps - seen[pair] for pair, gbps in designed.items() if gbps > seen[pair]}
     uplinks_lost = Counter[str]()
     for ends, gbps in lost.items():
         if not nodes_of[ends]:
             uplinks_lost.update(dict.fromkeys(ends, gbps))
-    nodes = {node for pair in lost for node in nodes_of[pair]} | _find_starved_nodes(members, uplinks_lost)
+    nodes = {node for pair in lost for node in nodes_of[pair]}
+    switches = {switch.guid: switch for member in members for switch in member.switches}
+    for guid, switch in switches.items():
+        if uplinks_lost[guid] >= MIN_LOST_UPLINKS * switch.gbps > 0:
+            nodes.update(switch.nodes)
     return RepairCost(
         sum(lost.values()),
         tuple(sorted(nodes)),
-        is_parallel=not lost and all(one.kind in ("swap", "moved") for one in members),
-        misleads=any(one.kind == "device-exchanged" for one in members),
+        is_parallel=not lost and all(member.kind in ("swap", "moved") for member in members),
+        misleads=any(member.kind == "device-exchanged" for member in members),
     )
-
-
-def _find_starved_nodes(members: Iterable[CablingDiscrepancy], uplinks_lost: Mapping[str, int]) -> set[str]:
-    """Return the nodes below leaf switches that lose half of their uplinks or more. `uplinks_lost` is by switch."""
-    switches = {switch.guid: switch for one in members for switch in one.switches}
-    starved = (one for guid, one in switches.items() if uplinks_lost.get(guid, 0) >= MIN_LOST_UPLINKS * one.gbps > 0)
-    return {node for switch in starved for node in switch.nodes}
 
 
 def _join(cable: Cable, places: Mapping[str, str] = NOWHERE_ELSE) -> frozenset[str]:

@@ -51,67 +51,66 @@ def find_shared_plug(end: CableEnd) -> SharedPlug | None:
     return SharedPlug(Plug(owner, label), (place, end.plane), f"{shown} {'cage' if slash else 'port'} {label}")
 
 
-def merge_lost_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+def merge_lost_plugs(discrepancies: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several links of one plug are down or slow: the transceiver that they share. Plugs with most links come first."""
     members: dict[Plug, list[CablingDiscrepancy]] = {}
     names: dict[Plug, str] = {}
-    for one in found:
-        if one.kind in LOST_KINDS and not one.box:
-            for shared in filter(None, map(find_shared_plug, one.ends)):
-                if one not in members.setdefault(shared.plug, []):
-                    members[shared.plug].append(one)
+    for link in discrepancies:
+        if link.kind in LOST_KINDS and not link.box:
+            for shared in filter(None, map(find_shared_plug, link.ends)):
+                if link not in members.setdefault(shared.plug, []):
+                    members[shared.plug].append(link)
                 names[shared.plug] = shared.name
     done: set[int] = set()
     for plug, links in sorted(members.items(), key=lambda item: -len(item[1])):
-        left = [one for one in links if id(one) not in done]
+        left = [link for link in links if id(link) not in done]
         if len(left) > 1:
             done |= set(map(id, left))
             yield _report_lost(plug, names[plug], left)
 
 
 def _report_lost(plug: Plug, name: str, links: Sequence[CablingDiscrepancy]) -> CablingRepair:
-    kinds = {one.kind for one in links}
+    kinds = {link.kind for link in links}
     kind = next(iter(kinds)) if len(kinds) == 1 else ""
     others = _list_other_ends(plug, links)
     both = f"{name} and {others[0]}" if len(others) == 1 else f"{name} to {', '.join(others)}"
     return CablingRepair(
-        tuple(links), f"cage/{plug.owner}/{plug.label}",
+        tuple(links),
+        f"cage/{plug.owner}/{plug.label}",
         f"{LOST_TITLES[kind]}: {both if len(others) <= MAX_OTHER_ENDS else name}",
         f"{len(links)} links of {name} are {LOST_WORDS[kind]}: the transceiver they share",
-    )  # fmt: skip
+    )
 
 
 def _list_other_ends(plug: Plug, links: Sequence[CablingDiscrepancy]) -> list[str]:
     """Return where the other ends of a plug's links are: one plug that they share, else nodes and switches."""
-    ends = [end for one in links for end in one.ends if (here := find_shared_plug(end)) is None or here.plug != plug]
+    ends = [end for link in links for end in link.ends if (here := find_shared_plug(end)) is None or here.plug != plug]
     plugs = {shared.name if shared else "" for shared in map(find_shared_plug, ends)}
     units = dict.fromkeys(end.node or (end.box if end.plane else end.device) for end in ends)
     return list(plugs if len(plugs) == 1 and "" not in plugs else units)
 
 
-def merge_moved_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+def merge_moved_plugs(discrepancies: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several links changed places between two plugs, each in its own place there: somebody moved the plugs."""
     for kind, title in MOVED_TITLES.items():
         members: dict[tuple[Plug, Plug], list[CablingDiscrepancy]] = {}
         names: dict[Plug, str] = {}
-        for one in (each for each in found if each.kind == kind):
-            shared = sorted(filter(None, map(find_shared_plug, one.ends)))
+        for link in (each for each in discrepancies if each.kind == kind):
+            shared = sorted(filter(None, map(find_shared_plug, link.ends)))
             names |= {each.plug: each.name for each in shared}
-            for pair in _pair_plugs(shared):
-                members.setdefault(pair, []).append(one)
+            # The link has the same place in both plugs. Plugs of one device come first.
+            pairs = {(a.plug, b.plug) for a, b in combinations(shared, 2) if a.plug != b.plug and a.place == b.place}
+            for pair in sorted(pairs, key=lambda pair: (pair[0].owner != pair[1].owner, pair)):
+                members.setdefault(pair, []).append(link)
         for (a, b), links in sorted(members.items(), key=lambda item: item[0][0].owner != item[0][1].owner):
             if len(links) > 1:
                 both = f"{names[a]} and {names[b]}"
                 yield CablingRepair(
-                    tuple(links), f"plugs/{kind}/{a.owner}/{a.label}/{b.owner}/{b.label}", f"{title}: {both}",
+                    tuple(links),
+                    f"plugs/{kind}/{a.owner}/{a.label}/{b.owner}/{b.label}",
+                    f"{title}: {both}",
                     f"{len(links)} links of {both} changed places together, as the links of one plug do",
-                )  # fmt: skip
-
-
-def _pair_plugs(shared: Sequence[SharedPlug]) -> list[tuple[Plug, Plug]]:
-    """Return the pairs of different plugs in which the link has the same place, those of one device first."""
-    pairs = {(a.plug, b.plug) for a, b in combinations(shared, 2) if a.plug != b.plug and a.place == b.place}
-    return sorted(pairs, key=lambda pair: (pair[0].owner != pair[1].owner, pair))
+                )
 
 
 class PlaneLinks:
@@ -121,10 +120,10 @@ class PlaneLinks:
     `cables`: the discrepancies, of each cable one. What stands for several links names boxes in place of their chips.
     """
 
-    def __init__(self, found: Sequence[CablingDiscrepancy]) -> None:
+    def __init__(self, discrepancies: Sequence[CablingDiscrepancy]) -> None:
         groups: dict[Hashable, list[CablingDiscrepancy]] = {}
-        for one in found:
-            groups.setdefault(find_cable(one), []).append(one)
+        for discrepancy in discrepancies:
+            groups.setdefault(find_cable(discrepancy), []).append(discrepancy)
         self.cables: list[CablingDiscrepancy] = []
         self._links: dict[int, list[CablingDiscrepancy]] = {}
         for links in groups.values():
@@ -141,14 +140,14 @@ class PlaneLinks:
 
 def drop_other_planes(members: Iterable[CablingDiscrepancy]) -> list[CablingDiscrepancy]:
     """Return the discrepancies without the links of other planes of the same cables: what people are told once."""
-    return list({find_cable(one): one for one in reversed(list(members))}.values())[::-1]
+    return list({find_cable(member): member for member in reversed(list(members))}.values())[::-1]
 
 
-def find_cable(one: CablingDiscrepancy) -> Hashable:
+def find_cable(discrepancy: CablingDiscrepancy) -> Hashable:
     """Return what the links of all planes of the same cables have in common; itself for any other discrepancy."""
-    if one.kind not in CABLE_KINDS or one.box or not any(end.plane for end in one.ends):
-        return id(one)
-    return one.kind, frozenset(map(find_plugs, one.cables))
+    if discrepancy.kind not in CABLE_KINDS or discrepancy.box or not any(end.plane for end in discrepancy.ends):
+        return id(discrepancy)
+    return discrepancy.kind, frozenset(map(find_plugs, discrepancy.cables))
 
 
 def find_plugs(pair: CablePair) -> Hashable:
@@ -163,11 +162,11 @@ def _find_plugs(cable: Cable | None) -> frozenset[tuple[str, int]]:
     return frozenset((end.box, end.port) if end.plane else (end.guid, 0) for end in cable.ends)
 
 
-def _name_boxes(one: CablingDiscrepancy) -> CablingDiscrepancy:
-    box_of = {end.guid: end.box for end in one.ends if end.plane}
-    pairs = tuple(CablePair(_name_box(pair.expected), _name_box(pair.observed)) for pair in one.cables)
-    switches = tuple(replace(switch, name=box_of.get(switch.guid, switch.name)) for switch in one.switches)
-    return replace(one, cables=pairs, switches=switches)
+def _name_boxes(discrepancy: CablingDiscrepancy) -> CablingDiscrepancy:
+    box_of = {end.guid: end.box for end in discrepancy.ends if end.plane}
+    pairs = tuple(CablePair(_name_box(pair.expected), _name_box(pair.observed)) for pair in discrepancy.cables)
+    switches = tuple(replace(switch, name=box_of.get(switch.guid, switch.name)) for switch in discrepancy.switches)
+    return replace(discrepancy, cables=pairs, switches=switches)
 
 
 def _name_box(cable: Cable | None) -> Cable | None:

@@ -57,22 +57,27 @@ def make_cabling_tickets(comparison: FabricComparison) -> list[Ticket]:
 
 def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
     key = _make_key(design, repair)
-    members, cost = repair.members, measure_cost(repair.members)
+    members, first = repair.members, repair.first
+    cost = measure_cost(members)
     nodes = {node for member in members for node in member.nodes}
     pairs = [pair for member in members for pair in member.cables]
-    sharing = _list_links_sharing_transceiver(repair)
+    ends = [end for end in first.ends if end.node] or first.ends
+    devices = first.device or " and ".join(dict.fromkeys(end.device for end in ends))
+    own = {str(end) for member in members for end in member.ends}
+    beside = dict.fromkeys(line for member in members for line in member.links_sharing_transceiver)
+    sharing = [line for line in beside if line.partition(": ")[0] not in own]
     summary = "\n".join(member.summary for member in members)
     return Ticket(
         id=derive_id("ticket", key),
         key=key,
-        title=repair.title or _make_title(repair.first),
+        title=repair.title or f"{TITLES[first.kind]}: {devices}",
         node=next(iter(nodes)) if len(nodes) == 1 else "",
         places=tuple(dict.fromkeys(place for member in members for place in _list_places(member))),
         expected=_format_cables([pair.expected for pair in pairs]) or "no cable",
         seen=f"{summary}\n{_format_cables([pair.observed for pair in pairs]) or 'no link'}",
         verify=f"fabric scan {design}",
         severity=cost.severity,
-        cause=f"{repair.likely_cause or describe_likely_cause(repair.first)}; {cost}",
+        cause=f"{repair.likely_cause or describe_likely_cause(first)}; {cost}",
         steps="\n".join(list_repair_steps(members, design, sharing)),
         beside="\n".join(sharing),
         files=f"{REPORTS_FOLDER / locate_ticket_picture(design, key)}  picture of this part of the fabric",
@@ -84,27 +89,13 @@ def locate_ticket_picture(design: str, key: str) -> PurePosixPath:
     return PurePosixPath("fabric", design, f"{derive_id('ticket', key)}.svg")
 
 
-def _make_title(discrepancy: CablingDiscrepancy) -> str:
-    """Return the title: it names the device, else the adapters of nodes, else every device."""
-    ends = [end for end in discrepancy.ends if end.node] or discrepancy.ends
-    devices = dict.fromkeys(end.device for end in ends)
-    return f"{TITLES[discrepancy.kind]}: {discrepancy.device or ' and '.join(devices)}"
-
-
 def _make_key(design: str, repair: CablingRepair) -> str:
     if repair.cause:
         return f"fabric/{design}/{repair.cause}"
     first = repair.first
     ports = sorted(f"{end.guid}:{end.port}" for end in first.ends)
-    what = [first.device] if first.kind in ("device-missing", "device-exchanged") else ports
-    return f"fabric/{design}/{first.kind}/{derive_id(*what)}"
-
-
-def _list_links_sharing_transceiver(repair: CablingRepair) -> list[str]:
-    """Return the other links that go down when the plugs of this repair are pulled."""
-    own = {str(end) for member in repair.members for end in member.ends}
-    lines = (line for member in repair.members for line in member.links_sharing_transceiver)
-    return list(dict.fromkeys(line for line in lines if line.partition(": ")[0] not in own))
+    place = [first.device] if first.kind in ("device-missing", "device-exchanged") else ports
+    return f"fabric/{design}/{first.kind}/{derive_id(*place)}"
 
 
 def _list_places(discrepancy: CablingDiscrepancy) -> tuple[TicketPlace, ...]:
