@@ -1,8 +1,6 @@
 """What fabric tools report, whichever tool it was: cables, devices, and per port state, counters, error ratios, module.
 
-Plain data. Readers fill it; comparison, health and drafts use it.
-
-What a reader could not read, and which devices that puts in doubt.
+Readers fill it, also with what they could not read, and which devices that puts in doubt.
 """
 
 from __future__ import annotations

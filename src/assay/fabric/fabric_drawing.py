@@ -14,7 +14,10 @@ BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
 MAX_WORDS = 6
 """Beside more broken lines, words would lie upon each other; the lines still have them as titles."""
 NAME_LETTERS, PLACE_LETTERS = 17, 15  # that fit into a box
-LINE, LETTER_WIDTH, MAX_REMARKS = 18, 7, 4  # px a line, px a letter at most, remarks below a picture
+LINE = 18  # px
+LETTER_WIDTH = 7  # px at most
+MAX_REMARKS = 4
+"""So many remarks stand below a picture."""
 COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#b7791f", "#2c7a7b")
 """Of the rails. None is red: red is what is not as designed."""
 STYLE = """
@@ -36,8 +39,16 @@ def draw_fabric(picture: FabricPicture, style: str = STYLE) -> str:
     rows = picture.shown
     width = max((len(row) for row in rows), default=1) * (BOX_WIDTH + GAP) + 2 * MARGIN + 70
     tiers_height = len(rows) * TIER - 50
-    remarks = _list_remarks(picture.remarks, width)
-    places = {vertex: place for tier, row in enumerate(rows) for vertex, place in _place(row, tier, len(rows), width)}
+    letters = (width - 2 * MARGIN) // LETTER_WIDTH
+    remarks = [_cut(remark, letters) for remark in picture.remarks[:MAX_REMARKS]]
+    if len(picture.remarks) > MAX_REMARKS:
+        remarks.append(f"and {len(picture.remarks) - MAX_REMARKS} more remarks")
+    places: dict[Vertex, tuple[float, float]] = {}
+    for tier, row in enumerate(rows):
+        step = (width - 2 * MARGIN - 70) / max(len(row), 1)
+        y = MARGIN + (len(rows) - 1 - tier) * TIER  # the nodes are at the bottom
+        for number, vertex in enumerate(row):
+            places[vertex] = (MARGIN + number * step + (step - BOX_WIDTH) / 2, y)
     lines = [(picture.bundles[key], *key) for key in picture.bundles if key[0] in places and key[1] in places]
     lines.sort(key=lambda line: bool(line[0].wrong or line[0].instead))  # the broken ones on top
     has_words = sum(bool(line[0].wrong or line[0].instead) for line in lines) <= MAX_WORDS
@@ -55,13 +66,6 @@ def draw_fabric(picture: FabricPicture, style: str = STYLE) -> str:
     return "\n".join([head, f"<style>{style}</style>" if style else "", *shapes, "</svg>\n"])
 
 
-def _place(row: Sequence[Vertex], tier: int, tiers: int, width: int) -> Iterator[tuple[Vertex, tuple[float, float]]]:
-    """Yield the left upper corner of each box of a tier. The nodes are at the bottom."""
-    step = (width - 2 * MARGIN - 70) / max(len(row), 1)
-    for number, vertex in enumerate(row):
-        yield vertex, (MARGIN + number * step + (step - BOX_WIDTH) / 2, MARGIN + (tiers - 1 - tier) * TIER)
-
-
 def _draw_bundle(
     picture: FabricPicture,
     bundle: Bundle,
@@ -76,7 +80,9 @@ def _draw_bundle(
         path = f"M{x1:.0f} {y1} C{x1:.0f} {y1 + 50} {x2:.0f} {y1 + 50} {x2:.0f} {y1}"
     else:
         path = f"M{x1:.0f} {y1} L{x2:.0f} {y2}"
-    words = _describe(bundle)
+    facts = [f"{bundle.wrong} of {bundle.designed} wrong"] if bundle.wrong else []
+    facts += [f"{bundle.instead - bundle.wrong} too many"] if bundle.instead > bundle.wrong else []
+    words = ", ".join(facts)
     rail = picture.rail(a, b)
     colour = "bad" if words else "" if rail is None else f"rail-{rail % len(COLOURS)}"
     gone = " gone" if bundle.wrong == bundle.designed and not bundle.instead else ""
@@ -85,13 +91,6 @@ def _draw_bundle(
     text = f'<text {place} paint-order="stroke" stroke="#ffffff" stroke-width="4">{words}</text>'
     shown = text if words and has_words and bundle.designed > 1 else ""  # of single cables, the line says it all
     return f'<g class="{colour}{gone}"><title>{escape(names)}</title><path d="{path}"/>{shown}</g>'
-
-
-def _describe(bundle: Bundle) -> str:
-    """Return what is wrong with the cables between two devices, in a few words."""
-    facts = [f"{bundle.wrong} of {bundle.designed} wrong"] if bundle.wrong else []
-    facts += [f"{bundle.instead - bundle.wrong} too many"] if bundle.instead > bundle.wrong else []
-    return ", ".join(facts)
 
 
 def _draw_box(picture: FabricPicture, vertex: Vertex, x: float, y: float) -> str:
@@ -125,13 +124,6 @@ def _draw_legend(height: int, remarks: Sequence[str]) -> Iterator[str]:
     yield f'<text x="{MARGIN}" y="{height - 14}">{words}</text>'
     for number, remark in enumerate(remarks, start=1):
         yield f'<text x="{MARGIN}" y="{height - 14 + LINE * number}" class="remark">{escape(remark)}</text>'
-
-
-def _list_remarks(remarks: Sequence[str], width: int) -> list[str]:
-    """Return the lines below a picture: the first remarks, cut to its width, and how many there are more."""
-    letters = (width - 2 * MARGIN) // LETTER_WIDTH
-    shown = [one if len(one) <= letters else f"{one[: letters - 1]}…" for one in remarks[:MAX_REMARKS]]
-    return shown + [f"and {len(remarks) - MAX_REMARKS} more remarks"] * (len(remarks) > MAX_REMARKS)
 
 
 def draw_ports(topology: CompiledTopology, ports: Iterable[PortId]) -> str:

@@ -52,7 +52,7 @@ class FabricPicture:
         """The cables between each two vertices that any cable joins."""
         designed = Counter(map(self._key, self.topology.cables))
         wrong, instead = Counter[tuple[Vertex, Vertex]](), Counter[tuple[Vertex, Vertex]]()
-        for pair in (pair for one in self.discrepancies for pair in one.cables):
+        for pair in (pair for discrepancy in self.discrepancies for pair in discrepancy.cables):
             if pair.expected:
                 wrong[self._key(pair.expected)] += 1
             if pair.observed:
@@ -63,11 +63,11 @@ class FabricPicture:
     @cached_property
     def neighbours(self) -> Mapping[Vertex, set[Vertex]]:
         """The vertices that a cable joins to each vertex, by design or as seen."""
-        found: dict[Vertex, set[Vertex]] = defaultdict(set)
+        neighbours: dict[Vertex, set[Vertex]] = defaultdict(set)
         for a, b in self.bundles:
-            found[a].add(b)
-            found[b].add(a)
-        return found
+            neighbours[a].add(b)
+            neighbours[b].add(a)
+        return neighbours
 
     @cached_property
     def shown(self) -> list[list[Vertex]]:
@@ -77,13 +77,17 @@ class FabricPicture:
         above = {far for vertex in near for far in self.neighbours[vertex] if self._tier(far) > self._tier(vertex)}
         every = near | above if centre else set(self.tiers)
         rows: list[list[Vertex]] = [[] for _ in range(max(map(self._tier, every), default=0) + 1)]
-        for vertex in sorted(every, key=lambda one: (one not in centre, one not in self._broken, self._order(one))):
+        for vertex in sorted(
+            every, key=lambda vertex: (vertex not in centre, vertex not in self._broken, self._order(vertex))
+        ):
             rows[self._tier(vertex)].append(vertex)
         return [sorted(row[:MAX_PER_TIER], key=self._order) for row in rows]
 
     def count_left_out(self, tier: int) -> int:
         """Return how many vertices of a tier are not shown."""
-        return sum(its == tier for its in self.tiers.values()) - sum(one in self.tiers for one in self.shown[tier])
+        return sum(own_tier == tier for own_tier in self.tiers.values()) - sum(
+            vertex in self.tiers for vertex in self.shown[tier]
+        )
 
     def name(self, vertex: Vertex) -> str:
         """Return the name of a vertex."""
@@ -111,11 +115,10 @@ class FabricPicture:
         if not nodes:
             return None
         far = b if nodes[0] == a else a
-        rails = self._adapters[nodes[0]]
-        return next((rail for rail, guid in enumerate(rails) if far in self._far_of(guid)), None)
-
-    def _far_of(self, guid: str) -> set[str]:
-        return {self._vertex_of(f"0x{row[1]}") for row in self.topology.rows[guid[2:]]}
+        for rail, guid in enumerate(self._adapters[nodes[0]]):
+            if far in {self._vertex_of(f"0x{row[1]}") for row in self.topology.rows[guid[2:]]}:
+                return rail
+        return None
 
     def _find_centre(self) -> set[Vertex]:
         if not self.around:
@@ -138,25 +141,26 @@ class FabricPicture:
     @cached_property
     def _whole(self) -> set[str]:
         """The vertices that are missing as a whole."""
-        boxes = {box for box, chips in self.topology.chips_of_box.items()
-                 if len(self.list_missing_planes(box)) == len(chips)}  # fmt: skip
+        boxes = {
+            box for box, chips in self.topology.chips_of_box.items() if len(self.list_missing_planes(box)) == len(chips)
+        }
         return {vertex for vertex in self.tiers if self.name(vertex) in self._missing} | boxes
 
     @cached_property
     def _missing(self) -> set[str]:
-        return {one.device for one in self.discrepancies if one.kind == "device-missing"}
+        return {discrepancy.device for discrepancy in self.discrepancies if discrepancy.kind == "device-missing"}
 
     @cached_property
     def _adapters(self) -> Mapping[Vertex, list[str]]:
-        found: dict[Vertex, list[str]] = defaultdict(list)
+        adapters: dict[Vertex, list[str]] = defaultdict(list)
         for guid, device in self.topology.devices.items():
             if device.node:
-                found[device.node].append(guid)
-        return found
+                adapters[device.node].append(guid)
+        return adapters
 
     @cached_property
     def _names_of_others(self) -> dict[Vertex, str]:
-        cables = (pair.observed for one in self.discrepancies for pair in one.cables if pair.observed)
+        cables = (pair.observed for discrepancy in self.discrepancies for pair in discrepancy.cables if pair.observed)
         return {self._vertex(end): end.node or end.device for cable in cables for end in cable.ends}
 
     @cached_property

@@ -1,6 +1,6 @@
 """A discovery that holds its ports as printed rows of text, and makes cables and devices on demand.
 
-A fabric of 49,152 cables is nearly always as designed. To find that out, `comparison/port_diff.py:diff_rows` compares
+A fabric of 49,152 cables is nearly always as designed. To find that out, `compare/port_diff.py:diff_rows` compares
 the rows of each device with the designed rows, without an object for each cable.
 """
 

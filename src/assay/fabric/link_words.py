@@ -26,46 +26,81 @@ class LaneRate(NamedTuple):
 @lru_cache(64)
 def parse_rate(text: str) -> LaneRate | None:
     """Return the rate in a text such as `4xNDR`, None for a text that is no rate."""
-    found = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
-    return LaneRate(int(found[1]), SPEEDS.index(found[2])) if found and found[2] in SPEEDS else None
+    match = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
+    return LaneRate(int(match[1]), SPEEDS.index(match[2])) if match and match[2] in SPEEDS else None
 
 
 def is_slower(seen: str, designed: str) -> bool:
     """Return whether a link has fewer or slower lanes than designed. False where either text is no rate."""
-    one, other = parse_rate(seen), parse_rate(designed)
-    return bool(one and other and (one.width < other.width or one.speed < other.speed))
+    link, design = parse_rate(seen), parse_rate(designed)
+    return bool(link and design and (link.width < design.width or link.speed < design.speed))
 
 
-def find_slowest_rate(one: str, other: str) -> str:
+def find_slowest_rate(first: str, second: str) -> str:
     """Return the smaller number of lanes at the slower speed of two rates, "" where one of them is no rate."""
-    a, b = parse_rate(one), parse_rate(other)
+    a, b = parse_rate(first), parse_rate(second)
     return f"{min(a.width, b.width)}x{SPEEDS[min(a.speed, b.speed)]}" if a and b else ""
 
 
 SPEED_BY_LANE_GBPS: Mapping[str, str] = {
-    "2.5": "SDR", "5": "DDR", "10": "QDR", "14": "FDR", "14.0625": "FDR", "25": "EDR", "25.78125": "EDR",
-    "50": "HDR", "53.125": "HDR", "100": "NDR", "106.25": "NDR", "200": "XDR", "212.5": "XDR", "FDR10": "FDR10",
-}  # fmt: skip
+    "2.5": "SDR",
+    "5": "DDR",
+    "10": "QDR",
+    "14": "FDR",
+    "14.0625": "FDR",
+    "25": "EDR",
+    "25.78125": "EDR",
+    "50": "HDR",
+    "53.125": "HDR",
+    "100": "NDR",
+    "106.25": "NDR",
+    "200": "XDR",
+    "212.5": "XDR",
+    "FDR10": "FDR10",
+}
 """The speed by Gbit/s of one lane as tools print it, with and without line coding."""
 
 SPEED_BITS: Mapping[int, str] = {
-    1: "SDR", 2: "DDR", 4: "QDR", 0x100: "FDR", 0x200: "EDR", 0x400: "HDR", 0x800: "NDR", 0x1000: "XDR",
+    1: "SDR",
+    2: "DDR",
+    4: "QDR",
+    0x100: "FDR",
+    0x200: "EDR",
+    0x400: "HDR",
+    0x800: "NDR",
+    0x1000: "XDR",
     0x10000: "FDR10",
-}  # fmt: skip
+}
 """ibdiagnet's bit field: LinkSpeedActive in the low byte, LinkSpeedExtActive in the next. The fastest bit counts."""
 
 WIDTH_BITS: Mapping[int, int] = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """PortInfo's LinkWidthActive (InfiniBand Architecture Specification)."""
 
 STATES: Mapping[str, str] = {
-    "active": "active", "act": "active", "initialize": "init", "initializing": "init", "init": "init", "ini": "init",
-    "armed": "armed", "arm": "armed", "down": "down", "dow": "down", "disable": "disabled", "disabled": "disabled",
+    "active": "active",
+    "act": "active",
+    "initialize": "init",
+    "initializing": "init",
+    "init": "init",
+    "ini": "init",
+    "armed": "armed",
+    "arm": "armed",
+    "down": "down",
+    "dow": "down",
+    "disable": "disabled",
+    "disabled": "disabled",
     "polling": "down",
-}  # fmt: skip
+}
 STATE_NUMBERS = {1: "down", 2: "init", 3: "armed", 4: "active"}
 PHYSICAL_NUMBERS = {
-    1: "sleep", 2: "polling", 3: "disabled", 4: "training", 5: "linkup", 6: "recovery", 7: "phytest",
-}  # fmt: skip
+    1: "sleep",
+    2: "polling",
+    3: "disabled",
+    4: "training",
+    5: "linkup",
+    6: "recovery",
+    7: "phytest",
+}
 """PortInfo's PortState and PortPhysicalState."""
 
 

@@ -145,13 +145,13 @@ def _read_problems_and_notes(evidence: EvidenceDocument) -> tuple[Sequence[str],
     if text.kind != "value":
         return ((text.reason,) if text.kind in ("failed", "unsupported") else (), ())
     try:
-        found = read_topology(str(text.value), stderr)
+        discovery = read_topology(str(text.value), stderr)
     except AssayError as error:
         return (error.what,), ()
-    if not isinstance(found, LazyDiscovery):
-        return found.problems, found.notes
-    empty = () if any(found.rows.values()) else ("no cable was discovered",)
-    return (*found.stderr_problems, *empty), found.notes
+    if not isinstance(discovery, LazyDiscovery):
+        return discovery.problems, discovery.notes
+    empty = () if any(discovery.rows.values()) else ("no cable was discovered",)
+    return (*discovery.stderr_problems, *empty), discovery.notes
 
 
 def _know_nothing(topology: CompiledTopology, *problems: str) -> FabricComparison:
@@ -168,7 +168,7 @@ def _lacks_cables(fleet: Fleet, design: FabricDesign, discovered: EvidenceDocume
 
 def has_missing_cables(comparison: FabricComparison) -> bool:
     """Return whether the discovery shows that cables are missing, so that their ports may be disabled."""
-    return any(one.kind in MISSING_KINDS for one in comparison.discrepancies)
+    return any(discrepancy.kind in MISSING_KINDS for discrepancy in comparison.discrepancies)
 
 
 def add_port_states(discovery: FabricDiscovery, evidence: EvidenceDocument) -> FabricDiscovery:
@@ -186,9 +186,13 @@ def add_port_states(discovery: FabricDiscovery, evidence: EvidenceDocument) -> F
     addresses = read_addresses(str(evidence.read("discovery", "text").value))
     states = resolve_port_guids(links, addresses).facts
     return FabricDiscovery(
-        discovery.cables, discovery.devices, discovery.problems, states, notes=discovery.notes,
+        discovery.cables,
+        discovery.devices,
+        discovery.problems,
+        states,
+        notes=discovery.notes,
         port_guids=discovery.port_guids,
-    )  # fmt: skip
+    )
 
 
 def _run(command: Sequence[str], deadline_s: float, *, exit_code_judges: bool = False) -> Mapping[str, object]:

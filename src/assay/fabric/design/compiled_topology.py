@@ -128,7 +128,7 @@ class CableSequence(Sequence[Cable]):
 class CompiledTopology:
     """The devices of a design by GUID, and every cable, both in the design's order.
 
-    To compare a whole fabric, use `rows` with `comparison/port_diff.py:diff_rows`: it needs no object a cable.
+    To compare a whole fabric, use `rows` with `compare/port_diff.py:diff_rows`: it needs no object a cable.
     `cable_numbers` and `peer_ports` answer for single ports. `cable_at`, `end` and `cables_of_node` make the objects
     that reports name. `spare` are the ports that are unused on purpose.
     """
@@ -171,49 +171,51 @@ class CompiledTopology:
         digits = [device.guid[2:] for device in self._list]
         highest = max((*self.links.a_port, *self.links.b_port), default=0)
         number = [str(port) for port in range(highest + 1)]
-        found: list[list[PortRow]] = [[] for _ in digits]
+        rows_of: list[list[PortRow]] = [[] for _ in digits]
         for (a, a_port, b, b_port), rate in zip(self.links, self.links.rates(), strict=True):
             here, there = number[a_port], number[b_port]
-            found[a].append((here, digits[b], there, rate))
-            found[b].append((there, digits[a], here, rate))
-        for rows in found:
+            rows_of[a].append((here, digits[b], there, rate))
+            rows_of[b].append((there, digits[a], here, rate))
+        for rows in rows_of:
             ports = [int(row[0]) for row in rows] if len(rows) > 1 else ()
             if any(map(gt, ports, ports[1:])):  # rare, and a sort costs more than this test
                 rows.sort(key=lambda row: int(row[0]))
-        return dict(zip(digits, found, strict=True))
+        return dict(zip(digits, rows_of, strict=True))
 
     @cached_property
     def cable_numbers(self) -> Mapping[PortId, int]:
         """The index in `cables` of the cable at each port that has one."""
         guids = [device.guid for device in self._list]
-        found: dict[PortId, int] = {}
+        numbers: dict[PortId, int] = {}
         for number, (a, a_port, b, b_port) in enumerate(self.links):
-            found[PortId(guids[a], a_port)] = found[PortId(guids[b], b_port)] = number
-        return found
+            numbers[PortId(guids[a], a_port)] = numbers[PortId(guids[b], b_port)] = number
+        return numbers
 
     @cached_property
     def peer_ports(self) -> Mapping[PortId, PortId]:
         """Each port's other end."""
         guids = [device.guid for device in self._list]
-        found: dict[PortId, PortId] = {}
+        peers: dict[PortId, PortId] = {}
         for a, a_port, b, b_port in self.links:
             here, there = PortId(guids[a], a_port), PortId(guids[b], b_port)
-            found[here], found[there] = there, here
-        return found
+            peers[here], peers[there] = there, here
+        return peers
 
     @cached_property
     def chips_of_box(self) -> Mapping[str, list[DesignedDevice]]:
         """The chips of each box that has several."""
-        found: dict[str, list[DesignedDevice]] = defaultdict(list)
+        chips: dict[str, list[DesignedDevice]] = defaultdict(list)
         for device in self._list:
             if device.box:
-                found[device.box].append(device)
-        return found
+                chips[device.box].append(device)
+        return chips
 
     def joins_planes(self, a: str, b: str) -> bool:
         """Return whether a link of these devices is inside a box: between its chips of two planes. No cable is."""
-        one, other = self.devices.get(a), self.devices.get(b)
-        return one is not None and other is not None and one.box == other.box != "" and one.plane != other.plane
+        first, second = self.devices.get(a), self.devices.get(b)
+        return (
+            first is not None and second is not None and first.box == second.box != "" and first.plane != second.plane
+        )
 
     def list_ports_sharing_plug(self, port: PortId) -> list[PortId]:
         """Return the ports whose links go down when the plug of a designed port is pulled, this one included."""
@@ -223,8 +225,8 @@ class CompiledTopology:
 
     def find_box(self, a: PortId, b: PortId) -> str:
         """Return the box that a cable is inside of, "" for a cable that a person can pull."""
-        one, other = self.devices.get(a.guid), self.devices.get(b.guid)
-        return one.box if one and other and one.box == other.box else ""
+        first, second = self.devices.get(a.guid), self.devices.get(b.guid)
+        return first.box if first and second and first.box == second.box else ""
 
     def cable_at(self, port: PortId) -> Cable | None:
         """Return the cable at a port, with that port's end first; None for a port without a cable."""
@@ -258,15 +260,15 @@ class CompiledTopology:
             numbers[a].append(number)
             if b != a:
                 numbers[b].append(number)
-        return {self._list[device].guid: found for device, found in numbers.items()}
+        return {self._list[device].guid: own for device, own in numbers.items()}
 
     @cached_property
     def _by_node(self) -> Mapping[str, set[int]]:
-        found: dict[str, set[int]] = defaultdict(set)
+        numbers: dict[str, set[int]] = defaultdict(set)
         for device in self._list:
             if device.node:
-                found[device.node].update(self._numbers.get(device.guid, ()))
-        return found
+                numbers[device.node].update(self._numbers.get(device.guid, ()))
+        return numbers
 
 
 def _tell_apart(devices: list[DesignedDevice]) -> list[DesignedDevice]:

@@ -1,8 +1,7 @@
 """Compiles a FabricDesign for one fleet: every device and every cable that must be there.
 
-Applies what a design lists one by one (devices, cables, overrides, spares) to the cabling that its rules give.
-
-Compiles the NVLink domain of a rack: GPUs are adapters of their nodes, NVSwitch ASICs are chips of their trays.
+First comes what the rules give: the fat tree, or a rack's NVLink domain, whose GPUs are adapters of their nodes and
+whose ASICs are chips of their trays. Then what the design lists one by one: devices, cables, overrides, spares.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class ExplicitCabling:
         self._by_name = {device.name: device for device in devices.values()}
         for number, listed in enumerate(design.devices):
             if listed.guid in devices:
-                what = f"{listed.name} has the GUID {listed.guid} of {devices[listed.guid].name}"
-                raise self._make_error(f"devices.{number}.guid", what, "a GUID belongs to one device")
+                problem = f"{listed.name} has the GUID {listed.guid} of {devices[listed.guid].name}"
+                raise self._make_error(f"devices.{number}.guid", problem, "a GUID belongs to one device")
             adapter = self._find_adapter(listed.guid)
             self._add(
                 adapter._replace(ports=max(adapter.ports, listed.ports)) if adapter else self._make_device(listed)
@@ -56,8 +55,10 @@ class ExplicitCabling:
             device = self._find_device(f"overrides.{number}.device", override.device)
             cable = cable_at.get((device.guid, override.port))
             if cable is None:
-                what = f"the rules have no cable at port {override.port} of {override.device}"
-                raise self._make_error(f"overrides.{number}.port", what, "name a port of the rules, or add to `cables`")
+                problem = f"the rules have no cable at port {override.port} of {override.device}"
+                raise self._make_error(
+                    f"overrides.{number}.port", problem, "name a port of the rules, or add to `cables`"
+                )
             overrides_of.setdefault(cable, []).append((number, override))
         remaining = links.without(overrides_of)
         used = _list_used_ports(guids, remaining)
@@ -184,9 +185,9 @@ class ExplicitCabling:
         end = self.devices[port.guid].end(port.number)
         return self._make_error(path, f"{end} has two cables", "remove one of the two")
 
-    def _make_error(self, path: str, what: str, fix: str) -> AssayError:
+    def _make_error(self, path: str, problem: str, fix: str) -> AssayError:
         key = f"FabricDesign/{self._design.name}"
-        return AssayError(what, where=self._fleet.lines.get((key, path), f"{key} {path}"), fix=fix)
+        return AssayError(problem, where=self._fleet.lines.get((key, path), f"{key} {path}"), fix=fix)
 
 
 def _list_used_ports(guids: list[str], links: Iterable[tuple[int, int, int, int]]) -> set[PortId]:

@@ -1,6 +1,6 @@
-"""One device of a design: its name, its place, its ports, and the box that it is a chip of. Plain data.
+"""One device of a design: its name, its place, its ports, and the box that it is a chip of.
 
-The adapters (HCAs) of a fabric's nodes: one per rail, named as the node's spec names them.
+The adapters (HCAs) of a node come from the inventory: one per rail, named as the node's spec names them.
 """
 
 from __future__ import annotations
@@ -62,11 +62,18 @@ def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Design
     ports = count_adapter_ports(design.rail_ports, design.planes)
     return [
         DesignedDevice(
-            guid, name, "hca", ports, node.rack, node.u, node.site or design.site, node.name,
+            guid,
+            name,
+            "hca",
+            ports,
+            node.rack,
+            node.u,
+            node.site or design.site,
+            node.name,
             hca_label="" if design.adapter_ports else design.label_rail(number),
         )
         for number, (guid, name) in enumerate(zip(node.hca_guids, names, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def list_adapter_names(node: Node, fleet: Fleet, without_spec: Sequence[str] = ()) -> list[str]:

@@ -39,32 +39,40 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
     name = re.sub(r" \([^()]* U\d+\)$", "", text.strip())
     if name and any(device.node == name for device in topology):
         return NamedElement("node", node=name)
-    if chips := tuple(device for device in topology if device.box and name in _list_names_of_parts(device)):
+    chips = tuple(
+        device
+        for device in topology
+        if device.box
+        and (
+            name == device.box
+            or (device.module and name == f"{device.box} {device.module}")
+            or (device.plane and name == f"plane {device.plane}")
+        )
+    )
+    if chips:
         return NamedElement("box", box=chips)
     if device := _find_device(topology, name):
         return NamedElement("device", device=device)
     for form in PORT_FORMS:
-        found = form.fullmatch(name)
-        if found and (device := _find_device(topology, found[1])):
-            return NamedElement("port", device=device, port=_find_port(device, found[2], text))
-        if found and (chips := tuple(chip for chip in topology if chip.plane and chip.box == found[1])):
-            return NamedElement("port", device=chips[0], port=_find_port(chips[0], found[2], text), box=chips)
-    device_name = next((found[1] for form in PORT_FORMS if (found := form.fullmatch(name))), name)
+        match = form.fullmatch(name)
+        if match and (device := _find_device(topology, match[1])):
+            return NamedElement("port", device=device, port=_find_port(device, match[2], text))
+        if match and (chips := tuple(chip for chip in topology if chip.plane and chip.box == match[1])):
+            return NamedElement("port", device=chips[0], port=_find_port(chips[0], match[2], text), box=chips)
+    device_name = next((match[1] for form in PORT_FORMS if (match := form.fullmatch(name))), name)
     known = dict.fromkeys(part for device in topology for part in (device.node, device.name, device.box) if part)
     near = suggest_nearest(device_name, known)
     raise AssayError(f"the fabric {topology.name} has no {text!r}", fix=f"{near} {FORMS}".strip())
 
 
-def _list_names_of_parts(chip: DesignedDevice) -> list[str]:
-    """Return the names of what the chip is a part of: its box, its card there, and its plane of the fabric."""
-    cards = [f"{chip.box} {chip.module}"] if chip.module else []
-    return [chip.box, *cards, *([f"plane {chip.plane}"] if chip.plane else [])]
-
-
 def _find_device(topology: CompiledTopology, name: str) -> DesignedDevice | None:
     """Return the device of this name or GUID, None without one. Raises AssayError if several have the name."""
     names = (name, name.replace("/", " "))
-    named = [one for one in topology if one.guid == name or one.name in names or one.name == f"{name} {one.guid}"]
+    named = [
+        device
+        for device in topology
+        if device.guid == name or device.name in names or device.name == f"{name} {device.guid}"
+    ]
     if len(named) > 1:
         which = ", ".join(f"{device.guid}{f' in rack {device.rack}' if device.rack else ''}" for device in named)
         raise AssayError(
@@ -73,14 +81,14 @@ def _find_device(topology: CompiledTopology, name: str) -> DesignedDevice | None
     return named[0] if named else None
 
 
-def _find_port(device: DesignedDevice, text: str, what: str) -> PortId:
+def _find_port(device: DesignedDevice, text: str, element: str) -> PortId:
     """Return the port of this number, or with this label. A label wins: it is what is printed at the port."""
     numbers = range(1, device.ports + 1)
     labelled = [number for number in numbers if device.label(number) == text]
     number = labelled[0] if labelled else int(text) if text.isdecimal() else 0
     if number not in numbers:
         raise AssayError(
-            f"{device.name} has no port {text!r}, as in {what!r}",
+            f"{device.name} has no port {text!r}, as in {element!r}",
             fix=f"its ports are 1 to {device.ports}, labelled {device.label(1) or 1} to {device.label(device.ports)}",
         )
     return PortId(device.guid, number)

@@ -1,16 +1,13 @@
 """What the loss of a node, switch, box, plane or cable costs: who is cut off, what bandwidth and which paths remain.
 
-Uses networkx; comparing cabling does not need it.
-
-The designed fabric as a graph: connected parts, bandwidth and paths between two switches. Uses networkx.
-
-A vertex is a node, by name, or a switch or lone adapter, by GUID. An edge is all cables between two vertices, with
-their number and their bandwidth in Gb/s.
+The designed fabric is a graph of networkx, which nothing needs that only compares cabling. A vertex is a node, by name,
+or a switch or lone adapter, by GUID. An edge is all cables between two vertices, with their number and their bandwidth
+in Gb/s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -62,32 +59,32 @@ def find_connected_parts(fabric: FabricGraph) -> list[set[str]]:
     return sorted(nx.connected_components(fabric), key=len, reverse=True)
 
 
-def measure_bandwidth_between(topology: CompiledTopology, fabric: FabricGraph, one: str, other: str) -> float:
+def measure_bandwidth_between(topology: CompiledTopology, fabric: FabricGraph, first: str, second: str) -> float:
     """Return the bandwidth between two switches in Gb/s, over all paths through switches; 0 if one is missing.
 
-    `one` and `other` are GUIDs, or names of boxes, whose chips then count together.
+    `first` and `second` are GUIDs, or names of boxes, whose chips then count together.
     """
     switches = nx.Graph(_switches(topology, fabric))
-    for end in (one, other):
+    for end in (first, second):
         for chip in topology.chips_of_box.get(end, ()):
             if chip.guid in switches:
                 switches.add_edge(end, chip.guid)  # an edge without a capacity has no limit
-    if one not in switches or other not in switches:
+    if first not in switches or second not in switches:
         return 0.0
-    return float(nx.maximum_flow_value(switches, one, other, capacity=GBPS))
+    return float(nx.maximum_flow_value(switches, first, second, capacity=GBPS))
 
 
-def count_disjoint_paths(topology: CompiledTopology, fabric: FabricGraph, one: str, other: str) -> int:
+def count_disjoint_paths(topology: CompiledTopology, fabric: FabricGraph, first: str, second: str) -> int:
     """Return the number of paths between two switches that share no switch in between; 0 if one is missing.
 
     A box with several chips is one switch.
     """
     box_of = {device.guid: device.box for device in topology if device.box}
     switches = nx.relabel_nodes(_switches(topology, fabric), box_of)  # chips with one name become one vertex
-    one, other = box_of.get(one, one), box_of.get(other, other)
-    if one not in switches or other not in switches:
+    first, second = box_of.get(first, first), box_of.get(second, second)
+    if first not in switches or second not in switches:
         return 0
-    return int(nx.node_connectivity(switches, one, other))
+    return int(nx.node_connectivity(switches, first, second))
 
 
 def measure_bisection_bandwidth(topology: CompiledTopology, fabric: FabricGraph) -> float:
@@ -106,16 +103,11 @@ def measure_bisection_bandwidth(topology: CompiledTopology, fabric: FabricGraph)
 def find_mixed_rail_switches(topology: CompiledTopology) -> dict[str, list[int]]:
     """Return, by GUID, the rails that meet on each switch with adapters of several rails. Usually there is none."""
     rails: dict[str, set[int]] = {}
-    for rail, switch in _cable_rails(topology):
-        rails.setdefault(switch, set()).add(rail)
-    return {switch: sorted(rails[switch]) for switch in topology.devices if len(rails.get(switch, ())) > 1}
-
-
-def _cable_rails(topology: CompiledTopology) -> Iterator[tuple[int, str]]:
-    """Yield the rail of every cable of a node, and the GUID of the switch that it leads to."""
     for node in dict.fromkeys(device.node for device in topology.devices.values() if device.node):
         for rail, cable in enumerate(topology.cables_of_node(node)):
-            yield rail, next((end.guid for end in cable.ends if not end.node), "")
+            switch = next((end.guid for end in cable.ends if not end.node), "")
+            rails.setdefault(switch, set()).add(rail)
+    return {switch: sorted(rails[switch]) for switch in topology.devices if len(rails.get(switch, ())) > 1}
 
 
 def _switches(topology: CompiledTopology, fabric: FabricGraph) -> FabricGraph:
@@ -143,16 +135,16 @@ class FailureImpact:
         return ImpactAnswer(self.lost, self.lines, self.cut_off, leaf_pair=self.leaf_pair, **figures)
 
 
-def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
+def assess_failure(topology: CompiledTopology, name: str) -> FailureImpact:
     """Return what the loss of a node, a switch, or the cable at a port costs.
 
-    `what` has any form that `find_element` knows. Raises AssayError for a name that the fabric lacks.
+    `name` has any form that `find_element` knows. Raises AssayError for a name that the fabric lacks.
     """
-    element = find_element(topology, what)
+    element = find_element(topology, name)
     if element.kind == "node":
         return _FailureAssessment(topology, element.node, [element.node]).assess()
     if element.kind == "box":
-        return _FailureAssessment(topology, what, [chip.guid for chip in element.box]).assess()
+        return _FailureAssessment(topology, name, [chip.guid for chip in element.box]).assess()
     device = element.device
     assert device is not None, "an element that is no node has a device"
     if device.kind == "switch" and element.port is None:
@@ -167,7 +159,7 @@ def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
         )
     cable = topology.cable_at(element.port or PortId(device.guid, 1))
     if cable is None:
-        raise AssayError(f"no cable is designed at {what}", fix=f"{device.name} has {device.ports} ports")
+        raise AssayError(f"no cable is designed at {name}", fix=f"{device.name} has {device.ports} ports")
     links = [topology.cable_at(PortId(chip.guid, element.port.number)) for chip in element.box if element.port]
     cables = [link for link in links if link] or [cable]
     return _FailureAssessment(topology, _name_cable(cables), cables=cables).assess()
@@ -199,15 +191,19 @@ class _FailureAssessment:
         if pair:
             figures["leaf_pair_gbps"] = self._measure_both(measure_bandwidth_between, pair)
             figures["leaf_pair_ways"] = self._measure_both(count_disjoint_paths, pair)
-        lines = (
-            self._describe_direct_loss(),
-            self._describe_cut_off(cut_off),
-            self._describe_leaf_pair(pair, figures) if pair else "",
-            self._describe_halves(before, after),
-            self._describe_mixed_rails(),
-        )
-        leaf_pair = tuple(map(self._name, pair))
-        return FailureImpact(self.lost, tuple(line for line in lines if line), cut_off, leaf_pair, figures)
+        lines = [self._describe_direct_loss()]
+        if cut_off:
+            few = ", ".join(cut_off[:4]) + (" …" if len(cut_off) > 4 else "")
+            lines.append(f"cut off from the rest: {len(cut_off)} nodes and switches ({few})")
+        if pair:
+            lines.append(self._describe_leaf_pair(pair, figures))
+        if not self.without or self.without[0] in self.topology.devices:  # a lost node takes only its own traffic
+            share = _format_share(after, before)
+            lines.append(f"between the two halves of the nodes: {after:g} of {before:g} Gb/s{share}")
+        mixed = ", ".join(map(self._name, list(find_mixed_rail_switches(self.topology))[:3]))
+        if mixed and not any(map(find_nvlink_place, self.topology.devices)):  # an NVLink domain has no rails
+            lines.append(f"rails are not kept apart: adapters of several meet on {mixed}")
+        return FailureImpact(self.lost, tuple(lines), cut_off, tuple(map(self._name, pair)), figures)
 
     def _find_cut_off(self) -> tuple[str, ...]:
         """Return what belongs to the largest connected part before the loss, and no longer after it.
@@ -218,12 +214,9 @@ class _FailureAssessment:
         rest = find_connected_parts(self.after)
         remaining = rest[0] if rest and len(rest[0]) > 1 else set()
         gone = largest - remaining - set(self.without)
-        return tuple(sorted(set(map(self._name, self._join_chips(gone)))))
-
-    def _join_chips(self, vertices: set[str]) -> set[str]:
-        """Return vertices with the name of a box in place of its chips, where all of them are among the vertices."""
-        whole = {box for box, chips in self.topology.chips_of_box.items() if vertices >= {chip.guid for chip in chips}}
-        return {box if (box := self._find_box(vertex)) in whole else vertex for vertex in vertices}
+        whole = {box for box, chips in self.topology.chips_of_box.items() if gone >= {chip.guid for chip in chips}}
+        names = {box if (box := self._find_box(vertex)) in whole else self._name(vertex) for vertex in gone}
+        return tuple(sorted(names))
 
     def _find_box(self, vertex: str) -> str:
         device = self.topology.devices.get(vertex)
@@ -231,7 +224,10 @@ class _FailureAssessment:
 
     def _choose_leaf_pair(self) -> tuple[str, ...]:
         """Return two leaves, the farthest apart, between which traffic may use what is lost; none below one leaf."""
-        lost = max(self.without, key=lambda guid: self.tiers.get(guid, 0), default="") or self._find_upper_end()
+        if self.without:
+            lost = max(self.without, key=lambda guid: self.tiers.get(guid, 0))
+        else:
+            lost = max(self.cables[0].ends, key=lambda end: self.tiers.get(end.guid, 0)).guid
         if self.tiers.get(lost, 0) < 2:
             return ()
         below = [lost]
@@ -244,9 +240,6 @@ class _FailureAssessment:
         boxes = list(dict.fromkeys(self._find_box(guid) or guid for guid in below))
         leaves = boxes if len(boxes) > 1 else below  # the line cards of one director are leaves of their own
         return (leaves[0], leaves[-1]) if len(leaves) > 1 else ()
-
-    def _find_upper_end(self) -> str:
-        return max(self.cables[0].ends, key=lambda end: self.tiers.get(end.guid, 0)).guid
 
     def _measure_both(self, measure: Any, pair: tuple[str, ...]) -> tuple[float, float]:
         return measure(self.topology, self.before, *pair), measure(self.topology, self.after, *pair)
@@ -266,16 +259,17 @@ class _FailureAssessment:
         if low.node:
             return f"{lost} of the {len(self.topology.cables_of_node(low.node))} links of {low.node}"
         below, above = ({pair[side].guid for pair in pairs} for side in (0, 1))
-        up = [own for guid in below for own in self.topology.cables_of_device(guid) for end in own.ends
-              if self.tiers.get(end.guid, 0) > self.tiers[low.guid]]  # fmt: skip
+        up = [
+            own
+            for guid in below
+            for own in self.topology.cables_of_device(guid)
+            for end in own.ends
+            if self.tiers.get(end.guid, 0) > self.tiers[low.guid]
+        ]
         to_high = [own for own in up if above & {own.a.guid, own.b.guid}]
         a, b = (low.box, high.box) if lost > 1 else (low.device, high.device)
-        what = "links" if lost > 1 else "cables"
-        return f"{lost} of the {len(up)} {what} up of {a}, {lost} of the {len(to_high)} to {b}"
-
-    def _describe_cut_off(self, cut_off: tuple[str, ...]) -> str:
-        few = ", ".join(cut_off[:4]) + (" …" if len(cut_off) > 4 else "")
-        return f"cut off from the rest: {len(cut_off)} nodes and switches ({few})" if cut_off else ""
+        links = "links" if lost > 1 else "cables"
+        return f"{lost} of the {len(up)} {links} up of {a}, {lost} of the {len(to_high)} to {b}"
 
     def _describe_leaf_pair(self, pair: tuple[str, ...], figures: dict[str, tuple[float, float]]) -> str:
         (gbps, gbps_left), (paths, paths_left) = figures["leaf_pair_gbps"], figures["leaf_pair_ways"]
@@ -284,17 +278,6 @@ class _FailureAssessment:
             f"between {a} and {b}: {gbps_left:g} of {gbps:g} Gb/s{_format_share(gbps_left, gbps)}, "
             f"over {paths_left:g} of {paths:g} paths that share no switch"
         )
-
-    def _describe_halves(self, before: float, after: float) -> str:
-        """Describe the fabric as a whole. A lost node is left out: it takes only its own traffic with it."""
-        if self.without and self.without[0] not in self.topology.devices:
-            return ""
-        return f"between the two halves of the nodes: {after:g} of {before:g} Gb/s{_format_share(after, before)}"
-
-    def _describe_mixed_rails(self) -> str:
-        mixed = ", ".join(map(self._name, list(find_mixed_rail_switches(self.topology))[:3]))
-        has_rails = not any(map(find_nvlink_place, self.topology.devices))
-        return f"rails are not kept apart: adapters of several meet on {mixed}" if mixed and has_rails else ""
 
     def _name(self, vertex: str) -> str:
         device = self.topology.devices.get(vertex)

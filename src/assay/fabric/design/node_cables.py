@@ -1,7 +1,4 @@
-"""Digests the designed cables of each node. Its checks of cabling are judged by them.
-
-The leaf switch of each adapter, by the designs of the fleet's fabrics.
-"""
+"""What the designs of the fleet's fabrics say about one node: a digest of its cables, and its leaf switches."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ def _list_ends(design: FabricDesign, fleet: Fleet) -> Iterator[tuple[str, str]]:
     topology = compile_topology(design, fleet)
     devices, links = list(topology), topology.links
     for (a, a_port, b, b_port), rate in zip(links, links.rates(), strict=True):
-        one, other = (devices[a], a_port), (devices[b], b_port)
-        for (here, port), (there, peer) in ((one, other), (other, one)):
+        first, second = (devices[a], a_port), (devices[b], b_port)
+        for (here, port), (there, peer) in ((first, second), (second, first)):
             if here.node:
                 yield here.node, f"{here.guid}/{port} {there.guid}/{peer} {rate}"
 
@@ -55,16 +52,16 @@ def find_node_leaves(fleet: Fleet) -> dict[tuple[str, str], str]:
     The place "" is the node itself, where all its cables go to one switch. A design that cannot be compiled says
     nothing; `assay check` reports it.
     """
-    found: dict[tuple[str, str], str] = {}
+    leaf_at: dict[tuple[str, str], str] = {}
     for name in fleet.designs:
         try:
-            found.update(_list_leaves(load_topology(fleet.root, name, find_home_of(fleet).overlays)))
+            leaf_at.update(_list_leaves(load_topology(fleet.root, name, find_home_of(fleet).overlays)))
         except AssayError:
             continue
     of_node: dict[str, set[str]] = defaultdict(set)
-    for (node, _), leaf in found.items():
+    for (node, _), leaf in leaf_at.items():
         of_node[node].add(leaf)
-    return found | {(node, ""): leaf for node, (leaf, *others) in of_node.items() if not others}
+    return leaf_at | {(node, ""): leaf for node, (leaf, *others) in of_node.items() if not others}
 
 
 def _list_leaves(topology: CompiledTopology) -> Iterator[tuple[tuple[str, str], str]]:

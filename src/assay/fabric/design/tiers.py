@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from assay.fabric.compare.discrepancy import CablingDiscrepancy
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.model.specs.fabric.cable import Cable, PortId
+from assay.model.specs.fabric.cable import Cable
 
 PLUG_PULLING_KINDS = {"swap", "moved", "missing", "degraded", "unexpected"}
 """The kinds of discrepancy whose repair pulls plugs."""
@@ -21,14 +21,10 @@ def find_links_sharing_transceiver(topology: CompiledTopology, discrepancy: Cabl
     if discrepancy.kind not in PLUG_PULLING_KINDS:
         return ()
     own = {end.port_id for end in discrepancy.ends}
-    cables = (topology.cable_at(port) for port in _list_ports_sharing_plugs(topology, discrepancy) if port not in own)
+    designed = [end.port_id for end in discrepancy.ends if end.guid in topology.devices]
+    ports = (port for end in designed for port in topology.list_ports_sharing_plug(end) if port not in own)
+    cables = map(topology.cable_at, ports)
     return tuple(dict.fromkeys(f"{cable.a}: {_describe_traffic(topology, cable)}" for cable in cables if cable))
-
-
-def _list_ports_sharing_plugs(topology: CompiledTopology, discrepancy: CablingDiscrepancy) -> Iterator[PortId]:
-    for end in discrepancy.ends:
-        if end.guid in topology.devices:
-            yield from topology.list_ports_sharing_plug(end.port_id)
 
 
 def _describe_traffic(topology: CompiledTopology, cable: Cable) -> str:
@@ -59,9 +55,11 @@ def describe_capacity_loss(topology: CompiledTopology, switches: Collection[str]
     """
     tier = min((tiers.get(guid, 0) for guid in switches), default=0)
     cables_lost = Counter(
-        far for guid in switches for row in topology.rows[guid[2:]]
+        far
+        for guid in switches
+        for row in topology.rows[guid[2:]]
         if tiers.get(far := f"0x{row[1]}", 0) < tiers.get(guid, 0) and far not in switches
-    )  # fmt: skip
+    )
     if tier == 1:
         return _describe_node_loss(topology, cables_lost)
     hurt = {topology.devices[guid].box for guid in switches}
@@ -72,16 +70,15 @@ def describe_capacity_loss(topology: CompiledTopology, switches: Collection[str]
     below: Counter[tuple[int, int]] = Counter()
     for name, lost in lost_by_switch.items():
         chips = [chip.guid for chip in topology.chips_of_box[name]] if name in topology.chips_of_box else [name]
-        below[lost, sum(_count_uplinks(topology, chip, tiers) for chip in chips)] += 1
+        uplinks = sum(
+            tiers.get(f"0x{row[1]}", 0) > tiers.get(chip, 0) for chip in chips for row in topology.rows[chip[2:]]
+        )
+        below[lost, uplinks] += 1
     return "; ".join(
         f"{count} {'switch' if count == 1 else 'switches'} below it {'is' if count == 1 else 'are'} left with"
         f" {uplinks - lost} of {uplinks} cables up ({(uplinks - lost) / uplinks:.0%} of the bandwidth)"
         for (lost, uplinks), count in sorted(below.items(), reverse=True)
     )
-
-
-def _count_uplinks(topology: CompiledTopology, guid: str, tiers: Mapping[str, int]) -> int:
-    return sum(tiers.get(f"0x{row[1]}", 0) > tiers.get(guid, 0) for row in topology.rows[guid[2:]])
 
 
 def _describe_node_loss(topology: CompiledTopology, cables_lost: Mapping[str, int]) -> str:
