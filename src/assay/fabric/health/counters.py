@@ -1,10 +1,7 @@
-"""How much a port's counters grew between two scans, also where one reached its maximum or was cleared.
+"""What a port's counters and registers mean: growth between two scans, bit error ratio, how often the link went down.
 
-Which bit error ratio of a link its limits apply to, and how device registers hold a ratio.
-
-A ratio counts after the error correction that the link's speed class has.
-
-Link flaps: how often a link went down, how much of that a reboot explains, and how often within a time window.
+A counter stops at its maximum, and may be cleared. A bit error ratio counts after the error correction that the link's
+speed class has. A reboot of the node explains some link downs.
 """
 
 from __future__ import annotations

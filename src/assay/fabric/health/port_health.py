@@ -51,7 +51,7 @@ def _number(value: object) -> float | None:
 
 
 def _lanes(value: object) -> tuple[float, ...]:
-    return tuple(float(one) for one in value) if isinstance(value, tuple | list) else ()
+    return tuple(float(lane) for lane in value) if isinstance(value, tuple | list) else ()
 
 
 @dataclass(frozen=True, slots=True)

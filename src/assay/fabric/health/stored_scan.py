@@ -2,19 +2,8 @@
 
 Channel `ports` of a fabric's evidence has one branch for each command of `fabric_facts`, with `text`, `stderr` and
 `command`, or a failed reading instead. Channel `earlier` holds the time (`at`) and the `counters` of the scan before
-(`{GUID: {PORT: {COUNTER: n}}}`), so that growth can be derived again from this one document.
-
-Reads the facts of ports and switches that a site's own telemetry writes, as one JSON document.
-
-```
-{"schema": "assay.fabric-facts/1",
- "ports":    [{"guid": "0x…", "port": 1, "ber": {"symbol": 1e-16}, "module": {"temperature_c": 48.0, "vendor": "…"},
-               "pkeys": ["0xffff"]}],
- "switches": [{"guid": "0x…", "firmware": "31.2014", "temperature_c": 61.0, "psus": {"1": "ok"}, "fans": {"1": 8e3}}]}
-```
-
-It carries what no fabric-wide tool prints: mlxlink reads one port a time, and only the switches' own management knows
-fans and power supplies. Names are those of PortFacts and SwitchFacts. A site leaves out what it does not know.
+(`{GUID: {PORT: {COUNTER: n}}}`), so that growth can be derived again from this one document. A command may be a site's
+own telemetry, which writes a FabricTelemetry.
 """
 
 from __future__ import annotations
@@ -27,10 +16,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from assay.fabric.discovery import FabricEvent, ModuleValue, PortFacts, merge_port_facts
-from assay.fabric.health import switch_facts
-from assay.fabric.health import switch_facts as subnet_manager
 from assay.fabric.health.counters import PortGrowth, measure_port_growth
-from assay.fabric.health.switch_facts import SubnetManager, SwitchFacts
+from assay.fabric.health.switch_facts import SubnetManager, SwitchFacts, is_sminfo, merge_switch_facts, parse_sminfo
 from assay.fabric.readers import format_detection
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -40,6 +27,11 @@ from assay.model.specs.fabric.design_parts import DeviceGuid
 from assay.model.specs.spec_document import StrictModel
 
 SCHEMA = "assay.fabric-facts/1"
+TRAFFIC = frozenset({"PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts"})
+"""Counters that grow with every packet. They show nothing of health, and would make each document larger."""
+COUNTERS_COMMAND = "errors"
+"""The name in `fabric_facts` of the command that lists error counters, usually ibqueryerrors."""
+FIRST_SCAN_REASON = "this is the first scan with counters: growth is known from the next scan on"
 Pkey = Annotated[str, Field(pattern="^0x[0-9a-f]{4}$")]
 
 
@@ -78,7 +70,19 @@ class SwitchTelemetry(StrictModel):
 
 
 class FabricTelemetry(StrictModel):
-    """The whole document."""
+    """The facts of ports and switches that a site's own telemetry writes, as one JSON document.
+
+    ```
+    {"schema": "assay.fabric-facts/1",
+     "ports":    [{"guid": "0x…", "port": 1, "ber": {"symbol": 1e-16}, "pkeys": ["0xffff"],
+                   "module": {"temperature_c": 48.0, "vendor": "…"}}],
+     "switches": [{"guid": "0x…", "firmware": "31.2014", "temperature_c": 61.0, "psus": {"1": "ok"},
+                   "fans": {"1": 8e3}}]}
+    ```
+
+    It carries what no fabric-wide tool prints: mlxlink reads one port a time, and only the switches' own management
+    knows fans and power supplies. Names are those of PortFacts and SwitchFacts; a site leaves out what it cannot tell.
+    """
 
     schema_: str = Field(alias="schema", pattern=f"^{SCHEMA}$")
     ports: list[PortTelemetry] = Field(default=[])
@@ -103,15 +107,6 @@ def parse_telemetry(text: str) -> tuple[list[PortFacts], list[SwitchFacts], list
         for switch in telemetry.switches
     ]
     return [port.to_port_facts() for port in telemetry.ports], switches, []
-
-
-TRAFFIC = frozenset({"PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts"})
-"""Counters that grow with every packet. They show nothing of health, and would make each document larger."""
-
-COUNTERS_COMMAND = "errors"
-"""The name in `fabric_facts` of the command that lists error counters, usually ibqueryerrors."""
-
-FIRST_SCAN_REASON = "this is the first scan with counters: growth is known from the next scan on"
 
 
 @dataclass(frozen=True)
@@ -157,6 +152,8 @@ def read_scan(evidence: EvidenceDocument) -> FabricScan:
     since, earlier, unknown_reason = _read_earlier(evidence)
     seconds = (evidence.at - since).total_seconds() if since else 0.0
     counting = {port for port, port_facts in facts.items() if port_facts.counters} | earlier.keys() if since else ()
+    listed = evidence.read("ports", COUNTERS_COMMAND, "text").kind == "value"
+    is_listed = listed and COUNTERS_COMMAND not in reader.unreadable
     return FabricScan(
         evidence.at,
         facts,
@@ -164,13 +161,13 @@ def read_scan(evidence: EvidenceDocument) -> FabricScan:
             port: measure_port_growth(earlier.get(port), facts.get(port) or PortFacts(port), seconds)
             for port in counting
         },
-        switch_facts.merge_switch_facts(reader.switches),
+        merge_switch_facts(reader.switches),
         reader.managers[0] if reader.managers else None,
         since,
         reader.failed_commands,
         tuple(reader.problems),
         unknown_reason,
-        _has_counters(evidence, reader),
+        is_listed or any(port.counters for port in reader.ports),
         tuple(reader.events),
         frozenset(reader.unreadable | reader.failed_commands.keys()),
     )
@@ -229,8 +226,8 @@ class _ScanReader:
     unreadable: set[str] = field(default_factory=set)
 
     def read_command(self, name: str, text: str, stderr: str) -> None:
-        if subnet_manager.is_sminfo(text):
-            manager = subnet_manager.parse_sminfo(text)
+        if is_sminfo(text):
+            manager = parse_sminfo(text)
             self.managers += [manager] if manager else []
             self._add_problems(name, [] if manager else [text.strip().splitlines()[0]])
         elif is_telemetry(text):
@@ -263,29 +260,19 @@ class _ScanReader:
         self.problems += [f"{name}: {problem}" for problem in problems]
 
 
-def _has_counters(evidence: EvidenceDocument, reader: _ScanReader) -> bool:
-    listed = evidence.read("ports", COUNTERS_COMMAND, "text").kind == "value"
-    return (listed and COUNTERS_COMMAND not in reader.unreadable) or any(facts.counters for facts in reader.ports)
-
-
 def _read_earlier(evidence: EvidenceDocument) -> tuple[datetime | None, dict[PortId, PortFacts], str]:
     """Return the time and the counters of the scan before; or None, none, and the reason."""
     at, counters = evidence.read("earlier", "at"), evidence.read("earlier", "counters")
     if at.kind != "value" or counters.kind != "value":
         return None, {}, at.reason or counters.reason
     try:
-        facts = {
-            PortId(guid, int(number)): PortFacts(PortId(guid, int(number)), counters=_check_counts(counts))
-            for guid, ports in counters.value.items()
-            for number, counts in ports.items()
-        }
+        facts = {}
+        for guid, ports in counters.value.items():
+            for number, counts in ports.items():
+                if any(type(count) is not int for count in counts.values()):
+                    raise TypeError("a count is no whole number")
+                port = PortId(guid, int(number))
+                facts[port] = PortFacts(port, counters=dict(counts))
         return datetime.fromisoformat(at.value).astimezone(UTC), facts, ""
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         return None, {}, f"the counters of the scan before cannot be read: {error}"
-
-
-def _check_counts(counts: Any) -> dict[str, int]:
-    """Return a port's counters by name. Raises TypeError for a count that is no whole number."""
-    if any(type(count) is not int for count in counts.values()):
-        raise TypeError("a count is no whole number")
-    return dict(counts)

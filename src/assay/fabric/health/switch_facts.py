@@ -1,24 +1,4 @@
-"""What a switch reports of itself: firmware, temperature, power supplies, fans.
-
-Reads the subnet manager that `sminfo` prints.
-
-```
-"sminfo:" "sm lid" n "sm guid" guid ", activity count" n "priority" n "state" n name
-```
-Source: infiniband-diags 44, `sminfo.c`; the states are those of the SMInfo attribute.
-
-Partition keys (P_Keys) of a port: compares them with the design, and reads the table of `smpquery pkeys`.
-
-```
-table    = { row } capacity
-row      = index ":" key { key }          (8 keys; empty entries are 0x0000)
-key      = "0x" 4 hex digits
-capacity = n "pkeys capacity for this port"
-```
-
-Rows come in blocks of 32 entries, also where the port has room for fewer. The table does not name its port.
-Source: infiniband-diags 44, `smpquery.c`, `pkey_table`.
-"""
+"""What a fabric's own parts report beside links: switches of their health, the subnet manager, a port's partitions."""
 
 from __future__ import annotations
 
@@ -29,6 +9,16 @@ from dataclasses import dataclass, field
 
 from assay.model.specs.fabric.cable import normalize_guid
 from assay.model.specs.fabric.design_parts import FULL_MEMBER_BIT
+
+SMINFO = re.compile(
+    r"sminfo: sm lid (\d+) sm guid (0x[0-9a-fA-F]{1,16}), activity count (\d+) priority (\d+) state (\d) (\w+)"
+)
+"""Source: infiniband-diags 44, `sminfo.c`; the states are those of the SMInfo attribute."""
+MASTER = "SMINFO_MASTER"
+ROW = re.compile(r"([0-9]{1,5}):((?: 0x[0-9a-fA-F]{4}){8})")
+CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")
+BLOCK = 32
+"""Rows come in blocks of so many entries, also where the port has room for fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +68,6 @@ def find_odd_firmware(switches: Iterable[SwitchFacts]) -> dict[str, str]:
     return {guid: firmware for guid, firmware in known.items() if firmware != usual}
 
 
-SMINFO = re.compile(
-    r"sminfo: sm lid (\d+) sm guid (0x[0-9a-fA-F]{1,16}), activity count (\d+) priority (\d+) state (\d) (\w+)"
-)
-MASTER = "SMINFO_MASTER"
-
-
 @dataclass(frozen=True, slots=True)
 class SubnetManager:
     """The manager that answered: its port's GUID and LID, its activity counter, its priority and state."""
@@ -107,16 +91,16 @@ def is_sminfo(text: str) -> bool:
 
 def parse_sminfo(text: str) -> SubnetManager | None:
     """Return the manager, None for a text that is not of sminfo or is incomplete."""
-    found = SMINFO.search(text)
-    if not found:
+    match = SMINFO.search(text)
+    if not match:
         return None
-    lid, guid, activity, priority, _, state = found.groups()
+    lid, guid, activity, priority, _, state = match.groups()
     return SubnetManager(normalize_guid(guid), int(lid), int(activity), int(priority), state)
 
 
-def describe_pkey_differences(designed: Iterable[int], found: Iterable[int]) -> list[str]:
+def describe_pkey_differences(designed: Iterable[int], present: Iterable[int]) -> list[str]:
     """Return how the 16-bit P_Keys of a port differ from the designed ones, in words, one text a partition."""
-    missing, unexpected = set(designed) - set(found), set(found) - set(designed)
+    missing, unexpected = set(designed) - set(present), set(present) - set(designed)
     bases = {key % FULL_MEMBER_BIT for key in missing | unexpected}
     return [_describe_difference(base, missing, unexpected) for base in sorted(bases)]
 
@@ -134,14 +118,19 @@ def _membership(key: int) -> str:
     return "full" if key & FULL_MEMBER_BIT else "limited"
 
 
-ROW = re.compile(r"([0-9]{1,5}):((?: 0x[0-9a-fA-F]{4}){8})")
-CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")
-BLOCK = 32
-
-
 @dataclass
 class PkeyTable:
-    """The partition table of one port, added line by line."""
+    """The partition table of one port that `smpquery pkeys` prints, added line by line.
+
+    ```
+    table    = { row } capacity
+    row      = index ":" key { key }          (8 keys; empty entries are 0x0000)
+    key      = "0x" 4 hex digits
+    capacity = n "pkeys capacity for this port"
+    ```
+
+    The table does not name its port. Source: infiniband-diags 44, `smpquery.c`, `pkey_table`.
+    """
 
     entries: list[int] = field(default_factory=list)
     capacity: int = 0
@@ -149,13 +138,13 @@ class PkeyTable:
 
     def add_line(self, line: str) -> bool:
         """Add a line, and return whether it belongs to a table. A row out of sequence shows that one was lost."""
-        if found := ROW.fullmatch(line):
-            self.skipped |= int(found[1]) != len(self.entries) or bool(self.capacity)
-            self.entries += [int(key, 16) for key in found[2].split()]
-        elif found := CAPACITY.fullmatch(line):
+        if match := ROW.fullmatch(line):
+            self.skipped |= int(match[1]) != len(self.entries) or bool(self.capacity)
+            self.entries += [int(key, 16) for key in match[2].split()]
+        elif match := CAPACITY.fullmatch(line):
             self.skipped |= bool(self.capacity)
-            self.capacity = int(found[1])
-        return bool(found)
+            self.capacity = int(match[1])
+        return bool(match)
 
     @property
     def is_complete(self) -> bool:

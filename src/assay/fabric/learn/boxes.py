@@ -1,16 +1,9 @@
-"""Tells which switch chips share a box, and on which card and plane of it each one is.
+"""Tells which switch chips share a box, and gives a discovery the form that a tree is inferred from.
 
 A system image GUID says which chips share a box. Names say which chip of which card it is, where they are written
 `MF0;NAME:PRODUCT/U2` or `MF0;NAME:PRODUCT/L01/U1`; in the output of a tool that tells no system image GUID, they also
-say which chips share a box. The chips of a box carry planes if all of them are cabled alike.
-
-Folds the planes of a fabric into one: each box is a switch, each adapter has one port, each cable is one link.
-
-All planes are cabled alike, so the rules of one describe all. What differs in a plane is left to the comparison.
-
-Takes each port of an adapter for an adapter of its own, where most adapters have the same several cabled ports.
-
-So each has one cable, as the inference of rails needs it. The rules then say which port of which adapter each rail is.
+say which chips share a box. The chips of a box carry planes if all of them are cabled alike. In the form for inference,
+each box is a switch, and each adapter has one cable.
 """
 
 from __future__ import annotations
@@ -28,6 +21,7 @@ from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.fabric.switches import MAX_PLANES
 
 CHIP = re.compile(r"MF0;(?P<box>.+?):(?P<product>[\w-]+)(?:/(?P<module>[A-Z]+\d+))?/U(?P<chip>\d+)")
+MIN_PORTS = 2
 MIN_ALIKE = 0.75
 """Our own choice: planes are there if so large a part of the ports leads to the same box on all chips."""
 
@@ -47,29 +41,32 @@ def find_box_chips(devices: Mapping[str, DiscoveredDevice], cables: Iterable[Dis
     for device in devices.values():
         if device.kind == "switch" and (system := _find_system(device)):
             chips_of[system].append(device)
-    boxes = {system: chips for system, chips in chips_of.items()
-             if len(chips) > 1 and (chips[0].system or _find_own_name(chips))}  # fmt: skip
+    boxes = {
+        system: chips
+        for system, chips in chips_of.items()
+        if len(chips) > 1 and (chips[0].system or _find_own_name(chips))
+    }
     if not boxes:
         return {}
     far_ends = _list_far_ends(devices, cables, boxes)
     names = {system: _find_own_name(chips) for system, chips in boxes.items()}
-    found: dict[str, BoxChip] = {}
+    box_chips: dict[str, BoxChip] = {}
     for system, chips in boxes.items():
         is_named = bool(names[system]) and list(names.values()).count(names[system]) == 1
         planes = is_named and _are_planes([far_ends[chip.guid] for chip in chips])
         for chip in chips:
             box = names[system] if is_named else f"{chip.name} {system}"
-            found[chip.guid] = _make_chip(chip, box, is_named=is_named, is_plane=planes)
-    return found | dict(_find_lone_chips(devices, found))
+            box_chips[chip.guid] = _make_chip(chip, box, is_named=is_named, is_plane=planes)
+    return box_chips | dict(_find_lone_chips(devices, box_chips))
 
 
 def _find_lone_chips(
-    devices: Mapping[str, DiscoveredDevice], found: Mapping[str, BoxChip]
+    devices: Mapping[str, DiscoveredDevice], known: Mapping[str, BoxChip]
 ) -> Iterator[tuple[str, BoxChip]]:
     """Yield the last chip that works of a box with planes: its name has the form of theirs."""
-    products = {_find_chip_product(devices[guid]) for guid, chip in found.items() if chip.plane} - {""}
+    products = {_find_chip_product(devices[guid]) for guid, chip in known.items() if chip.plane} - {""}
     for guid, device in devices.items():
-        if guid not in found and device.kind == "switch" and _find_chip_product(device) in products:
+        if guid not in known and device.kind == "switch" and _find_chip_product(device) in products:
             read = CHIP.fullmatch(device.description.strip())
             yield guid, _make_chip(device, read["box"] if read else "", is_named=True, is_plane=True)
 
@@ -83,15 +80,15 @@ def _list_far_ends(
     devices: Mapping[str, DiscoveredDevice], cables: Iterable[DiscoveredCable], boxes: Mapping[str, object]
 ) -> Mapping[str, dict[int, tuple[str, int]]]:
     """Return, for each port of each device, the box or adapter that it leads to, and the port of a box."""
-    found: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)
+    ends: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)
     for a, b, _ in cables:
         for here, there in ((a, b), (b, a)):
             far = devices.get(there.guid)
             if far and far.description == AGGREGATION_NODE:
                 continue
             system = _find_system(far) if far and far.kind == "switch" else ""
-            found[here.guid][here.number] = (system, there.number) if system in boxes else (there.guid, 0)
-    return found
+            ends[here.guid][here.number] = (system, there.number) if system in boxes else (there.guid, 0)
+    return ends
 
 
 def _find_system(chip: DiscoveredDevice) -> str:
@@ -105,8 +102,8 @@ def _find_system(chip: DiscoveredDevice) -> str:
 def _find_own_name(chips: Sequence[DiscoveredDevice]) -> str:
     """Return the name of the box that all of its chips announce, "" without one."""
     read = [CHIP.fullmatch(chip.description.strip()) for chip in chips]
-    named = {one["box"] for one in read if one}
-    numbered = {(one["module"], one["chip"]) for one in read if one}
+    named = {match["box"] for match in read if match}
+    numbered = {(match["module"], match["chip"]) for match in read if match}
     return named.pop() if len(named) == 1 and len(numbered) == len(chips) else ""
 
 
@@ -133,7 +130,10 @@ ChipsOfBox = Mapping[int, str]
 
 @dataclass(frozen=True)
 class FoldedPlanes:
-    """A discovery in which the first chip of a box stands for the box, and the chips of each box by that GUID."""
+    """A discovery in which the first chip of a box stands for the box, and the chips of each box by that GUID.
+
+    All planes are cabled alike, so the rules of one describe all. What differs in a plane is left to the comparison.
+    """
 
     discovery: FabricDiscovery
     planes: int
@@ -143,14 +143,13 @@ class FoldedPlanes:
         """Return the rules of a design with the chips of each switch. `make_guid` gives one to a chip nobody saw."""
         unfolded = dict(rules)
         for name in (name for name in ("leaves", "spines", "cores") if name in rules):
-            switches = [self._add_chips(switch, make_guid) for switch in rules[name]["at"]]
+            switches = []
+            for switch in rules[name]["at"]:
+                known = self.chips.get(switch["guid"], {1: switch["guid"]})
+                first, *others = [known.get(plane) or make_guid() for plane in range(1, self.planes + 1)]
+                switches.append({**switch, "guid": first, "other_planes": others})
             unfolded[name] = rules[name] | {"at": switches}
         return unfolded | {"planes": self.planes}
-
-    def _add_chips(self, switch: Mapping[str, Any], make_guid: Callable[[], str]) -> dict[str, Any]:
-        known = self.chips.get(switch["guid"], {1: switch["guid"]})
-        first, *others = [known.get(plane) or make_guid() for plane in range(1, self.planes + 1)]
-        return {**switch, "guid": first, "other_planes": others}
 
 
 def fold_planes(discovery: FabricDiscovery) -> FoldedPlanes | None:
@@ -163,7 +162,7 @@ def fold_planes(discovery: FabricDiscovery) -> FoldedPlanes | None:
         boxes[chip.box][chip.plane] = guid
     first_of = {box: chips[min(chips)] for box, chips in boxes.items()}
     devices = {
-        guid: _fold_device(device)
+        guid: device._replace(ports=1) if device.kind == "hca" else device
         for guid, device in discovery.devices.items()
         if guid not in carrying or guid == first_of[carrying[guid].box]
     }
@@ -175,14 +174,13 @@ def fold_planes(discovery: FabricDiscovery) -> FoldedPlanes | None:
 
 def _count_planes(discovery: FabricDiscovery, boxes: Collection[ChipsOfBox]) -> int:
     """Return the number of planes: of most boxes, or of the ports of most adapters, if nobody sees the last plane."""
-    ports = [device.ports for device in discovery.devices.values()
-             if device.kind == "hca" and device.description != AGGREGATION_NODE]  # fmt: skip
+    ports = [
+        device.ports
+        for device in discovery.devices.values()
+        if device.kind == "hca" and device.description != AGGREGATION_NODE
+    ]
     usual = find_mode(ports) if ports else 0
     return max(find_mode(map(max, boxes)), usual if usual <= MAX_PLANES else 0)
-
-
-def _fold_device(device: DiscoveredDevice) -> DiscoveredDevice:
-    return device._replace(ports=1) if device.kind == "hca" else device
 
 
 def _fold_cable(
@@ -208,14 +206,12 @@ def _keep_agreed(cables: Iterable[DiscoveredCable]) -> list[DiscoveredCable]:
     return list(dict.fromkeys(kept.values()))
 
 
-MIN_PORTS = 2
-
-
 @dataclass(frozen=True)
 class SplitAdapters:
     """A discovery in which each cabled port of an adapter is a device, `GUID/PORT`, and the host of each of these.
 
-    `rails`: where a list gives the order of a node's adapters, the place of each name in it.
+    So each has one cable, as the inference of rails needs it. `rails`: where a list gives the order of a node's
+    adapters, the place of each name in it.
     """
 
     discovery: FabricDiscovery
@@ -227,17 +223,13 @@ class SplitAdapters:
         rails = [slot.rpartition("/") for slot in rules["adapter_names"]]
         names = sorted({name for name, _, _ in rails}, key=lambda name: (self.rails.get(name, 0), sort_naturally(name)))
         ports = [f"{names.index(name)}/{port}" for name, _, port in rails]
-        adapters = {
-            host: [self._find_adapter([guid for guid, (name, _, _) in zip(guids, rails, strict=True) if name == own])
-                   for own in names]
-            for host, guids in rules["adapters"].items()
-        }  # fmt: skip
+        adapters: dict[str, list[str]] = {host: [] for host in rules["adapters"]}
+        for host, guids in rules["adapters"].items():
+            for own in names:
+                own_ports = [guid for guid, (name, _, _) in zip(guids, rails, strict=True) if name == own]
+                seen = [port for port in own_ports if port in self.hosts]  # a port that nobody saw names no adapter
+                adapters[host].append((seen or own_ports)[0].partition("/")[0])
         return {**rules, "adapter_names": names, "adapter_ports": ports, "adapters": adapters}
-
-    def _find_adapter(self, ports: Sequence[str]) -> str:
-        """Return the GUID of the adapter with these ports. A port that nobody saw is of the adapter of the others."""
-        seen = [port for port in ports if port in self.hosts]
-        return (seen or ports)[0].partition("/")[0]
 
 
 def split_adapters(discovery: FabricDiscovery, hosts: Mapping[str, HostAdapter]) -> SplitAdapters | None:
@@ -248,12 +240,16 @@ def split_adapters(discovery: FabricDiscovery, hosts: Mapping[str, HostAdapter])
     usual = _find_usual_ports(cabled, hosts)
     if max(map(len, usual.values()), default=0) < MIN_PORTS:
         return None
-    own = {f"{guid}/{number}": hosts[guid]._replace(slot=f"{hosts[guid].slot}/{number}", rail=-1)
-           for guid in cabled for number in usual[hosts[guid].slot]}  # fmt: skip
+    own = {
+        f"{guid}/{number}": hosts[guid]._replace(slot=f"{hosts[guid].slot}/{number}", rail=-1)
+        for guid in cabled
+        for number in usual[hosts[guid].slot]
+    }
     devices = {guid: device for guid, device in discovery.devices.items() if guid not in cabled}
     devices |= {name: DiscoveredDevice(name, "hca", 1, host.host) for name, host in own.items()}
-    cables = [DiscoveredCable(_find_port(cable.a, own), _find_port(cable.b, own), cable.rate)
-              for cable in discovery.cables]  # fmt: skip
+    cables = [
+        DiscoveredCable(_find_port(cable.a, own), _find_port(cable.b, own), cable.rate) for cable in discovery.cables
+    ]
     listed = {host.slot: host.rail for host in hosts.values() if host.rail >= 0}
     return SplitAdapters(FabricDiscovery(cables, devices), own, listed)
 

@@ -36,7 +36,8 @@ SYSTEM = re.compile(r"(\w[\w.+-]*)\s+(\S+)(?:\s+(?:CFG:|\S+=\S+))*")
 PORT = re.compile(r"\s+(\S+)\s+(?:-(\d+x)-([\d.]+)G-?>|-+>)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
 NUMBERED = re.compile(r"P?([1-9]\d{0,3})(?:/([12]))?")
 ADAPTER = re.compile(r"([A-Za-z][\w-]*)(?:/P?([1-9]\d?))?")
-RATE, PORTS_PER_CAGE = "4xNDR", 2
+RATE = "4xNDR"
+PORTS_PER_CAGE = 2
 PORT_COUNTS = (36, 40, 64, 128, 144)
 
 
@@ -76,10 +77,10 @@ def _read_topology(text: str, file: CablingFile) -> Iterator[NamedCable]:
         plain = line.partition("#")[0].rstrip()
         if not plain:
             continue
-        if not plain[0].isspace() and (found := SYSTEM.fullmatch(plain)):
-            system = found[2]
-        elif (found := PORT.fullmatch(plain)) and system:
-            port, width, lane, _, far, far_port = found.groups()
+        if not plain[0].isspace() and (match := SYSTEM.fullmatch(plain)):
+            system = match[2]
+        elif (match := PORT.fullmatch(plain)) and system:
+            port, width, lane, _, far, far_port = match.groups()
             rate = rate_from_lanes(width, lane) if width else ""
             if width and not rate:
                 file.problems.append((number, f"{width} of {lane} Gb/s are no known rate"))
@@ -116,9 +117,9 @@ class CablingDraft:
     def draft(self, name: str) -> DesignDraft:
         """Return the draft. Lines that cannot be resolved are added to the file's problems."""
         cables = list(self._list_cables())
-        found = self._discovery.cables if self._discovery else ()
-        rate = find_most_frequent(one.rate for one, _ in cables if one.rate) or find_most_frequent(
-            cable.rate for cable in found
+        discovered = self._discovery.cables if self._discovery else ()
+        rate = find_most_frequent(cable.rate for cable, _ in cables if cable.rate) or find_most_frequent(
+            cable.rate for cable in discovered
         )
         draft = DesignDraft(name, f"Cabling of a file: {len(cables)} cables", rate or RATE)
         draft.review = ["the last line has no end: was the file cut off?"] if self._file.is_cut else []
@@ -139,8 +140,8 @@ class CablingDraft:
                 a, b = (self._resolve(*end) for end in (cable.a, cable.b))
                 taken = next((end for end in (a, b) if end in used), "")
                 if taken or a == b:
-                    why = f"has a cable already: line {used[taken]}" if taken else "is at both ends"
-                    raise ValueError(f"{taken or a} {why}")
+                    problem = f"has a cable already: line {used[taken]}" if taken else "is at both ends"
+                    raise ValueError(f"{taken or a} {problem}")
             except ValueError as error:
                 self._file.problems.append((cable.line, str(error)))
                 continue
@@ -172,9 +173,13 @@ class CablingDraft:
         for design in self._fleet.designs.values():
             ports = design.switch.port_count if design.switch else 0
             known |= {name: (switch.guid, "switch", ports) for name, _, _, switch in design.switches()}
-        found = list(self._discovery.devices.values()) if self._discovery else []
-        names = [device.name for device in found]
-        known |= {one.name: (one.guid, one.kind, one.ports) for one in found if names.count(one.name) == 1}
+        discovered = list(self._discovery.devices.values()) if self._discovery else []
+        names = [device.name for device in discovered]
+        known |= {
+            device.name: (device.guid, device.kind, device.ports)
+            for device in discovered
+            if names.count(device.name) == 1
+        }
         for name, (kind, highest) in self._devices.items():
             guid, kind, ports = known.get(name, ("", kind, 0))  # noqa: PLW2901 — what is known is better
             count = 0 if kind == "switch" and self._has_cages else max(ports, highest)

@@ -1,10 +1,7 @@
 """Drafts a FabricDesign as YAML, with `# review:` where a person must decide before the design counts.
 
-`draft_from_discovery` lists every cable of a fabric that is known to be good, by GUID and port.
-
-Drafts a FabricDesign as rules: some lines for a fabric of any size, and a `# review:` for all that breaks them.
-
-Tells what breaks the pattern of a fabric, for the people who review its design.
+`draft_from_discovery` lists every cable of a fabric that is known to be good, by GUID and port. `draft_rules` writes
+some lines for a fabric of any size, and a `# review:` for all that breaks them.
 """
 
 from __future__ import annotations
@@ -33,6 +30,8 @@ from assay.model.specs.fabric.switches import CoreTier, LeafTier, SpineTier
 from assay.model.text.lists import format_count
 
 SCHEMA = "# yaml-language-server: $schema=../schemas/fabric-design.json"
+MAX_PORTS = 4096
+CABLE_KINDS = {"swap", "moved", "missing"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +140,10 @@ def replace_unprintable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-MAX_PORTS = 4096
-
-
 def draft_from_discovery(
-    discovery: FabricDiscovery, name: str, hosts: Mapping[str, HostAdapter], why: str = ""
+    discovery: FabricDiscovery, name: str, hosts: Mapping[str, HostAdapter], reason: str = ""
 ) -> DesignDraft:
-    """Return the draft of a design with every cable as it was discovered. `why` says why it has no rules.
+    """Return the draft of a design with every cable as it was discovered. `reason` says why it has no rules.
 
     Raises AssayError for a partial discovery: the design would lack for ever what the discovery lacks.
     """
@@ -164,8 +160,8 @@ def draft_from_discovery(
     draft = DesignDraft(name, f"Every cable as it was discovered: {len(devices)} devices, {len(cables)} cables", rate)
     draft.devices = make_devices(devices, cables, hosts)
     draft.cables = [make_cable(cable, devices, rate) for cable in cables]
-    reason = f" ({replace_unprintable(why)})" if why else ""
-    draft.review = [f"no pattern{reason}: this is the cabling as found, right or not", "add racks, units and lengths"]
+    because = f" ({replace_unprintable(reason)})" if reason else ""
+    draft.review = [f"no pattern{because}: this is the cabling as found, right or not", "add racks, units and lengths"]
     if other_rates := sum(1 for cable in draft.cables if cable.rate):
         draft.review.append(f"{format_count(other_rates, 'cable')} with another rate than {rate}: is that intended?")
     return draft
@@ -182,24 +178,28 @@ def make_devices(
         raise AssayError(f"no device has a port {highest}", fix="discover again")
     announced, chips = Counter(device.name for device in devices.values()), find_box_chips(devices, cables)
     alone = BoxChip("", "", 0, "")
-    names = {guid: chips[guid].name if guid in chips and announced[device.name] > 1 else device.name
-             for guid, device in devices.items()}  # fmt: skip
+    names = {
+        guid: chips[guid].name if guid in chips and announced[device.name] > 1 else device.name
+        for guid, device in devices.items()
+    }
     count = Counter(names.values())
-    return [
-        DraftDevice(
-            guid, names[guid], device.kind, min(max(device.ports, highest_port.get(guid, 1)), MAX_PORTS),
-            review=f"{count[names[guid]]} devices announce this name" if count[names[guid]] > 1 else "",
-            node=hosts[guid].host if guid in hosts else "", box=chip.box, module=chip.module, plane=chip.plane,
+    order = sorted(devices, key=lambda guid: (devices[guid].kind == "hca", sort_naturally(devices[guid].name), guid))
+    drafts = []
+    for guid in order:
+        device, chip, times = devices[guid], chips.get(guid, alone), count[names[guid]]
+        draft = DraftDevice(
+            guid,
+            names[guid],
+            device.kind,
+            min(max(device.ports, highest_port.get(guid, 1)), MAX_PORTS),
+            review=f"{times} devices announce this name" if times > 1 else "",
+            node=hosts[guid].host if guid in hosts else "",
+            box=chip.box,
+            module=chip.module,
+            plane=chip.plane,
         )
-        for guid, device in sorted(devices.items(), key=_find_sort_key)
-        for chip in [chips.get(guid, alone)]
-    ]  # fmt: skip
-
-
-def _find_sort_key(entry: tuple[str, DiscoveredDevice]) -> tuple[bool, list[tuple[int, str]], str]:
-    """Sort switches first, then by name, with numbers as numbers: mlx5_2 before mlx5_10."""
-    guid, device = entry
-    return device.kind == "hca", sort_naturally(device.name), guid
+        drafts.append(draft)
+    return drafts
 
 
 def make_cable(cable: DiscoveredCable, devices: dict[str, DiscoveredDevice], rate: str) -> DraftCable:
@@ -210,9 +210,6 @@ def make_cable(cable: DiscoveredCable, devices: dict[str, DiscoveredDevice], rat
     )
     other_rate = cable.rate if cable.rate != rate else ""
     return DraftCable(a, b, other_rate, hint=f"{hint}{f'; review: most run at {rate}' if other_rate else ''}")
-
-
-CABLE_KINDS = {"swap", "moved", "missing"}
 
 
 class _Shift(NamedTuple):
@@ -230,19 +227,24 @@ def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
     slow for one reason, such as all of a leaf, and the links of all planes of a cable that is in another place.
     """
     exceptions = judged.exceptions
-    repairs = [repair for kinds in (LOST_KINDS, MOVED_TITLES, ("device-missing",))
-               for repair in group_by_common_cause(one for one in exceptions if one.kind in kinds)]  # fmt: skip
-    together = {id(one): repair for repair in repairs if _is_told_at_once(repair) for one in repair.members}
-    found = [(one, _find_shift(one)) for one in exceptions]
-    left = Counter(shift for _, shift in found if shift)
-    for one, shift in found:
-        if repair := together.get(id(one)):
-            if repair.first is one:
+    repairs = [
+        repair
+        for kinds in (LOST_KINDS, MOVED_TITLES, ("device-missing",))
+        for repair in group_by_common_cause(discrepancy for discrepancy in exceptions if discrepancy.kind in kinds)
+    ]
+    together = {
+        id(discrepancy): repair for repair in repairs if _is_told_at_once(repair) for discrepancy in repair.members
+    }
+    shifts = [(discrepancy, _find_shift(discrepancy)) for discrepancy in exceptions]
+    left = Counter(shift for _, shift in shifts if shift)
+    for discrepancy, shift in shifts:
+        if repair := together.get(id(discrepancy)):
+            if repair.first is discrepancy:
                 yield _describe_repair(repair)
         elif shift is None:
-            yield f"{one.kind}: {one.summary}{_describe_others(judged, one)}"
+            yield f"{discrepancy.kind}: {discrepancy.summary}{_describe_others(judged, discrepancy)}"
         elif left[shift] == 1:
-            yield f"{one.kind}: {one.summary}"
+            yield f"{discrepancy.kind}: {discrepancy.summary}"
         elif many := left.pop(shift, 0):
             where = f"port {shift.seen} instead of port {shift.designed} of {many} leaves"
             yield f"moved: {shift.node} is in {where}, out of the order of the names: is that intended?"
@@ -253,7 +255,7 @@ def _is_told_at_once(repair: CablingRepair) -> bool:
     if len(repair.members) == 1:
         return False
     many = repair.first.kind in LOST_KINDS and len(repair.members) >= MIN_SWITCH_CABLES
-    in_boxes = all(one.box or any(end.plane for end in one.ends) for one in repair.members)
+    in_boxes = all(member.box or any(end.plane for end in member.ends) for member in repair.members)
     return many or in_boxes or repair.cause.startswith(("bundle/", "trunk/"))
 
 
@@ -261,17 +263,17 @@ def _describe_repair(repair: CablingRepair) -> str:
     """Return a line for what has one reason: with the first cable in another place, and the rates of slow ones."""
     if repair.first.kind in MOVED_TITLES:
         return f"{repair.first.kind}: {repair.title}: {repair.first.summary}"
-    pairs = [pair for one in repair.members for pair in one.cables]
+    pairs = [pair for member in repair.members for pair in member.cables]
     rates = {(pair.observed.rate, pair.expected.rate) for pair in pairs if pair.observed and pair.expected}
     slow = ", ".join(f"at {seen} instead of {designed}" for seen, designed in sorted(rates))
     return f"{repair.first.kind}: {repair.title}{f' {slow}' if slow else ''}: {repair.likely_cause}"
 
 
-def _find_shift(one: CablingDiscrepancy) -> _Shift | None:
+def _find_shift(discrepancy: CablingDiscrepancy) -> _Shift | None:
     """Return how an adapter is in another port of the leaf of the pattern, None if it is not, or on another one."""
-    if one.kind != "moved" or len(one.cables) != 1:
+    if discrepancy.kind != "moved" or len(discrepancy.cables) != 1:
         return None
-    expected, observed = one.cables[0].expected, one.cables[0].observed
+    expected, observed = discrepancy.cables[0].expected, discrepancy.cables[0].observed
     if expected is None or observed is None:
         return None
     (adapter, leaf), (seen_adapter, seen_leaf) = _sort_ends(expected), _sort_ends(observed)
@@ -285,20 +287,28 @@ def _sort_ends(cable: Cable) -> list[CableEnd]:
     return sorted(cable.ends, key=lambda end: not end.node)
 
 
-def _describe_others(judged: JudgedDesign, one: CablingDiscrepancy) -> str:
+def _describe_others(judged: JudgedDesign, discrepancy: CablingDiscrepancy) -> str:
     """Return how many nodes have the adapter on the leaf where this one lacks it."""
-    expected = next((pair.expected for pair in one.cables if pair.expected), None)
-    if expected is None or one.kind not in CABLE_KINDS:
+    expected = next((pair.expected for pair in discrepancy.cables if pair.expected), None)
+    if expected is None or discrepancy.kind not in CABLE_KINDS:
         return ""
     adapter, switch = _sort_ends(expected)
     if not adapter.node or switch.node:
         return ""
     slot = adapter.device.partition(" ")[2]
-    wrong = {end.node for other in judged.exceptions if other.kind in CABLE_KINDS for pair in other.cables
-             if pair.expected and switch.guid in (pair.expected.a.guid, pair.expected.b.guid)
-             for end in pair.expected.ends}  # fmt: skip
-    others = [row for row in judged.topology.rows[switch.guid[2:]]
-              if (device := judged.topology.devices[f"0x{row[1]}"]).node and device.node not in wrong]  # fmt: skip
+    wrong = {
+        end.node
+        for other in judged.exceptions
+        if other.kind in CABLE_KINDS
+        for pair in other.cables
+        if pair.expected and switch.guid in (pair.expected.a.guid, pair.expected.b.guid)
+        for end in pair.expected.ends
+    }
+    others = [
+        row
+        for row in judged.topology.rows[switch.guid[2:]]
+        if (device := judged.topology.devices[f"0x{row[1]}"]).node and device.node not in wrong
+    ]
     return f" ({len(others)} nodes here have {slot or 'this rail'} on {switch.device}, this one has not)"
 
 
@@ -380,8 +390,8 @@ def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:
         box += f", module: {quote_yaml(switch.module)}" if switch.module else ""
         planes = f", other_planes: {json.dumps(switch.other_planes)}" if switch.other_planes else ""
         unseen = sum(map(is_unseen, [switch.guid, *switch.other_planes]))
-        what = f"{unseen} of its chips; write their GUIDs" if switch.other_planes else "it; write its GUID"
-        review = f" # review: nobody saw {what}" if unseen else ""
+        unknown = f"{unseen} of its chips; write their GUIDs" if switch.other_planes else "it; write its GUID"
+        review = f" # review: nobody saw {unknown}" if unseen else ""
         place = f"rack: {quote_yaml(switch.rack)}, u: {switch.u}"
         yield f'    - {{guid: "{switch.guid}"{planes}, {name}{place}{box}}}{review}'
 

@@ -1,12 +1,8 @@
-"""Tells which host each discovered adapter is in, and by what name the host calls it.
-
-Tells the rail of each host's adapters, whatever names the hosts have for them.
+"""Tells the host and the rail of each discovered adapter. Majorities decide, so a few wrong names change nothing.
 
 Hosts of one fabric may name their adapters in several ways: `mlx5_3`, `HCA-4`, `ibp24s0`, or by the order of an
 inventory. Adapters that meet at a leaf are on one rail; where the hosts of two ways meet at no leaf, the
 order of the names tells.
-
-Majorities: what most of many observations say, so that a few wrong ones change nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ def find_hosts(
     A host of which two adapters announce the same name is left out. Adapters that announce the same text and share a
     system image GUID are one card, and so in one host.
     """
-    known, found = dict(listed or {}), dict[str, HostAdapter]()
+    known, adapters = dict(listed or {}), dict[str, HostAdapter]()
     cards: dict[tuple[str, str], list[str]] = defaultdict(list)
     hcas = [device for device in devices if device.kind == "hca" and device.description != AGGREGATION_NODE]
     for device in hcas:
@@ -48,16 +44,16 @@ def find_hosts(
             if named and known[device.guid].rail >= 0:
                 known[device.guid] = known[device.guid]._replace(slot=named.slot)
         elif named:
-            found[device.guid] = named
+            adapters[device.guid] = named
         elif device.system and device.description:
             cards[device.description, device.system].append(device.guid)
-    count = Counter(found.values())
+    count = Counter(adapters.values())
     ambiguous = {adapter.host for adapter, times in count.items() if times > 1}
-    found = {guid: adapter for guid, adapter in found.items() if adapter.host not in ambiguous}
+    adapters = {guid: adapter for guid, adapter in adapters.items() if adapter.host not in ambiguous}
     for (_, system), guids in cards.items():
         if len(guids) > 1:
-            found |= {guid: HostAdapter(f"host-{system}", str(number)) for number, guid in enumerate(sorted(guids))}
-    return found | {device.guid: known[device.guid] for device in hcas if device.guid in known}
+            adapters |= {guid: HostAdapter(f"host-{system}", str(number)) for number, guid in enumerate(sorted(guids))}
+    return adapters | {device.guid: known[device.guid] for device in hcas if device.guid in known}
 
 
 def sort_naturally(text: str) -> list[tuple[int, str]]:
@@ -95,12 +91,12 @@ def vote_apart(ballots: Iterable[tuple[str, int]], group_of: Mapping[str, object
     best = {name: sorted(numbers.items(), key=lambda item: (-item[1], item[0])) for name, numbers in count.items()}
     margin = {name: first[1] - (others[0][1] if others else 0) for name, (first, *others) in best.items()}
     taken: set[tuple[object, int]] = set()
-    found: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     for name in sorted(best, key=lambda name: -margin[name]):
         numbers = [number for number, _ in best[name]]
-        found[name] = next((one for one in numbers if (group_of.get(name), one) not in taken), numbers[0])
-        taken.add((group_of.get(name), found[name]))
-    return found
+        chosen[name] = next((number for number in numbers if (group_of.get(name), number) not in taken), numbers[0])
+        taken.add((group_of.get(name), chosen[name]))
+    return chosen
 
 
 def find_mode(numbers: Iterable[int]) -> int:
@@ -159,8 +155,10 @@ class AdapterRails(NamedTuple):
 def find_rails(hosts: Mapping[str, HostAdapter], leaves: Leaves) -> AdapterRails:
     """Return the rails."""
     way_of = _find_ways(hosts, leaves)
-    slot_of = {guid: Slot(LISTED, one.rail, "") if one.rail >= 0 else Slot(way_of[one.host], -1, one.slot)
-               for guid, one in hosts.items()}  # fmt: skip
+    slot_of = {
+        guid: Slot(LISTED, adapter.rail, "") if adapter.rail >= 0 else Slot(way_of[adapter.host], -1, adapter.slot)
+        for guid, adapter in hosts.items()
+    }
     ways = _list_slots(Counter(slot_of.values()))
     if not ways:
         return AdapterRails([], {})
@@ -171,8 +169,8 @@ def find_rails(hosts: Mapping[str, HostAdapter], leaves: Leaves) -> AdapterRails
         votes = [meetings.vote(slots, rails) for slots in others]
         chosen = max(range(len(others)), key=lambda at: (len(votes[at]), -at))
         rails |= _match(others.pop(chosen), votes[chosen], len(first))
-    names = [find_most_frequent(hosts[guid].slot for guid, its in slot_of.items() if its == slot) for slot in first]
-    known = {guid: (one.host, rails[slot_of[guid]]) for guid, one in hosts.items() if slot_of[guid] in rails}
+    names = [find_most_frequent(hosts[guid].slot for guid, own in slot_of.items() if own == slot) for slot in first]
+    known = {guid: (adapter.host, rails[slot_of[guid]]) for guid, adapter in hosts.items() if slot_of[guid] in rails}
     return AdapterRails(names, known, first[0].way == LISTED)
 
 
@@ -182,22 +180,22 @@ def _find_ways(hosts: Mapping[str, HostAdapter], leaves: Leaves) -> dict[str, in
     Hosts with most names in common name them in one way, unless they have different names at the same leaves.
     """
     named: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-    for guid, one in hosts.items():
-        if one.rail < 0:
-            named[one.host][one.slot] = leaves.get(guid, ())
+    for guid, adapter in hosts.items():
+        if adapter.rail < 0:
+            named[adapter.host][adapter.slot] = leaves.get(guid, ())
     alike: dict[frozenset[str], list[str]] = defaultdict(list)
     for host, slots in named.items():
         alike[frozenset(slots)].append(host)
     ways: list[NamesAtLeaves] = []
-    found: dict[str, int] = {}
+    way_of: dict[str, int] = {}
     for names, members in sorted(alike.items(), key=lambda item: (-len(item[1]), sorted(item[0]))):
         own = {name: Counter(leaf for host in members for leaf in named[host][name]) for name in names}
         way = next((way for way, known in enumerate(ways) if _is_one_way(own, known)), len(ways))
         ways += [defaultdict(Counter)] if way == len(ways) else []
         for name, at in own.items():
             ways[way][name] += at
-        found |= dict.fromkeys(members, way)
-    return found
+        way_of |= dict.fromkeys(members, way)
+    return way_of
 
 
 def _is_one_way(own: NamesAtLeaves, known: NamesAtLeaves) -> bool:
@@ -216,10 +214,12 @@ def _list_slots(count: Mapping[Slot, int]) -> list[list[Slot]]:
     many = {way: max(count[slot] for slot in slots) for way, slots in of_way.items()}
     order = sorted(of_way, key=lambda way: (way != LISTED, -many[way], way))
     return [
-        sorted((slot for slot in of_way[way] if count[slot] >= FEW * many[way]),
-               key=lambda slot: (slot.number, sort_naturally(slot.name)))
+        sorted(
+            (slot for slot in of_way[way] if count[slot] >= FEW * many[way]),
+            key=lambda slot: (slot.number, sort_naturally(slot.name)),
+        )
         for way in order
-    ]  # fmt: skip
+    ]
 
 
 class _Meetings:
@@ -235,15 +235,15 @@ class _Meetings:
 
     def vote(self, slots: Sequence[Slot], rails: Mapping[Slot, int]) -> dict[Slot, int]:
         """Return the rail that most adapters have at the leaves of each slot. Without any, the slot is left out."""
-        found = {}
+        rail_of = {}
         for slot in slots:
             count = Counter[int]()
             for leaf in self.leaves_of[slot]:
-                count.update({rails[each]: min(times, self.at[leaf][slot]) for each, times in self.at[leaf].items()
-                              if each in rails})  # fmt: skip
+                met = {other: times for other, times in self.at[leaf].items() if other in rails}
+                count.update({rails[other]: min(times, self.at[leaf][slot]) for other, times in met.items()})
             if count:
-                found[slot] = count.most_common(1)[0][0]
-        return found
+                rail_of[slot] = count.most_common(1)[0][0]
+        return rail_of
 
 
 def _match(slots: Sequence[Slot], met: Mapping[Slot, int], many: int) -> dict[Slot, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,19 +51,23 @@ class JudgedDesign:
     @property
     def exceptions(self) -> list[CablingDiscrepancy]:
         """What breaks the pattern."""
-        return [one for one in self.comparison.discrepancies if not self._is_beside(one)]
+        return [discrepancy for discrepancy in self.comparison.discrepancies if not self._is_beside(discrepancy)]
 
-    def _is_beside(self, one: CablingDiscrepancy) -> bool:
+    def _is_beside(self, discrepancy: CablingDiscrepancy) -> bool:
         """Return whether it is only about devices that the rules do not name."""
-        if one.kind not in UNDESIGNED_KINDS:
+        if discrepancy.kind not in UNDESIGNED_KINDS:
             return False
-        return any(end.guid not in self.topology.devices for pair in one.cables if pair.observed
-                   for end in pair.observed.ends)  # fmt: skip
+        return any(
+            end.guid not in self.topology.devices
+            for pair in discrepancy.cables
+            if pair.observed
+            for end in pair.observed.ends
+        )
 
     def list_cables_beside(self) -> list[DiscoveredCable]:
         """Return the cables of devices that the rules do not name."""
-        beside = (one for one in self.comparison.discrepancies if self._is_beside(one))
-        seen = (pair.observed for one in beside for pair in one.cables if pair.observed)
+        beside = (discrepancy for discrepancy in self.comparison.discrepancies if self._is_beside(discrepancy))
+        seen = (pair.observed for discrepancy in beside for pair in discrepancy.cables if pair.observed)
         return [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in seen]
 
 
@@ -76,20 +80,20 @@ def judge_discovery(
     the fabric has in its place are others.
     """
     judged = _judge(discovery, name, fleet, hosts, {})
-    found = _find_seen(judged, discovery)
-    return _judge(discovery, name, fleet, hosts, found) if found else judged
+    standing_in = _find_seen(judged, discovery)
+    return _judge(discovery, name, fleet, hosts, standing_in) if standing_in else judged
 
 
 def _find_seen(judged: JudgedDesign, discovery: FabricDiscovery) -> dict[str, str]:
     """Return the switches that stand where the rules have one that nobody saw, by the GUID that this one was given."""
-    found = {}
-    for one in judged.comparison.discrepancies:
-        ends = {end.guid: end for end in one.ends} if one.kind == "device-replaced" else {}
-        unseen = [guid for guid, end in ends.items() if end.device == one.device and is_unseen(guid)]
+    seen = {}
+    for discrepancy in judged.comparison.discrepancies:
+        ends = {end.guid: end for end in discrepancy.ends} if discrepancy.kind == "device-replaced" else {}
+        unseen = [guid for guid, end in ends.items() if end.device == discrepancy.device and is_unseen(guid)]
         strangers = [guid for guid in ends if guid not in judged.topology.devices]
         if len(unseen) == len(strangers) == 1 and discovery.devices[strangers[0]].kind == "switch":
-            found[unseen[0]] = strangers[0]
-    return found
+            seen[unseen[0]] = strangers[0]
+    return seen
 
 
 def _replace_guids(rules: Any, seen: Mapping[str, str]) -> Any:
@@ -102,9 +106,13 @@ def _replace_guids(rules: Any, seen: Mapping[str, str]) -> Any:
 
 
 def _judge(
-    discovery: FabricDiscovery, name: str, fleet: Fleet, hosts: Mapping[str, HostAdapter], found: Mapping[str, str]
+    discovery: FabricDiscovery,
+    name: str,
+    fleet: Fleet,
+    hosts: Mapping[str, HostAdapter],
+    standing_in: Mapping[str, str],
 ) -> JudgedDesign:
-    """Judge once. `found` has the devices of the discovery that stand in place of those that nobody saw."""
+    """Judge once. `standing_in` has the devices of the discovery that stand in place of those that nobody saw."""
     folded = fold_planes(discovery)
     seen = folded.discovery if folded else discovery
     split = split_adapters(seen, hosts)
@@ -113,25 +121,33 @@ def _judge(
         nameless = list(_take_nameless_adapters(tree, split.hosts if split else hosts))
         rules = make_rules(tree, name, *_find_model(tree))
         rules = folded.unfold(rules, tree.make_guid) if folded else rules
-        rules = _replace_guids(split.join(rules) if split else rules, found)
+        rules = _replace_guids(split.join(rules) if split else rules, standing_in)
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
-        contradicted = {n for n in design.node_names() if n in fleet.nodes
-                        and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
-        nodes = {n: fleet.nodes[n].hca_guids if n in fleet.nodes and n not in contradicted else tuple(adapters)
-                 for n in design.node_names() for adapters in [design.adapters[n]]}  # fmt: skip
-        topology = compile_topology(design, _make_fleet(design, nodes))
+        contradicted = set()
+        nodes = {}
+        for node in design.node_names():
+            listed = fleet.nodes[node].hca_guids if node in fleet.nodes else ()
+            own = tuple(design.adapters[node])
+            is_agreed = len(listed) == len(own) and 2 * len({*listed} & {*own}) >= len(own)  # others were replaced
+            nodes[node] = listed if is_agreed else own
+            if node in fleet.nodes and not is_agreed:
+                contradicted.add(node)
+        made = {node: Node(node, "", "", "", 0, "", "", "", guids) for node, guids in nodes.items()}
+        topology = compile_topology(design, Fleet(Path(), made, designs={design.name: design}))
     except (AssayError, ValueError, LookupError) as error:
-        raise NoPattern(f"the rules that fit best are no design: {_describe(error)}") from error
+        reason = " ".join(str(error).split())
+        if isinstance(error, ValidationError):
+            reason = "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
+        raise NoPattern(f"the rules that fit best are no design: {reason}") from error
     comparison = compare_cabling(topology, discovery)
     if comparison.matching < MIN_SHARE * comparison.expected:
         raise NoPattern(f"only {comparison.matching} of {comparison.expected} cables follow the rules that fit best")
-    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree), *_tell_crowded(tree), *nameless)
+    crowded = (
+        f"{host} is in port {tree.places[host][1]} of its leaves, out of the order of the names: is that intended?"
+        for host in tree.crowded
+    )
+    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree), *crowded, *nameless)
     return JudgedDesign(design, nodes, topology, comparison, hosts, frozenset(contradicted), notes)
-
-
-def _agree(listed: Collection[str], found: Collection[str]) -> bool:
-    """Return whether as many adapters are listed as a node has, and at least half of them were found."""
-    return len(listed) == len(found) and 2 * len({*listed} & {*found}) >= len(found)
 
 
 def _tell_contradictions(nodes: Iterable[str]) -> Iterator[str]:
@@ -144,16 +160,10 @@ def _tell_contradictions(nodes: Iterable[str]) -> Iterator[str]:
 
 def _tell_outside(tree: FatTreeInference) -> Iterator[str]:
     down, leaves = tree.leaves.down, set(tree.leaves.guids)
-    for host in (one for one in tree.hosts if one not in tree.places):
+    for host in (host for host in tree.hosts if host not in tree.places):
         ends = [far for guid in tree.hosts[host].values() for _, far in tree.peers[guid] if far.guid in leaves]
         if where := ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ends):
             yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
-
-
-def _tell_crowded(tree: FatTreeInference) -> Iterator[str]:
-    for host in tree.crowded:
-        port = tree.places[host][1]
-        yield f"{host} is in port {port} of its leaves, out of the order of the names: is that intended?"
 
 
 def _take_nameless_adapters(tree: FatTreeInference, hosts: Mapping[str, HostAdapter]) -> Iterator[str]:
@@ -162,20 +172,20 @@ def _take_nameless_adapters(tree: FatTreeInference, hosts: Mapping[str, HostAdap
     for host, (unit, port) in tree.places.items():
         for rail in range(len(tree.slots)):
             at_leaf = tree.peers[leaf] if rail not in tree.hosts[host] and (leaf := tree.units[unit][rail]) else []
-            found = next((devices.get(far.guid) for number, far in at_leaf if number == port), None)
-            if found and found.kind == "hca" and found.guid not in hosts and found.description != AGGREGATION_NODE:
-                tree.hosts[host][rail] = found.guid
-                yield f"{host} has {found.guid} as {tree.slots[rail]}, by its port: it calls itself {found.name!r}"
+            adapter = next((devices.get(far.guid) for number, far in at_leaf if number == port), None)
+            if (
+                adapter
+                and adapter.kind == "hca"
+                and adapter.guid not in hosts
+                and adapter.description != AGGREGATION_NODE
+            ):
+                tree.hosts[host][rail] = adapter.guid
+                yield f"{host} has {adapter.guid} as {tree.slots[rail]}, by its port: it calls itself {adapter.name!r}"
 
 
 def is_unseen(guid: str) -> bool:
     """Return whether a GUID stands for a device that nobody saw."""
     return int(guid, 16) > UNSEEN
-
-
-def _make_fleet(design: FabricDesign, nodes: dict[str, tuple[str, ...]]) -> Fleet:
-    made = {name: Node(name, "", "", "", 0, "", "", "", guids) for name, guids in nodes.items()}
-    return Fleet(Path(), made, designs={design.name: design})
 
 
 def _find_model(tree: FatTreeInference) -> tuple[str, int]:
@@ -193,9 +203,3 @@ def _find_model(tree: FatTreeInference) -> tuple[str, int]:
     product, least = find_product(known[0].description), max(ports, needed)
     of_product = [count for count in PORTS_OF_PRODUCT.get(product, ()) if count >= least]
     return product or "unknown", min(of_product, default=least)
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
-    return " ".join(str(error).split())

@@ -2,9 +2,7 @@
 
 Plugs vote. The ports to nodes are the range that most plugs are in, so a node in a far port does not widen it. A host
 whose plugs are all outside of that range has the place that its number says, if that place is free. So has a host that
-stands out of the order of the names.
-
-Series of node names that count with the leaf ports, and the nodes that stand out of the order of their names.
+stands out of the order of the names: most names count with the leaf ports, and such a series says where a node belongs.
 """
 
 from __future__ import annotations
@@ -19,10 +17,18 @@ from typing import NamedTuple
 
 Place = tuple[int, int]
 """The number of a unit, and a leaf port."""
+PlugVotes = Mapping[str, Counter[Place]]
+"""For each host, where its plugs are."""
+EMPTY_PORT_COST = 0.5
+"""Our own choice: a range may take in a free port for each half of a node's plugs that it gains."""
+MIN_SHARE = 0.5
+"""A range that fewer plugs are in does not say where the ports to nodes are."""
+MAX_PORT = 4097
 NUMBERED = re.compile(r"(.*?)(\d{1,9})")
 """A node's name that ends with a number."""
 MAX_NUMBER = 10**9
-MIN_FOLLOWING, MIN_NODES = 0.75, 2
+MIN_FOLLOWING = 0.75
+MIN_NODES = 2
 """Our own choice: so large a part of the nodes of a unit with one prefix, and so many, make a series."""
 
 
@@ -44,22 +50,22 @@ class NameSeries(NamedTuple):
 
     def find_port(self, host: str) -> int | None:
         """Return the port of a name of the series, None for any other name."""
-        found = NUMBERED.fullmatch(host)
-        port = int(found[2]) - self.offset if found else 0
+        match = NUMBERED.fullmatch(host)
+        port = int(match[2]) - self.offset if match else 0
         return port if self.name(port) == host else None
 
 
 def find_name_series(places: Mapping[str, Place]) -> list[NameSeries]:
     """Return the series by which most nodes of a unit with one prefix are named. A unit may have several prefixes."""
-    found = []
+    every = []
     for (unit, prefix), numbers in _group_by_prefix(places).items():
         digits = max((len(text) for text, _ in numbers if text.startswith("0")), default=1)
         offset, _ = Counter(int(text) - port for text, port in numbers).most_common(1)[0]
         series = NameSeries(unit, prefix, digits, offset, range(0))
         ports = [port for text, port in numbers if series.name(port) == f"{prefix}{text}"]
         if len(ports) >= max(MIN_NODES, MIN_FOLLOWING * len(numbers)):
-            found.append(series._replace(ports=range(min(ports), max(ports) + 1)))
-    return found
+            every.append(series._replace(ports=range(min(ports), max(ports) + 1)))
+    return every
 
 
 def guess_name(every: Iterable[NameSeries], taken: Collection[int], port: int) -> str:
@@ -78,8 +84,8 @@ def _group_by_prefix(places: Mapping[str, Place]) -> dict[tuple[int, str], list[
     """Return the numbers of the names and their ports, by unit and prefix, in the order of the ports."""
     groups: dict[tuple[int, str], list[tuple[str, int]]] = defaultdict(list)
     for host, (unit, port) in sorted(places.items(), key=lambda item: item[1]):
-        if found := NUMBERED.fullmatch(host):
-            groups[unit, found[1]].append((found[2], port))
+        if match := NUMBERED.fullmatch(host):
+            groups[unit, match[1]].append((match[2], port))
     return groups
 
 
@@ -97,29 +103,31 @@ def find_misplaced(places: Mapping[str, Place], down: range) -> dict[str, Place 
     }
     occupant = {place: host for host, place in places.items()}
     free = _drop_blocked(wanted, occupant)
-    chains = [chain for chain in _list_chains(free, occupant) if odd & chain]
-    moved = {host for chain in chains if not _is_place_of_another(chain, places, series) for host in chain}
+    moved: set[str] = set()
+    for chain in _list_chains(free, occupant):
+        # The names with which the series of their unit would go on there. Of another unit's names, they say nothing.
+        named = {s.name(places[host][1]) for host in chain for s in series if s.unit == places[host][0]}
+        if odd & chain and named.isdisjoint(places.keys() - chain):
+            moved |= chain
     return {**dict.fromkeys(odd & wanted.keys()), **{host: free[host] for host in moved}}
 
 
 def _list_claims(hosts: Iterable[str], series: Iterable[NameSeries], down: range) -> dict[str, list[Place]]:
     """Return the places that each name has by any of the series."""
     by_offset: dict[tuple[str, int], list[NameSeries]] = defaultdict(list)
-    for one in series:
-        by_offset[one.prefix, one.offset].append(one)
+    for own in series:
+        by_offset[own.prefix, own.offset].append(own)
     claims: dict[str, list[Place]] = {}
     for host in hosts:
-        found = NUMBERED.fullmatch(host)
-        prefix, number = (found[1], int(found[2])) if found else ("", 0)
-        claims[host] = [(one.unit, port) for port in down for one in by_offset.get((prefix, number - port), ())
-                        if one.name(port) == host]  # fmt: skip
+        match = NUMBERED.fullmatch(host)
+        prefix, number = (match[1], int(match[2])) if match else ("", 0)
+        claims[host] = [
+            (own.unit, port)
+            for port in down
+            for own in by_offset.get((prefix, number - port), ())
+            if own.name(port) == host
+        ]
     return claims
-
-
-def _is_place_of_another(chain: Collection[str], places: Mapping[str, Place], series: Iterable[NameSeries]) -> bool:
-    """Return whether nodes stand where their unit's series would go on with a name that another unit has."""
-    named = {s.name(places[host][1]) for host in chain for s in series if s.unit == places[host][0]}
-    return not named.isdisjoint(places.keys() - chain)
 
 
 def _drop_blocked(wanted: Mapping[str, Place], occupant: Mapping[Place, str]) -> dict[str, Place]:
@@ -156,9 +164,11 @@ def _list_out_of_order(places: Mapping[str, Place], following: Container[str]) -
     whole: dict[str, list[list[tuple[str, int]]]] = defaultdict(list)
     for (_, prefix), numbers in groups.items():
         whole[prefix].append(numbers)
-    in_order = [(prefix, [one for numbers in sorted(units, key=_find_middle) for one in numbers])
-                for prefix, units in whole.items()]  # fmt: skip
-    for prefix, numbers in [*((prefix, numbers) for (_, prefix), numbers in groups.items()), *in_order]:
+    runs = [(prefix, numbers) for (_, prefix), numbers in groups.items()]
+    for prefix, units in whole.items():
+        units.sort(key=lambda numbers: median(int(text) for text, _ in numbers))
+        runs.append((prefix, [number for numbers in units for number in numbers]))
+    for prefix, numbers in runs:
         kept = _find_rising([int(text) for text, _ in numbers])
         if len(kept) >= max(MIN_NODES, MIN_FOLLOWING * len(numbers)):
             names = [f"{prefix}{text}" for text, _ in numbers]
@@ -176,10 +186,6 @@ def _list_inverted(names: Sequence[str], numbers: Sequence[int], following: Cont
             yield name
 
 
-def _find_middle(numbers: list[tuple[str, int]]) -> float:
-    return median(int(text) for text, _ in numbers)
-
-
 def _find_rising(numbers: list[int]) -> set[int]:
     """Return the indexes of the longest part of the numbers that rises."""
     ends: list[int] = []
@@ -194,15 +200,6 @@ def _find_rising(numbers: list[int]) -> set[int]:
         kept.add(at)
         at = before[at]
     return kept
-
-
-PlugVotes = Mapping[str, Counter[Place]]
-"""For each host, where its plugs are."""
-EMPTY_PORT_COST = 0.5
-"""Our own choice: a range may take in a free port for each half of a node's plugs that it gains."""
-MAX_PORT = 4097
-MIN_SHARE = 0.5
-"""A range that fewer plugs are in does not say where the ports to nodes are."""
 
 
 def find_down_ports(votes: PlugVotes, rails: int, up: range) -> range:
@@ -248,12 +245,12 @@ class HostPlaces(NamedTuple):
 def find_places(votes: PlugVotes, rails: int, up: range) -> HostPlaces:
     """Return the places of the hosts. Without plugs, there are none."""
     down = find_down_ports(votes, rails, up)
-    found = assign_places(votes, down)
-    left = [host for host in votes if host not in found]
-    for _, (_, port) in sorted(_list_predicted_places(left, found, range(1, MAX_PORT)), key=lambda item: item[1]):
+    assigned = assign_places(votes, down)
+    left = [host for host in votes if host not in assigned]
+    for _, (_, port) in sorted(_list_predicted_places(left, assigned, range(1, MAX_PORT)), key=lambda item: item[1]):
         if down and port not in up and port in (down[0] - 1, down[-1] + 1):
             down = range(min(port, down[0]), max(port, down[-1]) + 1)
-    places = assign_places(votes, down) if left else found
+    places = assign_places(votes, down) if left else assigned
     misplaced = find_misplaced(places, down)
     places |= {host: place for host, place in misplaced.items() if place}
     return HostPlaces(down, places, tuple(sorted(host for host, place in misplaced.items() if not place)))
@@ -261,35 +258,36 @@ def find_places(votes: PlugVotes, rails: int, up: range) -> HostPlaces:
 
 def assign_places(votes: PlugVotes, down: range) -> dict[str, Place]:
     """Return the place of each host: where most of its plugs are, or else where its number belongs."""
-    claims = [(count, host, place) for host, places in votes.items() for place, count in places.items()
-              if place[1] in down]  # fmt: skip
+    claims = [
+        (count, host, place) for host, places in votes.items() for place, count in places.items() if place[1] in down
+    ]
     order = {host: number for number, host in enumerate(votes)}
     taken: dict[Place, str] = {}
-    found: dict[str, Place] = {}
+    place_of: dict[str, Place] = {}
     for _, host, place in sorted(claims, key=lambda claim: (-claim[0], order[claim[1]], claim[2])):
-        if host not in found and place not in taken:
-            found[host], taken[place] = place, host
-    for host, place in _list_predicted_places([host for host in votes if host not in found], found, down):
-        if host not in found and place not in taken:
-            found[host], taken[place] = place, host
-    return found
+        if host not in place_of and place not in taken:
+            place_of[host], taken[place] = place, host
+    for host, place in _list_predicted_places([host for host in votes if host not in place_of], place_of, down):
+        if host not in place_of and place not in taken:
+            place_of[host], taken[place] = place, host
+    return place_of
 
 
 def place_named_hosts(votes: PlugVotes, places: Mapping[str, Place], down: range) -> dict[str, Place]:
     """Return the places of further hosts, all of whose plugs are in the free place that their names say."""
     series, taken = find_name_series(places), set(places.values())
-    found: dict[str, Place] = {}
+    place_of: dict[str, Place] = {}
     for host, (place, *others) in ((host, list(count)) for host, count in votes.items()):
-        is_own = any(one.unit == place[0] and one.find_port(host) == place[1] for one in series)
+        is_own = any(own.unit == place[0] and own.find_port(host) == place[1] for own in series)
         if is_own and not others and place not in taken and place[1] in down:
-            found[host] = place
+            place_of[host] = place
             taken.add(place)
-    return found
+    return place_of
 
 
-def _list_predicted_places(hosts: list[str], found: Mapping[str, Place], down: range) -> Iterator[tuple[str, Place]]:
+def _list_predicted_places(hosts: list[str], places: Mapping[str, Place], down: range) -> Iterator[tuple[str, Place]]:
     """Yield where the names of hosts without a place say that they belong."""
-    every = sorted(find_name_series(found)) if hosts else []
+    every = sorted(find_name_series(places)) if hosts else []
     for host in hosts:
         for series in every:
             port = series.find_port(host)

@@ -1,6 +1,4 @@
-"""Writes an inferred fat tree as the rules of a design, in plain data.
-
-Infers the rule by which the switches of a tier are named, so that a design need not spell the names out.
+"""Writes an inferred fat tree as the rules of a design, in plain data, with a rule for the names of a tier's switches.
 
 `leaf-su01-r1` … `leaf-su02-r8` follow `leaf-su{unit:02}-r{rail+1}`, and `leaf101` … `leaf208` follow
 `leaf{unit}{rail+1:02}`. Numbers that follow no placeholder with a number added are spelled out.
@@ -11,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from assay.fabric.learn.boxes import find_box_chips
@@ -21,6 +20,15 @@ from assay.model.specs.fabric.cable import rate_to_gbps
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.fabric.switches import UNKNOWN_RACK, fill_pattern
 
+NameFields = Mapping[str, int]
+"""The values of the placeholders in the name of a switch."""
+Column = Sequence[str]
+"""The same number in the names of several switches, as digits."""
+DIGITS = re.compile(r"(\d+)")
+MAX_ADDED = 9999
+"""What a pattern may add to a number."""
+MAX_WIDTH = 9
+"""The most digits that the format of a number may ask for."""
 TIERS = {(0, 1): "node_leaf", (1, 2): "leaf_spine", (2, 3): "spine_core"}
 """The cables between two tiers, of which nodes are the first."""
 
@@ -31,13 +39,17 @@ def make_rules(tree: FatTreeInference, name: str, product: str, ports: int) -> d
     low, middle, high = (rate_to_gbps(rates.get(cables, rate)) for cables in TIERS.values())
     names, gaps = _list_nodes(tree)
     rules: dict[str, Any] = {
-        "kind": "FabricDesign", "name": name, "rate": rate, "nodes": names, "rails": len(tree.slots),
+        "kind": "FabricDesign",
+        "name": name,
+        "rate": rate,
+        "nodes": names,
+        "rails": len(tree.slots),
         "adapters": {host: tree.list_adapters(host) for host in names if host not in set(gaps)},
         "adapter_names": list(tree.slots),
         "switch": {"product": product, "ports": ports},
         "leaves": _make_leaves(tree),
         "spines": _make_spines(tree, middle / high),
-    }  # fmt: skip
+    }
     if rates:
         rules["rates"] = rates
     if gaps:
@@ -46,18 +58,21 @@ def make_rules(tree: FatTreeInference, name: str, product: str, ports: int) -> d
         rules["oversubscription"] = round(ratio, 3)
     if tree.cores.guids:
         rules["cores"] = {
-            "name": "unnamed core {index}", "per_pair": tree.cores.per_pair,
-            "plane": "number" if tree.planes else "all", "at": _list_switches(tree, "cores", tree.cores.guids),
-        }  # fmt: skip
+            "name": "unnamed core {index}",
+            "per_pair": tree.cores.per_pair,
+            "plane": "number" if tree.planes else "all",
+            "at": _list_switches(tree, "cores", tree.cores.guids),
+        }
     return rules
 
 
 def _make_leaves(tree: FatTreeInference) -> dict[str, Any]:
     leaves = {
         "name": "unnamed leaf of unit {unit}, rail {rail}",
-        "down": _format(tree.leaves.down), "up": _format(tree.leaves.up),
+        "down": _format(tree.leaves.down),
+        "up": _format(tree.leaves.up),
         "at": _list_switches(tree, "leaves", tree.leaves.guids),
-    }  # fmt: skip
+    }
     return leaves | ({"absent_units": tree.absent_units} if tree.absent_units else {})
 
 
@@ -72,15 +87,21 @@ def _find_rates(tree: FatTreeInference) -> tuple[str, dict[str, str]]:
             count[TIERS[pair[0], pair[1]]][rate] += 1
     usual = find_most_frequent(cable.rate for cable in tree.discovery.cables if cable.rate)
     own = {cables: rates.most_common(1)[0] for cables, rates in count.items()}
-    return usual, {cables: rate for cables, (rate, times) in own.items()
-                   if rate != usual and 2 * times > count[cables].total()}  # fmt: skip
+    return usual, {
+        cables: rate for cables, (rate, times) in own.items() if rate != usual and 2 * times > count[cables].total()
+    }
 
 
 def _make_spines(tree: FatTreeInference, rate_ratio: float) -> dict[str, Any]:
+    units, down, per_pair = len(tree.units) + len(tree.absent_units), tree.spines.down, tree.spines.per_pair
+    leaves = min(tree.pod or units, units) * (1 if tree.by_rail else len(tree.slots))
+    end = max(down[-1] + 1, down[0] + leaves * per_pair)  # nobody may have seen the last leaves
     spines: dict[str, Any] = {
-        "name": "unnamed spine {index}", "per_pair": tree.spines.per_pair, "down": _format(_find_down_ports(tree)),
+        "name": "unnamed spine {index}",
+        "per_pair": per_pair,
+        "down": _format(range(down[0], end)),
         "at": _list_switches(tree, "spines", tree.spines.guids),
-    }  # fmt: skip
+    }
     spines |= {"trunk": "spread"} if tree.spines.spread else {}
     spines |= {"group": "rail"} if tree.by_rail else {}
     spines |= {"pod": tree.pod} if tree.pod else {}
@@ -88,13 +109,6 @@ def _make_spines(tree: FatTreeInference, rate_ratio: float) -> dict[str, Any]:
         return spines
     ratio = len(tree.spines.down) / len(tree.spines.up) * rate_ratio
     return spines | {"up": _format(tree.spines.up)} | ({"oversubscription": round(ratio, 3)} if ratio > 1 else {})
-
-
-def _find_down_ports(tree: FatTreeInference) -> range:
-    """Return the spines' ports to leaves: those that are used, and those of leaves at the end that nobody saw."""
-    units, down = len(tree.units) + len(tree.absent_units), tree.spines.down
-    leaves = min(tree.pod or units, units) * (1 if tree.by_rail else len(tree.slots))
-    return range(down[0], max(down[-1] + 1, down[0] + leaves * tree.spines.per_pair))
 
 
 def _list_nodes(tree: FatTreeInference) -> tuple[list[str], list[str]]:
@@ -110,7 +124,7 @@ def _list_nodes(tree: FatTreeInference) -> tuple[list[str], list[str]]:
             host = host_at.get((unit, port))
             if host is None and (unit, port) < last:
                 near = [series for series in every if series.unit == unit]
-                guess = guess_name(near, [at for its, at in host_at if its == unit], port)
+                guess = guess_name(near, [at for other, at in host_at if other == unit], port)
                 gaps.append(host := f"free-{unit + 1}-{port}" if not guess or guess in used else guess)
                 used.add(host)
             names += [host] if host else []
@@ -133,15 +147,6 @@ def _format(ports: range) -> str:
     return f"{ports[0]}..{ports[-1]}"
 
 
-NameFields = Mapping[str, int]
-"""The values of the placeholders in the name of a switch."""
-Column = Sequence[str]
-"""The same number in the names of several switches, as digits."""
-DIGITS = re.compile(r"(\d+)")
-MAX_ADDED, MAX_WIDTH = 9999, 9
-"""What a pattern may add to a number, and the most digits that its format may ask for."""
-
-
 def name_by_rule(rules: dict[str, Any], design: FabricDesign) -> dict[str, Any]:
     """Return the rules with a name pattern for each tier that has one, and names only where it does not give them.
 
@@ -152,13 +157,12 @@ def name_by_rule(rules: dict[str, Any], design: FabricDesign) -> dict[str, Any]:
         wiring, at = design.fat_tree, rules[tier]["at"]
         fields = [wiring.switch_name_fields(tier, number) for number in range(len(at))] if wiring else []
         if pattern := infer_name_pattern([switch.get("name", "") for switch in at], fields):
-            kept = [_drop_name(switch, fill_pattern(pattern, own)) for switch, own in zip(at, fields, strict=True)]
+            kept = []
+            for switch, own in zip(at, fields, strict=True):
+                by_rule = ("name", fill_pattern(pattern, own))
+                kept.append({key: value for key, value in switch.items() if (key, value) != by_rule})
             named[tier] = rules[tier] | {"name": pattern, "at": kept}
     return named
-
-
-def _drop_name(switch: dict[str, Any], by_rule: str) -> dict[str, Any]:
-    return {key: value for key, value in switch.items() if (key, value) != ("name", by_rule)}
 
 
 def infer_name_pattern(names: Sequence[str], fields: Sequence[NameFields]) -> str:
@@ -172,20 +176,18 @@ def infer_name_pattern(names: Sequence[str], fields: Sequence[NameFields]) -> st
         return ""
     alike = [(name, own) for name, own in zip(names, fields, strict=True) if tuple(DIGITS.split(name)[::2]) == text]
     columns = list(zip(*(DIGITS.split(name)[1::2] for name, _ in alike), strict=True))
-    for usable, may_join in _list_choices(fields):
-        numbers = _infer_numbers(columns, [own for _, own in alike], usable, _find_varying(fields), may_join=may_join)
+    every = list(fields[0])
+    kinds = [["unit", "rail"], ["index"]] if "unit" in every else [every]
+    # A number that is the same in all known names may be one of these: over all places of the tier they differ, or they
+    # will when the fabric grows.
+    varying = {"unit", "index"} | {name for name in every if len({own[name] for own in fields}) > 1}
+    for may_join, usable in product((False, True), kinds):  # with a text between two numbers is likelier
+        numbers = _infer_numbers(columns, [own for _, own in alike], usable, varying, may_join=may_join)
         pattern = "".join(part for pair in zip(text, [*numbers, ""], strict=True) for part in pair)
         fits = "{" in pattern and all(fill_pattern(pattern, own) == name for name, own in alike)
         if fits and _tells_apart(pattern, fields, len(columns)):
             return pattern
     return ""
-
-
-def _list_choices(fields: Sequence[NameFields]) -> list[tuple[list[str], bool]]:
-    """Return which placeholders a pattern may have, and whether without a text between two; the likelier first."""
-    every = list(fields[0])
-    kinds = [["unit", "rail"], ["index"]] if "unit" in every else [every]
-    return [(usable, may_join) for may_join in (False, True) for usable in kinds]
 
 
 def _tells_apart(pattern: str, fields: Sequence[NameFields], columns: int) -> bool:
@@ -198,30 +200,24 @@ def _tells_apart(pattern: str, fields: Sequence[NameFields], columns: int) -> bo
     return len(given) == len(fields) and not is_rail_only
 
 
-def _find_varying(fields: Sequence[NameFields]) -> set[str]:
-    """Return the placeholders that a number may be even if it is the same in all known names.
-
-    Over all places of the tier they differ, or they will when the fabric grows.
-    """
-    return {"unit", "index"} | {name for name in fields[0] if len({own[name] for own in fields}) > 1}
-
-
 def _infer_numbers(
     columns: Sequence[Column], fields: Sequence[NameFields], usable: Sequence[str], varying: set[str], *, may_join: bool
 ) -> list[str]:
-    """Return a placeholder, or the digits, for each column of numbers; "" for one that fits neither.
+    """Return a placeholder of `usable`, or the digits, for each column of numbers; "" for one that fits neither.
 
     Columns in which the numbers differ choose first, then the others from the last one on.
     """
-    found = [""] * len(columns)
+    written = [""] * len(columns)
     unused = list(usable)
     for at in sorted(range(len(columns)), key=lambda at: (len(set(columns[at])) == 1, -at)):
         if len(set(columns[at])) == 1:
-            found[at] = _write_fixed(columns[at], fields, [name for name in unused if name in varying])
+            written[at] = _write_fixed(columns[at], fields, [name for name in unused if name in varying])
         else:
-            found[at] = _write(columns[at], fields, usable) or (_join(columns[at], fields, usable) if may_join else "")
-        unused = [name for name in unused if not re.search(rf"{{{name}\b", found[at])]
-    return found
+            written[at] = _write(columns[at], fields, usable) or (
+                _join(columns[at], fields, usable) if may_join else ""
+            )
+        unused = [name for name in unused if not re.search(rf"{{{name}\b", written[at])]
+    return written
 
 
 def _write_fixed(column: Column, fields: Sequence[NameFields], names: Sequence[str]) -> str:

@@ -3,10 +3,6 @@
 Hosts vote for the unit that they are in and for the leaf port that is theirs; adapters vote for the rail of their leaf;
 cables between switches vote for the order of spines and cores, and for the number of cables between two switches. A
 switch or an adapter that the pattern needs and that nobody saw gets a GUID of its own (`UNSEEN`).
-
-Finds the switches of the next tier above some switches: those that many of their cables lead to.
-
-How the cables between two tiers lie on the ports of the lower switch, by majority.
 """
 
 from __future__ import annotations
@@ -56,20 +52,23 @@ def join_upper_switches(
 ) -> Joints:
     """Return the cables from the lower switches to other switches that are not below them."""
     below = {*lower, *without}
-    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    joints: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for guid in sorted(lower):  # always the same way
         for number, far in peers[guid]:
             if far.guid not in below and _is_switch(discovery, far):
-                found[guid, far.guid].append((number, far.number))
-    count = Counter(upper for (_, upper), cables in found.items() for _ in cables)
+                joints[guid, far.guid].append((number, far.number))
+    count = Counter(upper for (_, upper), cables in joints.items() for _ in cables)
     count = Counter({upper: cables for upper, cables in count.items() if not _has_adapters(discovery, peers, upper)})
     usual = median(count.values()) if count else 0
     real = {  # no stray cable, and no switch beside the tree that hangs on one of its switches
         upper for upper, cables in count.items() if 1 < cables >= max(len(peers[upper]), usual) / 4
     }
     above = {far.guid for upper in real for _, far in peers[upper]} - below
-    real |= {upper for upper in count.keys() - real if _is_beside(peers, upper, below, above)}
-    return {pair: cables for pair, cables in found.items() if pair[1] in real}
+    for upper in count.keys() - real:  # a spine of a pod with one unit may have one cable to a leaf, and more to cores
+        others = [far.guid for _, far in peers[upper] if far.guid not in below]
+        if len(others) > 1 and 2 * sum(guid in above for guid in others) > len(others):
+            real.add(upper)
+    return {pair: cables for pair, cables in joints.items() if pair[1] in real}
 
 
 def drop_foreign_units(discovery: FabricDiscovery, peers: Peers, units: Sequence[list[str]]) -> list[list[str]]:
@@ -77,8 +76,12 @@ def drop_foreign_units(discovery: FabricDiscovery, peers: Peers, units: Sequence
 
     Such a switch belongs to storage or to a director: its hosts have one adapter each.
     """
-    above = {leaf: {far.guid for _, far in peers[leaf] if _is_switch(discovery, far)}
-             for unit in units for leaf in unit if leaf}  # fmt: skip
+    above = {
+        leaf: {far.guid for _, far in peers[leaf] if _is_switch(discovery, far)}
+        for unit in units
+        for leaf in unit
+        if leaf
+    }
     usual = median(map(len, above.values()))
     kept = []
     for unit in units:
@@ -100,15 +103,6 @@ def _has_adapters(discovery: FabricDiscovery, peers: Peers, switch: str) -> bool
         device is not None and device.kind == "hca" and device.description != AGGREGATION_NODE for device in own
     )
     return adapters > ADAPTERS_BELOW * len(peers[switch])
-
-
-def _is_beside(peers: Peers, upper: str, below: set[str], above: set[str]) -> bool:
-    """Return whether a switch stands beside others of a tier: most of its cables lead where theirs do.
-
-    A spine of a pod with one unit may have one cable to a leaf, and more to the cores.
-    """
-    others = [far.guid for _, far in peers[upper] if far.guid not in below]
-    return len(others) > 1 and 2 * sum(guid in above for guid in others) > len(others)
 
 
 TrunkCables = Collection[list[tuple[int, int]]]
@@ -183,10 +177,10 @@ class FatTreeInference:
     @cached_property
     def hosts(self) -> dict[str, dict[int, str]]:
         """The adapters of each host of the tree, by rail."""
-        found: dict[str, dict[int, str]] = defaultdict(dict)
+        adapters: dict[str, dict[int, str]] = defaultdict(dict)
         for guid, (host, rail) in self.adapters.items():
-            found[host][rail] = guid
-        return found
+            adapters[host][rail] = guid
+        return adapters
 
     def _take_adapters(self) -> dict[str, tuple[str, int]]:
         """Return the host and the rail of each adapter of the tree.
@@ -200,23 +194,34 @@ class FatTreeInference:
         usual: dict[str, Counter[frozenset[int]]] = defaultdict(Counter)
         for guid, (host, _) in known.items():
             usual[self.peers[guid][0][1].guid][frozenset(rails_of[host])] += 1
-        alike = {host for guid, (host, _) in known.items()
-                 if usual[self.peers[guid][0][1].guid].most_common(1)[0][0] == rails_of[host]}  # fmt: skip
-        taken = {host for host, rails in rails_of.items()
-                 if len(rails) >= MIN_RAILS_OF_HOST * many or (2 * len(rails) >= many and host in alike)}  # fmt: skip
+        alike = {
+            host
+            for guid, (host, _) in known.items()
+            if usual[self.peers[guid][0][1].guid].most_common(1)[0][0] == rails_of[host]
+        }
+        taken = {
+            host
+            for host, rails in rails_of.items()
+            if len(rails) >= MIN_RAILS_OF_HOST * many or (2 * len(rails) >= many and host in alike)
+        }
         return {guid: own for guid, own in known.items() if own[0] in taken}
 
     def _take_partial_hosts(self) -> None:
         """Take hosts with too few cables for a node that stand where their names say: the other cables are lost."""
         leaf_at = {leaf: (unit, rail) for unit, leaves in enumerate(self.units) for rail, leaf in enumerate(leaves)}
-        plugs = [(host, rail, leaf_at[far.guid], far.number) for guid, (host, rail) in self.known.items()
-                 if host not in self.hosts for _, far in self.peers[guid] if far.guid in leaf_at]  # fmt: skip
+        plugs = [
+            (host, rail, leaf_at[far.guid], far.number)
+            for guid, (host, rail) in self.known.items()
+            if host not in self.hosts
+            for _, far in self.peers[guid]
+            if far.guid in leaf_at
+        ]
         votes: dict[str, Counter[Place]] = defaultdict(Counter)
         for host, rail, (unit, of_leaf), port in plugs:
             votes[host][unit, port if rail == of_leaf else 0] += 1
-        found = place_named_hosts(votes, self.places, self.leaves.down)
-        self.places |= found
-        self.adapters |= {guid: own for guid, own in self.known.items() if own[0] in found}
+        placed = place_named_hosts(votes, self.places, self.leaves.down)
+        self.places |= placed
+        self.adapters |= {guid: own for guid, own in self.known.items() if own[0] in placed}
         self.__dict__.pop("hosts", None)
 
     def _find_units(self) -> list[list[str]]:
@@ -233,7 +238,7 @@ class FatTreeInference:
         pairs = [pair for pair, times in together.items() if times * 2 > max(size[leaf] for leaf in pair)]
         units = []
         for group in join_groups(size, pairs):
-            by_rail = {rails[leaf].most_common(1)[0][0]: leaf for leaf in sorted(group, key=lambda one: size[one])}
+            by_rail = {rails[leaf].most_common(1)[0][0]: leaf for leaf in sorted(group, key=lambda leaf: size[leaf])}
             if 2 * len(group) < len(self.slots):
                 continue  # a switch with a stray adapter is no unit
             if len(by_rail) < len(group):
@@ -281,8 +286,8 @@ class FatTreeInference:
             self._find_first_port(to_spines, rail_of)
             if not self.rails.is_listed:
                 self._order_rails(to_spines, rail_of)
-        found = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
-        self.leaves.down, self.places, self.crowded = found
+        host_places = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
+        self.leaves.down, self.places, self.crowded = host_places
         if not self.leaves.down:
             raise NoPattern("no node has a plug in a leaf port that leads to no spine")
         self._order(to_spines, to_cores, rails_of_spine)
@@ -299,8 +304,11 @@ class FatTreeInference:
 
     def _order_rails(self, to_spines: Joints, rail_of: Mapping[str, int]) -> None:
         """Put the rails into the order that their leaves have at the spines: the order of names need not be that."""
-        places = vote((str(rail_of[leaf]), (port - self.spines.down[0]) // self.spines.per_pair % len(self.slots))
-                      for (leaf, _), cables in to_spines.items() for _, port in cables)  # fmt: skip
+        places = vote(
+            (str(rail_of[leaf]), (port - self.spines.down[0]) // self.spines.per_pair % len(self.slots))
+            for (leaf, _), cables in to_spines.items()
+            for _, port in cables
+        )
         if sorted(places.values()) == list(range(len(self.slots))):
             self._take_rail_order(sorted(range(len(self.slots)), key=lambda rail: places[str(rail)]))
 
@@ -320,7 +328,9 @@ class FatTreeInference:
         rail_of = {s: count.most_common(1)[0][0] if self.by_rail else 0 for s, count in rails_of_spine.items()}
         ballots = ((spine, self.trunk.find_number(lp)) for (_, spine), c in to_spines.items() for lp, _ in c)
         group_of = {spine: (pod, rail_of.get(spine, 0)) for spine, pod in pod_of_spine.items()}
-        number = vote_apart(sorted(ballots, key=self._name_of), group_of)
+        devices = self.discovery.devices
+        in_order = sorted(ballots, key=lambda ballot: (sort_naturally(devices[ballot[0]].name), ballot[1]))
+        number = vote_apart(in_order, group_of)
         width = max(number.values()) + 1
         slots = {(*group_of[spine], number[spine]): spine for spine in number}
         rails = range(len(self.slots)) if self.by_rail else range(1)
@@ -336,9 +346,6 @@ class FatTreeInference:
         ]
         self._order_units(to_spines, pod_of_unit, [pod for pod, _ in groups], is_deep=bool(to_cores))
 
-    def _name_of(self, ballot: tuple[str, int]) -> tuple[list[tuple[int, str]], int]:
-        return sort_naturally(self.discovery.devices[ballot[0]].name), ballot[1]
-
     def _map_leaves_to_units(self) -> dict[str, int]:
         return {leaf: number for number, unit in enumerate(self.units) for leaf in unit if leaf}
 
@@ -351,8 +358,12 @@ class FatTreeInference:
         if whole is None:
             raise NoPattern("every rail lacks a leaf")
         of_unit = [spines_of.get(unit[whole], set()) for unit in self.units]
-        pairs = [(str(a), str(b)) for a, one in enumerate(of_unit) for b, other in enumerate(of_unit[:a])
-                 if 2 * len(one & other) > len(one)]  # fmt: skip
+        pairs = [
+            (str(a), str(b))
+            for a, spines in enumerate(of_unit)
+            for b, others in enumerate(of_unit[:a])
+            if 2 * len(spines & others) > len(spines)
+        ]
         pods = join_groups(map(str, range(len(of_unit))), pairs)
         pod_of = {int(unit): pod for pod, group in enumerate(pods) for unit in group}
         return [pod_of[unit] for unit in range(len(self.units))]
@@ -361,8 +372,11 @@ class FatTreeInference:
         """Put the units into order: pod by pod as in `pods`, and within a pod by the spine ports of their leaves."""
         unit_of = self._map_leaves_to_units()
         ports = self.spines.per_pair * (1 if self.by_rail else len(self.slots))  # of one unit, on each spine
-        places = vote((str(unit_of[leaf]), (port - self.spines.down[0]) // ports)
-                      for (leaf, _), cables in to_spines.items() for _, port in cables)  # fmt: skip
+        places = vote(
+            (str(unit_of[leaf]), (port - self.spines.down[0]) // ports)
+            for (leaf, _), cables in to_spines.items()
+            for _, port in cables
+        )
         pod_order = list(dict.fromkeys(pods))
         place_of = {u: (pod_order.index(pod_of_unit[u]), places.get(str(u), u)) for u in unit_of.values()}
         order = sorted(place_of, key=lambda unit: place_of[unit])
@@ -398,9 +412,9 @@ class FatTreeInference:
         cores = {(plane[core] if self.planes else 0, number[core]): core for core in number}
         each = max(number.values()) + 1
         self.cores.guids = [
-            cores.get((one, n), "") or self.make_guid()
-            for one in range(width if self.planes else 1)
-            for n in range(each)
+            cores.get((own_plane, place), "") or self.make_guid()
+            for own_plane in range(width if self.planes else 1)
+            for place in range(each)
         ]
         divisor = per if self.planes else per * width
         order = vote(
