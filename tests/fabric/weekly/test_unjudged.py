@@ -95,8 +95,8 @@ def test_without_telemetry_nothing_to_tell_of_the_counters_is_not_well(week):
 def test_telemetry_in_half_of_the_scans_leaves_each_chance_over_all_scans(week):
     one = evaluate(week, flap, dead=lambda name, number: name == "telemetry" and number % 2 == 1)
     assert "went down before 11 of 11 scans" in format_weekly_text(one)
-    assert one.unjudged[0].what.startswith(MODULES)
-    assert one.unjudged[0].why.startswith("6 of 12 scans read it")
+    assert one.unjudged[0].part.startswith(MODULES)
+    assert one.unjudged[0].reason.startswith("6 of 12 scans read it")
 
 
 def test_without_counters_modules_are_judged_and_downs_are_not(week):
@@ -105,7 +105,7 @@ def test_without_counters_modules_are_judged_and_downs_are_not(week):
 
     one = evaluate(week, heat, dead=lambda name, number: name == "errors")
     assert [ranked.port.end.node for ranked in one.ranked] == ["n0004"]
-    assert [part.what for part in one.unjudged] == ["link downs and errors"]
+    assert [part.part for part in one.unjudged] == ["link downs and errors"]
 
 
 def test_a_failure_now_and_then_leaves_the_week_whole(week):

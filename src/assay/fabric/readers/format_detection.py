@@ -70,7 +70,7 @@ FORMATS = (
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""
 NAMED_PORTS = re.compile(r"(?m)^[ \t]+\S+[ \t]+(?:-\d+x-[\d.]+G-?>|->)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$")
-"""A port of a topology file (.topo): see `drafts/cabling_file.py`."""
+"""A port of a topology file (.topo): see `learn/cabling_file.py`."""
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
 """Search so many characters first: eleven searches through 10 MB would cost more than reading it."""
 
@@ -78,8 +78,8 @@ DETECTION_LENGTHS = (1 << 12, 1 << 16)
 def detect_format(text: str) -> ToolFormat | None:
     """Return the format of a text, None for a text in no known format."""
     for end in (*DETECTION_LENGTHS, len(text)):
-        if found := [(match.start(), each) for each in FORMATS if (match := each.sign.search(text, 0, end))]:
-            return min(found, key=lambda candidate: candidate[0])[1]
+        if matches := [(match.start(), each) for each in FORMATS if (match := each.sign.search(text, 0, end))]:
+            return min(matches, key=lambda candidate: candidate[0])[1]
     return None
 
 
@@ -112,8 +112,8 @@ def _detect_or_raise(text: str) -> ToolFormat:
             fix="`assay fabric import FILE.topo --from DISCOVERY` drafts a design of it, to compare with",
         )
     if tool is None:
-        what = "this is not the output of a known tool" if text.strip() else "the discovery is empty"
-        raise AssayError(what, fix=f"the known formats are: {', '.join(each.name for each in FORMATS)}")
+        problem = "this is not the output of a known tool" if text.strip() else "the discovery is empty"
+        raise AssayError(problem, fix=f"the known formats are: {', '.join(each.name for each in FORMATS)}")
     return tool
 
 

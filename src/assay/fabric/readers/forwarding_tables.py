@@ -94,19 +94,15 @@ class _TableReader:
         if END.match(line):
             self.has_end = True
         elif line.startswith("0x"):
-            entry = _read_entry(line)
-            if entry is None:
+            match = NODE_ENTRY.match(line)
+            if match is None:
                 self._add_problem(f"has line {number}, which cannot be read: {line[:60]!r}")
-            elif 0 < entry.port < NO_PORT:
+            elif 0 < (port := int(match[2])) < NO_PORT:
+                guid = normalize_guid(match[3]) if match[3] else ""
+                entry = ForwardingEntry(int(match[1], 16), port, guid, (match[4] or "").strip())
                 self.tables[self.switch].append(entry)
 
-    def _add_problem(self, what: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         if self.switch not in self.damaged:
-            self.problems.append(f"the forwarding table of {self.switch} {what}")
+            self.problems.append(f"the forwarding table of {self.switch} {problem}")
         self.damaged.add(self.switch)
-
-
-def _read_entry(line: str) -> ForwardingEntry | None:
-    found = NODE_ENTRY.match(line)
-    guid = normalize_guid(found[3]) if found and found[3] else ""
-    return ForwardingEntry(int(found[1], 16), int(found[2]), guid, (found[4] or "").strip()) if found else None

@@ -1,40 +1,4 @@
-"""Reads ibdiagnet2's `ibdiagnet2.db_csv`.
-
-```
-file    = { "#" text | blank | section }
-section = "START_" name  columns  { row }  "END_" name
-columns = name { "," name };  row = cell { "," cell }     (cells as in CSV, "N/A" where there is nothing)
-```
-
-Sections read: NODES, PORTS and LINKS (the topology); CABLE_INFO, PM_INFO, PHY_DB16, PKEY and PORT_HIERARCHY_INFO (facts
-of ports); TEMP_SENSING (of devices). Columns are found by name, since versions differ. Other sections are skipped.
-
-- LINKS has each cable once. A lost row shows so: every port that is up in PORTS has a link, every link's ports are up
-  in PORTS, every device is in NODES. PORTS may list connected ports only.
-- LinkSpeedActv is a bit field whose fastest bit counts (an NDR switch has 2052, its adapter 2048). LinkWidthActv is
-  another bit field (2 is 4x, 16 is 2x).
-- NodeType 1 is an adapter, 2 a switch, 3 a router. PortState 4 is active, PortPhyState 5 is up.
-- Counters of 64 bits (…Ext, …Extended) replace those that stop at 65535 or 255.
-- PHY_DB16 (ibdiagnet --get_phy_info) names its columns field0, field1 … Fields 12 to 17 are mantissa and exponent of
-  the raw, the effective and the symbol bit error ratio: mantissa × 10^-exponent (15 and 255 mean no error at all).
-- PKEY has one row for each entry of a port's P_Key table: NodeGUID, LocalPortNum, PKey (15 bits), Membership (1: full).
-- TEMP_SENSING has the temperature of a device itself: NodeGUID, CurrentTemperature in °C. CABLE_INFO has the modules'.
-Source: NVIDIA ibdiagnet InfiniBand Fabric Diagnostic Tool User Manual, and public readers of the file.
-
-Reads the sections of an ibdiagnet2 `db_csv` as rows of named cells (`ibdiagnet_db_csv` has the grammar).
-
-Reads the modules that ibdiagnet2 lists in `ibdiagnet2.cables` (`--get_cable_info`).
-
-```
-file   = { rule  "Port=" n "Lid=" lid "GUID=" guid "Port Name=" name  rule  { field } }
-rule   = "---…";  field = name ":" text
-```
-
-Fields read: Vendor, PN, SN, FW Version, Type, Length (metres) and Temperature (°C). "N/A" and an empty text are no
-value. The file has no cable's other end, so it describes no fabric. GUID is that of
-the port, which on ConnectX and Quantum devices is the node's.
-Source: NVIDIA ibdiagnet InfiniBand Fabric Diagnostic Tool User Manual, Cable Diagnostics.
-"""
+"""Reads what ibdiagnet2 writes: the sections of `ibdiagnet2.db_csv`, and the modules of `ibdiagnet2.cables`."""
 
 from __future__ import annotations
 
@@ -54,7 +18,7 @@ from assay.fabric.discovery import (
     find_saturated_counters,
     merge_port_facts,
 )
-from assay.fabric.health import counters
+from assay.fabric.health.counters import decode_register
 from assay.fabric.lazy_discovery import read_system
 from assay.fabric.link_words import PHYSICAL_NUMBERS, STATE_NUMBERS, rate_from_bits
 from assay.fabric.readers.link_end_matching import check_has_cables, format_port
@@ -63,10 +27,33 @@ from assay.model.specs.fabric.cable import DeviceKind, PortId, normalize_guid
 from assay.model.specs.fabric.design_parts import FULL_MEMBER_BIT
 
 Row = Mapping[str, str]
-Found = TypeVar("Found")
+Reading = TypeVar("Reading")
 MARK = re.compile(r"(START|END)_(\w+)")
 NOTHING = ("N/A", "NA", "")
 """The cells that mean: no value."""
+WIDE_ONLY = ("PortUnicastXmitPkts", "PortUnicastRcvPkts", "PortMulticastXmitPkts", "PortMulticastRcvPkts")
+COUNTERS = {name: name for name in (*CLASSIC_COUNTER_MAX, *WIDE_ONLY)} | {
+    "PortXmitDiscard": "PortXmitDiscards",
+    "ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors",
+}
+"""PM_INFO's names, without the suffix of a wide counter, and perfquery's names for them."""
+WIDE = re.compile(r"(\w+?)(?:Extended|Ext)$")
+NOT_COUNTED = (1 << 64) - 2
+"""From this value on, a wide counter is not supported."""
+TEXTS = {"Vendor": "vendor", "PN": "part", "SN": "serial", "FWVersion": "firmware", "TypeDesc": "technology"}
+NUMBERS = {"Temperature": "temperature_c", "LengthDesc": "length_m", "Voltage": "voltage_mv"}
+"""The columns of CABLE_INFO, and PortFacts' names for them."""
+BER = {"raw": ("field12", "field13"), "effective": ("field14", "field15"), "symbol": ("field16", "field17")}
+"""The columns of PHY_DB16 (the physical layer's statistics) with mantissa and exponent of each ratio."""
+NEEDED = ("NODES", "PORTS", "LINKS")
+READ = (*NEEDED, "CABLE_INFO", "PM_INFO", "PHY_DB16", "PKEY", "PORT_HIERARCHY_INFO", "TEMP_SENSING")
+KINDS: dict[int, DeviceKind] = {1: "hca", 2: "switch", 3: "router"}
+PORT = re.compile(r"Port=([0-9]{1,5}) +Lid=\S+ +GUID=(?:0x)?([0-9a-fA-F]{1,16})\b")
+FIELD = re.compile(r"([A-Za-z][\w ,/()#.-]*?)\s*:\s*(.*)")
+MODULE_TEXTS = {"Vendor": "vendor", "PN": "part", "SN": "serial", "FW Version": "firmware", "Type": "technology"}
+MODULE_NUMBERS = {"Length": "length_m", "Temperature": "temperature_c"}
+"""The fields of `ibdiagnet2.cables`, and PortFacts' names for them."""
+NUMBER = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(?:m|C|°C)?(?=\s|$)")
 
 
 class UnreadableCell(ValueError):
@@ -81,7 +68,9 @@ def read_sections(
     A section without an end has the rows that are whole.
     """
     tables: dict[str, list[Row]] = {}
-    name, lines, foreign = "", list[str](), list[tuple[int, str]]()
+    name = ""
+    lines = list[str]()
+    foreign = list[tuple[int, str]]()
     for number, line in enumerate(text.splitlines(), start=1):
         if mark := MARK.fullmatch(line.strip()):
             problems += _check_mark(number, mark, name, tables)
@@ -121,30 +110,30 @@ def _parse_rows(name: str, lines: list[str], problems: list[str]) -> list[Row]:
     columns = [cell.strip() for cell in cells[0]] if cells else []
     rows = [row for row in cells[1:] if len(row) == len(columns)]
     if wrong := len(cells[1:]) - len(rows):
-        what = f"section {name}: {wrong} of {len(cells) - 1} rows have too few or too many cells"
-        problems.append(describe_lost_rows(what, wrong))
+        problem = f"section {name}: {wrong} of {len(cells) - 1} rows have too few or too many cells"
+        problems.append(describe_lost_rows(problem, wrong))
     return [dict(zip(columns, (cell.strip() for cell in row), strict=True)) for row in rows]
 
 
 def read_rows(
-    tables: Mapping[str, list[Row]], name: str, read: Callable[[Row], Found | None], problems: list[str]
-) -> Iterator[Found]:
+    tables: Mapping[str, list[Row]], name: str, read: Callable[[Row], Reading | None], problems: list[str]
+) -> Iterator[Reading]:
     """Yield what `read` returns for each row of a section. Add a problem with the number of unreadable rows."""
     failed = 0
     for row in tables.get(name, ()):
         try:
-            if (found := read(row)) is not None:
-                yield found
+            if (reading := read(row)) is not None:
+                yield reading
         except UnreadableCell:
             failed += 1
     if failed:
-        what = f"section {name}: {failed} of {len(tables[name])} rows cannot be read"
-        problems.append(describe_lost_rows(what, failed))
+        problem = f"section {name}: {failed} of {len(tables[name])} rows cannot be read"
+        problems.append(describe_lost_rows(problem, failed))
 
 
-def describe_lost_rows(what: str, many: int) -> str:
+def describe_lost_rows(problem: str, many: int) -> str:
     """Return the problem of rows that were lost. What one row lacks shows in other sections, and puts that in doubt."""
-    return LocalProblem(what) if many == 1 else what
+    return LocalProblem(problem) if many == 1 else problem
 
 
 def read_number(row: Row, *names: str) -> int:
@@ -158,8 +147,8 @@ def read_number(row: Row, *names: str) -> int:
 def read_guid(row: Row, *names: str) -> str:
     """Return the GUID in the first of these columns that has one. Raises UnreadableCell if none has."""
     for name in names:
-        if found := re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", row.get(name, "")):
-            return normalize_guid(found[1])
+        if match := re.fullmatch("(?:0x)?([0-9a-fA-F]{1,16})", row.get(name, "")):
+            return normalize_guid(match[1])
     raise UnreadableCell(names[0])
 
 
@@ -173,26 +162,14 @@ def read_text(row: Row, name: str) -> str:
     return "" if (cell := row.get(name, "")) in NOTHING else cell
 
 
-WIDE_ONLY = ("PortUnicastXmitPkts", "PortUnicastRcvPkts", "PortMulticastXmitPkts", "PortMulticastRcvPkts")
-COUNTERS = {name: name for name in (*CLASSIC_COUNTER_MAX, *WIDE_ONLY)} | {
-    "PortXmitDiscard": "PortXmitDiscards",
-    "ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors",
-}
-"""PM_INFO's names, without the suffix of a wide counter, and perfquery's names for them."""
-WIDE = re.compile(r"(\w+?)(?:Extended|Ext)$")
-NOT_COUNTED = (1 << 64) - 2
-"""From this value on, a wide counter is not supported."""
-TEXTS = {"Vendor": "vendor", "PN": "part", "SN": "serial", "FWVersion": "firmware", "TypeDesc": "technology"}
-NUMBERS = {"Temperature": "temperature_c", "LengthDesc": "length_m", "Voltage": "voltage_mv"}
-BER = {"raw": ("field12", "field13"), "effective": ("field14", "field15"), "symbol": ("field16", "field17")}
-"""The columns of PHY_DB16 (the physical layer's statistics) with mantissa and exponent of each ratio."""
-
-
 def read_port_facts(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterator[PortFacts]:
     """Yield the facts of ports, section by section."""
     for name, read in (
-        ("CABLE_INFO", _module), ("PM_INFO", _counters), ("PHY_DB16", _ber), ("PORT_HIERARCHY_INFO", _label),
-    ):  # fmt: skip
+        ("CABLE_INFO", _module),
+        ("PM_INFO", _counters),
+        ("PHY_DB16", _ber),
+        ("PORT_HIERARCHY_INFO", _label),
+    ):
         yield from read_rows(tables, name, read, problems)
     yield from _partitions(tables, problems)
 
@@ -205,8 +182,8 @@ def read_temperatures(tables: Mapping[str, list[Row]], problems: list[str]) -> d
 def _module(row: Row) -> PortFacts | None:
     module: dict[str, ModuleValue] = {ours: text for theirs, ours in TEXTS.items() if (text := read_text(row, theirs))}
     for theirs, ours in NUMBERS.items():
-        if found := re.match(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?", row.get(theirs, "")):
-            module[ours] = float(found[0])
+        if match := re.match(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?", row.get(theirs, "")):
+            module[ours] = float(match[0])
     return PortFacts(read_row_port(row), module=module) if module else None
 
 
@@ -240,15 +217,12 @@ def _partitions(tables: Mapping[str, list[Row]], problems: list[str]) -> Iterato
 
 
 def _ber(row: Row) -> PortFacts | None:
-    ratios = {name: _ratio(row, *columns) for name, columns in BER.items()}
-    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    known: dict[str, float] = {}
+    for name, (mantissa, exponent) in BER.items():
+        if read_text(row, mantissa) and read_text(row, exponent):
+            ratio = decode_register(read_number(row, mantissa), read_number(row, exponent))
+            known |= {name: ratio} if ratio is not None else {}
     return PortFacts(read_row_port(row), ber=known) if known else None
-
-
-def _ratio(row: Row, mantissa: str, exponent: str) -> float | None:
-    if not read_text(row, mantissa) or not read_text(row, exponent):
-        return None
-    return counters.decode_register(read_number(row, mantissa), read_number(row, exponent))
 
 
 def _key(row: Row) -> tuple[PortId, int] | None:
@@ -266,18 +240,39 @@ def _temperature(row: Row) -> tuple[str, float] | None:
     return (read_guid(row, "NodeGUID", "NodeGuid"), float(degrees)) if degrees else None
 
 
-NEEDED = ("NODES", "PORTS", "LINKS")
-READ = (*NEEDED, "CABLE_INFO", "PM_INFO", "PHY_DB16", "PKEY", "PORT_HIERARCHY_INFO", "TEMP_SENSING")
-KINDS: dict[int, DeviceKind] = {1: "hca", 2: "switch", 3: "router"}
-
-
 def parse_db_csv(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read the database. Never raises: `problems` names what cannot be read."""
+    """Read the database. Never raises: `problems` names what cannot be read.
+
+    ```
+    file    = { "#" text | blank | section }
+    section = "START_" name  columns  { row }  "END_" name
+    columns = name { "," name };  row = cell { "," cell }     (cells as in CSV, "N/A" where there is nothing)
+    ```
+
+    Sections read: NODES, PORTS and LINKS (the topology); CABLE_INFO, PM_INFO, PHY_DB16, PKEY and PORT_HIERARCHY_INFO
+    (facts of ports); TEMP_SENSING (of devices). Columns are found by name, since versions differ. Other sections are
+    skipped.
+
+    - LINKS has each cable once. A lost row shows so: every port that is up in PORTS has a link, every link's ports are
+      up in PORTS, every device is in NODES. PORTS may list connected ports only.
+    - LinkSpeedActv is a bit field whose fastest bit counts (an NDR switch has 2052, its adapter 2048). LinkWidthActv is
+      another bit field (2 is 4x, 16 is 2x).
+    - NodeType 1 is an adapter, 2 a switch, 3 a router. PortState 4 is active, PortPhyState 5 is up.
+    - Counters of 64 bits (…Ext, …Extended) replace those that stop at 65535 or 255.
+    - PHY_DB16 (ibdiagnet --get_phy_info) names its columns field0, field1 … Fields 12 to 17 are mantissa and exponent
+      of the raw, the effective and the symbol bit error ratio: mantissa × 10^-exponent (15 and 255 mean no error at
+      all).
+    - PKEY has one row for each entry of a port's P_Key table: NodeGUID, LocalPortNum, PKey (15 bits), Membership (1:
+      full).
+    - TEMP_SENSING has the temperature of a device itself: NodeGUID, CurrentTemperature in °C. CABLE_INFO has the
+      modules'.
+    Source: NVIDIA ibdiagnet InfiniBand Fabric Diagnostic Tool User Manual, and public readers of the file.
+    """
     problems = find_stderr_problems(stderr)
     notes: list[str] = []
     tables = read_sections(text, READ, problems, notes)
     problems += [f"there is no section {name}" for name in NEEDED if name not in tables]
-    devices = {one.guid: one for one in read_rows(tables, "NODES", _device, problems)}
+    devices = {device.guid: device for device in read_rows(tables, "NODES", _device, problems)}
     ports = merge_port_facts(read_rows(tables, "PORTS", _port, problems))
     cables = _add_rates(list(read_rows(tables, "LINKS", _link, problems)), ports, problems)
     problems += _find_contradictions(devices, ports, cables)
@@ -329,11 +324,11 @@ def _add_rates(
         rates = {ports[end].rate for end in (cable.a, cable.b) if end in ports}
         if len(rates) != 1 or not all(rates):
             reported = " and ".join(sorted(rates)) or "nothing"
-            what = f"the ends of the cable at {format_port(cable.a)} report {reported} as their rate"
-            problems.append(LocalProblem(what))
+            problem = f"the ends of the cable at {format_port(cable.a)} report {reported} as their rate"
+            problems.append(LocalProblem(problem))
         if cable.a in rated or cable.b in rated:
-            what = f"{format_port(cable.a)} or {format_port(cable.b)} has two cables"
-            problems.append(LocalProblem(what, cable.a.guid, cable.b.guid))
+            problem = f"{format_port(cable.a)} or {format_port(cable.b)} has two cables"
+            problems.append(LocalProblem(problem, cable.a.guid, cable.b.guid))
         rated[cable.a] = rated[cable.b] = cable._replace(rate=rates.pop() if len(rates) == 1 else "")
     return list(dict.fromkeys(rated.values()))
 
@@ -359,21 +354,25 @@ def _find_contradictions(
     ]
 
 
-PORT = re.compile(r"Port=([0-9]{1,5}) +Lid=\S+ +GUID=(?:0x)?([0-9a-fA-F]{1,16})\b")
-FIELD = re.compile(r"([A-Za-z][\w ,/()#.-]*?)\s*:\s*(.*)")
-MODULE_TEXTS = {"Vendor": "vendor", "PN": "part", "SN": "serial", "FW Version": "firmware", "Type": "technology"}
-MODULE_NUMBERS = {"Length": "length_m", "Temperature": "temperature_c"}
-NUMBER = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(?:m|C|°C)?(?=\s|$)")
-
-
 def parse_cables(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read the modules. Never raises: `problems` names what cannot be read."""
+    """Read the modules. Never raises: `problems` names what cannot be read.
+
+    ```
+    file   = { rule  "Port=" n "Lid=" lid "GUID=" guid "Port Name=" name  rule  { field } }
+    rule   = "---…";  field = name ":" text
+    ```
+
+    Fields read: Vendor, PN, SN, FW Version, Type, Length (metres) and Temperature (°C). "N/A" and an empty text are no
+    value. The file has no cable's other end, so it describes no fabric. GUID is that of the port, which on ConnectX and
+    Quantum devices is the node's.
+    Source: NVIDIA ibdiagnet InfiniBand Fabric Diagnostic Tool User Manual, Cable Diagnostics.
+    """
     problems = find_stderr_problems(stderr)
     fields: dict[PortId, dict[str, str]] = {}
     here: PortId | None = None
     for number, line in number_lines(text):
-        if found := PORT.match(line):
-            here = PortId(normalize_guid(found[2]), int(found[1]))
+        if match := PORT.match(line):
+            here = PortId(normalize_guid(match[2]), int(match[1]))
             if here in fields:
                 problems.append(f"line {number}: {format_port(here)} is listed twice")
             fields[here] = {}
@@ -405,6 +404,6 @@ def _make_module(fields: Mapping[str, str]) -> dict[str, ModuleValue]:
     known = {name: text for name, text in fields.items() if text not in ("", "N/A", "NA")}
     module: dict[str, ModuleValue] = {ours: known[theirs] for theirs, ours in MODULE_TEXTS.items() if theirs in known}
     for theirs, ours in MODULE_NUMBERS.items():
-        if found := NUMBER.match(known.get(theirs, "")):
-            module[ours] = float(found[1])
+        if match := NUMBER.match(known.get(theirs, "")):
+            module[ours] = float(match[1])
     return module

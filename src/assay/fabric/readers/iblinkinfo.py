@@ -10,7 +10,7 @@ lane = Gbit/s of one lane: "53.125" is HDR
 
 One line a port, each cable twice. A port without a cable is printed with an empty other end (`[  ] "" ( )`). So is one
 whose other end did not answer ("Port not available"), which is a problem unless the port is disabled. `desc` is padded
-with blanks at its left. `guid` is the PORT's, see `ibnetdiscover_ports`. The text does not name the kind of a device:
+with blanks at its left. `guid` is the PORT's, as in `ibnetdiscover -p`. The text does not name the kind of a device:
 one with several ports counts as a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost
 lines. Remarks such as `Could be 12X` are not read,
 nor what `-p` adds (`(HOQ:0 VL_Stall:7)`).
@@ -69,8 +69,8 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
         _read_groups(listing, text)
         return listing.to_discovery()
     for number, line in number_lines(text):
-        if found := LINE.fullmatch(line):
-            _port(listing, f"line {number}", found)
+        if match := LINE.fullmatch(line):
+            _port(listing, f"line {number}", match)
         elif line:
             listing.add_unreadable_line(number, line)
     listing.problems += _find_missing_ports(listing)
@@ -83,32 +83,34 @@ def _read_groups(listing: PortListing, text: str) -> None:
     rows: list[tuple[int, str, PortId, re.Match[str]]] = []
     guid_of: dict[str, str] = {}
     for number, line in number_lines(text):
-        if found := GROUP.fullmatch(line):
-            group = KINDS[found[1]], found[2] or "", found[3].strip()
-        elif group and (found := ROW.fullmatch(line)) and bool(group[1]) != bool(found[1]):
-            digits = group[1] or found[1]
-            here = PortId(normalize_guid(digits), int(found[3]))
+        if match := GROUP.fullmatch(line):
+            group = KINDS[match[1]], match[2] or "", match[3].strip()
+        elif group and (match := ROW.fullmatch(line)) and bool(group[1]) != bool(match[1]):
+            digits = group[1] or match[1]
+            here = PortId(normalize_guid(digits), int(match[3]))
             listing.add_device(here, group[0], group[2])
-            guid_of[found[2]] = here.guid
-            rows.append((number, line, here, found))
+            guid_of[match[2]] = here.guid
+            rows.append((number, line, here, match))
         elif line:
             listing.add_unreadable_line(number, line, normalize_guid(group[1]) if group and group[1] else "")
     guid_of.pop("0", None)
-    for number, line, here, found in rows:
-        _add_row(listing, number, line, here, found, guid_of)
+    for number, line, here, match in rows:
+        _add_row(listing, number, line, here, match, guid_of)
     listing.problems += _find_missing_ports(listing)
 
 
 def _add_row(
-    listing: PortListing, number: int, line: str, here: PortId, found: re.Match[str], guid_of: Mapping[str, str]
+    listing: PortListing, number: int, line: str, here: PortId, match: re.Match[str], guid_of: Mapping[str, str]
 ) -> None:
-    width, lane, logical, physical, far_lid, far_port, remark, no_answer = found.groups()[3:]
+    width, lane, logical, physical, far_lid, far_port, remark, no_answer = match.groups()[3:]
     state, physical = parse_port_state(logical, physical)
     far = guid_of.get(far_lid or "")
     lost = no_answer or NO_ANSWER.search(remark or "") or (physical == "linkup" and not far)
     if lost and physical != "disabled":
-        what = f"line {number}: the other end of port {here.number} of {here.guid} is not known: {line[-60:].strip()!r}"
-        listing.problems.append(LocalProblem(what, here.guid))
+        problem = (
+            f"line {number}: the other end of port {here.number} of {here.guid} is not known: {line[-60:].strip()!r}"
+        )
+        listing.problems.append(LocalProblem(problem, here.guid))
     there = PortId(far, int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
     listing.add_port(f"line {number}", PortFacts(here, state, physical, rate), there)
@@ -127,16 +129,16 @@ def _find_missing_ports(listing: PortListing) -> list[str]:
     return find_port_gaps(numbers) or find_truncated_switches(suspects, numbers, switches)
 
 
-def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
-    digits, name, port, width, lane, logical, physical, far, far_port, remark, no_answer = found.groups()
+def _port(listing: PortListing, where: str, match: re.Match[str]) -> None:
+    digits, name, port, width, lane, logical, physical, far, far_port, remark, no_answer = match.groups()
     here = PortId(normalize_guid(digits), int(port))
     listing.add_device(here, "switch" if here.guid in listing.devices else "hca", name.strip())
     state, physical = parse_port_state(logical, physical)
     remark = remark or no_answer
     lost = NO_ANSWER.search(remark) or "not available" in remark or (not far and physical == "linkup")
     if lost and physical != "disabled":
-        what = f"{where}: the other end of port {here.number} of {here.guid} did not answer"
-        listing.problems.append(LocalProblem(what, here.guid))
+        problem = f"{where}: the other end of port {here.number} of {here.guid} did not answer"
+        listing.problems.append(LocalProblem(problem, here.guid))
     there = PortId(normalize_guid(far), int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
     listing.add_port(where, PortFacts(here, state, physical, rate), there)

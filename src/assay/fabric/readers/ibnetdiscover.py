@@ -1,4 +1,4 @@
-"""Reads what `ibnetdiscover` prints.
+"""Reads what `ibnetdiscover` prints, with and without `-p`.
 
 ```
 file     = { noise } { comment | attribute | device | port | blank }
@@ -20,22 +20,8 @@ text in another order is read too, but a cut could go unnoticed.
 
 A text in which every line is as it should be, as nearly all are, is split record by record (`_read_records`). Any other
 text is read line by line, which finds what is wrong and where.
-Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` prints another format, see
-`ibnetdiscover_ports`.
-
-Reads what `ibnetdiscover -p` (`--ports`) prints.
-
-```
-file = { line }
-line = kind lid port guid width speed [ " - " kind lid port guid "(" "'" desc "'" "-" "'" desc "'" ")" | "'" desc "'" ]
-kind = "CA" | "SW" | "RT"
-```
-
-One line a port, each cable twice. A port without a cable is printed too, without an other end and with a meaningless
-rate (`4x SDR`). A switch lists all of its ports, the last one first, which shows where a text is cut off. The
-description of a port without a cable may lack its quotation marks. `guid` is the PORT's: the same as the device's for
-switches, and for adapters with one port a device, as ConnectX-5 and later are. For others see `port_guids`.
-Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
+Source: infiniband-diags 44, `ibnetdiscover.c`, and dumps of real fabrics. `ibnetdiscover -p` prints another format
+(`parse_ports`).
 """
 
 from __future__ import annotations
@@ -74,8 +60,11 @@ HEAD_LINES = 4  # line feeds within a head
 _EXTRA = r"[ \t]*+(?:\[ext \d++\][ \t]*+)?+(?:\([0-9a-f]++\))?+[ \t]*+"
 _ROW = re.compile(
     rf'\n\[([0-9]{{1,5}})\]{_EXTRA}"[SHR]-([0-9a-f]{{16}})"\[([0-9]{{1,5}})\]{_EXTRA}#.* (\d++x[A-Z0-9]++)(?!.)'
-)  # fmt: skip
+)
 _PREAMBLE = re.compile(r"(?:(?:#.*)?\n)*")
+_END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
+LINE = re.compile(rf"{_END}\s+(\S+)\s+(\S+)(?: - {_END} \( '(.*)' - '(.*)' \)| {{8,}}(\S.*))")
+PORT_KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
@@ -100,9 +89,9 @@ def _read_records(text: str, stderr: str) -> LazyDiscovery | None:
     records, lines = 0, preamble.count("\n")
     with pause_gc():
         for system, kind, ports, digits, description, body in zip(*[parts] * 6, strict=True):
-            rows[digits] = found = _ROW.findall(body)
+            rows[digits] = own_rows = _ROW.findall(body)
             heads[digits] = (KINDS[kind], ports, description, system)
-            lines += len(found) + (2 if body[-2:] == "\n\n" else 1)
+            lines += len(own_rows) + (2 if body[-2:] == "\n\n" else 1)
             records += body[-1:] == "\n"
     flawless = records == len(heads) and text.count("\n") == lines + HEAD_LINES * records
     return LazyDiscovery(heads, rows, find_stderr_problems(stderr)) if flawless else None
@@ -117,8 +106,11 @@ def _line_by_line(text: str, stderr: str) -> FabricDiscovery:
     if len(unsystematic) < len(reader.devices):
         problems += [LocalProblem(f"{guid} has no line sysimgguid=, though others have") for guid in unsystematic]
     cables = join_ends(reader.ends, reader.devices, problems)
-    facts = {here: PortFacts(here, rate=rate) for here, (there, rate) in reader.ends.items()
-             if reader.ends.get(there, (here, rate))[1] != rate}  # fmt: skip
+    facts = {
+        here: PortFacts(here, rate=rate)
+        for here, (there, rate) in reader.ends.items()
+        if reader.ends.get(there, (here, rate))[1] != rate
+    }
     all_problems = tuple(check_has_cables(cables, problems))
     return FabricDiscovery(cables, reader.devices, all_problems, facts, notes=tuple(reader.notes))
 
@@ -135,13 +127,13 @@ class _Reader:
         self.noise = 0
 
     def read_line(self, number: int, line: str) -> None:
-        if found := PORT.match(line):
-            self._add_port(number, line, found)
-        elif found := DEVICE.match(line):
-            self._start_device(number, found)
-        elif found := ATTRIBUTE.match(line):  # another record begins, even if its head is lost
+        if match := PORT.match(line):
+            self._add_port(number, line, match)
+        elif match := DEVICE.match(line):
+            self._start_device(number, match)
+        elif match := ATTRIBUTE.match(line):  # another record begins, even if its head is lost
             self.device = ""
-            self.system = read_system(line[found.end() :]) if found[1] == "sysimgguid" else self.system
+            self.system = read_system(line[match.end() :]) if match[1] == "sysimgguid" else self.system
         elif PLAIN.match(line) or OWN_REMARK.match(line):
             return
         elif NO_ANSWER.search(line):
@@ -154,8 +146,8 @@ class _Reader:
             self.noise = number
             self.notes.append(f"line {number} is none of ibnetdiscover's and was skipped: {line[:80]!r}")
 
-    def _start_device(self, number: int, found: re.Match[str]) -> None:
-        kind, ports, digits, description = found.groups()
+    def _start_device(self, number: int, match: re.Match[str]) -> None:
+        kind, ports, digits, description = match.groups()
         self.device, self.noise = normalize_guid(digits), 0
         if self.device in self.devices:
             self.problems.append(LocalProblem(f"line {number}: {self.device} is listed twice", self.device))
@@ -164,14 +156,14 @@ class _Reader:
         )
         self.system = ""
 
-    def _add_port(self, number: int, line: str, found: re.Match[str]) -> None:
+    def _add_port(self, number: int, line: str, match: re.Match[str]) -> None:
         if not self.device or self.noise:
             if self.device or not self.problems:  # once, and not for each port that follows
-                what = f"line {number}: it is not clear which device this port belongs to"
-                self.problems.append(LocalProblem(what, self.device))
+                problem = f"line {number}: it is not clear which device this port belongs to"
+                self.problems.append(LocalProblem(problem, self.device))
             self.device = ""
             return
-        here, there = PortId(self.device, int(found[1])), PortId(normalize_guid(found[2]), int(found[3]))
+        here, there = PortId(self.device, int(match[1])), PortId(normalize_guid(match[2]), int(match[3]))
         rate = FULL.sub("", line).rsplit(None, 1)[-1]
         if not parse_rate(rate):
             self.problems.append(LocalProblem(f"line {number}: no rate at the end of {line[-40:]!r}"))
@@ -181,17 +173,27 @@ class _Reader:
         self.ends[here] = (there, rate)
 
 
-_END = r"(CA|SW|RT)\s+[0-9]+\s+([0-9]{1,5})\s+0x([0-9a-fA-F]{1,16})"
-LINE = re.compile(rf"{_END}\s+(\S+)\s+(\S+)(?: - {_END} \( '(.*)' - '(.*)' \)| {{8,}}(\S.*))")
-PORT_KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
-
-
 def parse_ports(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read a report of ports. Never raises: `problems` names what cannot be read."""
+    """Read a report of ports. Never raises: `problems` names what cannot be read.
+
+    ```
+    file = { line }
+    line = kind lid port guid width speed [ " - " kind lid port guid "(" name "-" name ")" | name ]
+    name = "'" desc "'"
+    kind = "CA" | "SW" | "RT"
+    ```
+
+    One line a port, each cable twice. A port without a cable is printed too, without an other end and with a
+    meaningless rate (`4x SDR`). A switch lists all of its ports, the last one first, which shows where a text is cut
+    off. The description of a port without a cable may lack its quotation marks. `guid` is the PORT's: the same as the
+    device's for switches, and for adapters with one port a device, as ConnectX-5 and later are. For others see
+    `port_guids`.
+    Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
+    """
     listing = PortListing(stderr, port_guids=True)
     for number, line in number_lines(text):
-        if found := LINE.fullmatch(line):
-            _port(listing, f"line {number}", found)
+        if match := LINE.fullmatch(line):
+            _port(listing, f"line {number}", match)
         elif line and not line.startswith("#"):
             listing.add_unreadable_line(number, line)
     switches = (device.guid for device in listing.devices.values() if device.kind == "switch")
@@ -199,8 +201,8 @@ def parse_ports(text: str, stderr: str = "") -> FabricDiscovery:
     return listing.to_discovery()
 
 
-def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
-    kind, port, digits, width, speed, far_kind, far_port, far, name, _, alone = found.groups()
+def _port(listing: PortListing, where: str, match: re.Match[str]) -> None:
+    kind, port, digits, width, speed, far_kind, far_port, far, name, _, alone = match.groups()
     here = PortId(normalize_guid(digits), int(port))
     listing.add_device(here, PORT_KINDS[kind], (name if far_kind else alone.strip("'")).strip())
     if not far_kind:

@@ -35,6 +35,8 @@ LIST_END = re.compile(
 )
 DUMP_ROW = re.compile(r"(?m):\s*(0x[0-9a-fA-F]{1,16})\s*:\s*([0-9]{1,3})\s*:\s*([0-9]{1,5})\s*:\s*\"[^\"\n]*\"\s*$")
 """The far end of a row of net_dump: GUID, port, LID."""
+Address = tuple[range, str, PortId]
+"""The LIDs of a port, its GUID ("" if not told), and the port."""
 
 
 @dataclass(frozen=True)
@@ -55,37 +57,33 @@ def read_addresses(text: str) -> LidAddresses:
     """
     devices: dict[int, str] = {}
     ports: dict[str, PortId] = {}
-    for own, port_guid, port in _read_database(text) if "START_PORTS" in text else _read_lines(text):
+    if "START_PORTS" in text:  # all ports of a switch have its LID there
+        addresses = read_rows(read_sections(text, ("PORTS",), []), "PORTS", _read_row, [])
+    else:
+        addresses = _read_lines(text)
+    for own, port_guid, port in addresses:
         devices |= dict.fromkeys(own, port.guid)
         if port_guid not in ("", port.guid):
             ports[port_guid] = port
-    devices |= {int(found[2]): normalize_guid(found[1]) for found in SWITCH.finditer(text)}
+    devices |= {int(switch[2]): normalize_guid(switch[1]) for switch in SWITCH.finditer(text)}
     devices.pop(0, None)
     return LidAddresses(devices, ports)
-
-
-Address = tuple[range, str, PortId]
-"""The LIDs of a port, its GUID ("" if not told), and the port."""
 
 
 def _read_lines(text: str) -> Iterator[Address]:
     """Yield the addresses of adapters in ibnetdiscover and `.lst`, and of all far ends in `net_dump`."""
     starts = list(ADAPTER.finditer(text))
-    for index, found in enumerate(starts):
+    for index, adapter in enumerate(starts):
         end = starts[index + 1].start() if index + 1 < len(starts) else len(text)
-        for line in ADAPTER_PORT.finditer(text, found.end(), _record_end(text, found.end(), end)):
-            port = PortId(normalize_guid(found[1]), int(line[1]))
+        following = text.find("\nSwitch", adapter.end(), end)
+        for line in ADAPTER_PORT.finditer(text, adapter.end(), end if following < 0 else following):
+            port = PortId(normalize_guid(adapter[1]), int(line[1]))
             yield _list_lids(int(line[3]), int(line[4] or 0)), normalize_guid(line[2]), port
     for listed in LIST_END.finditer(text):
         port = PortId(normalize_guid(listed[1]), int(listed[4], 16))
         yield _list_lids(int(listed[3], 16), 0), normalize_guid(listed[2]), port
     for row in DUMP_ROW.finditer(text):
         yield _list_lids(int(row[3]), 0), "", PortId(normalize_guid(row[1][2:]), int(row[2]))
-
-
-def _read_database(text: str) -> Iterator[Address]:
-    """Yield the addresses in the section PORTS. All ports of a switch have its LID there."""
-    return read_rows(read_sections(text, ("PORTS",), []), "PORTS", _read_row, [])
 
 
 def _read_row(row: Row) -> Address:
@@ -95,11 +93,6 @@ def _read_row(row: Row) -> Address:
 
 def _list_lids(first: int, lmc: int) -> range:
     return range(first, first + (1 << min(lmc, 7))) if first else range(0)
-
-
-def _record_end(text: str, start: int, end: int) -> int:
-    following = text.find("\nSwitch", start, end)
-    return end if following < 0 else following
 
 
 def resolve_port_guids(discovery: FabricDiscovery, known: LidAddresses) -> FabricDiscovery:

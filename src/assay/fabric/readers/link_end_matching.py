@@ -16,6 +16,8 @@ from assay.model.specs.fabric.cable import DeviceKind, PortId
 
 PortEnds = dict[PortId, tuple[PortId, str]]
 """Each port with the port that it is cabled to, and the rate."""
+PORT_SHAPE = re.compile(r"0x[0-9a-fA-F]{4}|==\(|\)==>|PHY=|\} \{")
+"""A part of what tools write about a port."""
 
 
 def format_port(port: PortId) -> str:
@@ -36,18 +38,18 @@ def join_ends(
         if back is None and there.guid not in devices:
             unlisted.add(there.guid)
         elif back is None:
-            what = f"{format_port(here)} leads to {format_port(there)}, which is not listed there"
-            problems.append(LocalProblem(what, there.guid))
+            problem = f"{format_port(here)} leads to {format_port(there)}, which is not listed there"
+            problems.append(LocalProblem(problem, there.guid))
         elif back[0] != here:
-            what = f"{format_port(here)} leads to {format_port(there)}, but that leads to {format_port(back[0])}"
-            problems.append(LocalProblem(what, here.guid, there.guid, back[0].guid))
+            problem = f"{format_port(here)} leads to {format_port(there)}, but that leads to {format_port(back[0])}"
+            problems.append(LocalProblem(problem, here.guid, there.guid, back[0].guid))
             continue
         elif there < here:
             continue
         slower = find_slowest_rate(rate, back[1]) if back and back[1] != rate else rate
         if back and back[1] != rate and not slower:
-            what = f"{format_port(here)} reports {rate or 'no rate'}, its other end {back[1] or 'no rate'}"
-            problems.append(LocalProblem(what))
+            problem = f"{format_port(here)} reports {rate or 'no rate'}, its other end {back[1] or 'no rate'}"
+            problems.append(LocalProblem(problem))
         cables.append(DiscoveredCable(here, there, slower or rate))
     last = next(reversed(list(devices)), "")  # where a text is cut off, its last record may lack a part too
     for guid in sorted(unlisted):
@@ -58,10 +60,6 @@ def join_ends(
 def check_has_cables(cables: Sequence[DiscoveredCable], problems: list[str]) -> list[str]:
     """Return the problems, and one more if there is no cable at all."""
     return problems if cables else [*problems, "no cable was discovered"]
-
-
-PORT_SHAPE = re.compile(r"0x[0-9a-fA-F]{4}|==\(|\)==>|PHY=|\} \{")
-"""A part of what tools write about a port."""
 
 
 class PortListing:

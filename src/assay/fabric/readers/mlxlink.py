@@ -29,17 +29,24 @@ UNKNOWN_PORT = PortId("unknown port", 0)
 SECTIONS = ("Operational Info", "Physical Counters and BER Info", "Module Info")
 BER = {"Raw Physical BER": "raw", "Effective Physical BER": "effective", "Symbol BER": "symbol"}
 COUNTERS = {
-    "Symbol Errors": "SymbolErrors", "Effective Physical Errors": "EffectivePhysicalErrors",
-    "Link Down Counter": "LinkDownedCounter", "Link Error Recovery Counter": "LinkErrorRecoveryCounter",
-}  # fmt: skip
+    "Symbol Errors": "SymbolErrors",
+    "Effective Physical Errors": "EffectivePhysicalErrors",
+    "Link Down Counter": "LinkDownedCounter",
+    "Link Error Recovery Counter": "LinkErrorRecoveryCounter",
+}
 TEXTS = {
-    "Vendor Name": "vendor", "Vendor Part Number": "part", "Vendor Serial Number": "serial", "FW Version": "firmware",
+    "Vendor Name": "vendor",
+    "Vendor Part Number": "part",
+    "Vendor Serial Number": "serial",
+    "FW Version": "firmware",
     "Cable Technology": "technology",
-}  # fmt: skip
+}
 NUMBERS = {"Temperature [C]": "temperature_c", "Voltage [mV]": "voltage_mv", "Cable Length [m]": "length_m"}
 LANES = {
-    "Rx Power Current [dBm]": "rx_power_dbm", "Tx Power Current [dBm]": "tx_power_dbm", "Bias Current [mA]": "bias_ma",
-}  # fmt: skip
+    "Rx Power Current [dBm]": "rx_power_dbm",
+    "Tx Power Current [dBm]": "tx_power_dbm",
+    "Bias Current [mA]": "bias_ma",
+}
 HISTOGRAM = "Histogram of FEC Errors"
 MAX_BINS = 64
 IB_SPEED = re.compile(r"(?:IB-)?([A-Z]+(?:10)?)")
@@ -68,15 +75,12 @@ def _facts(port: PortId, output: Mapping[str, Any]) -> PortFacts:
 
 def _read_bins(histogram: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the count of each bin, none if a bin is missing or no number: a histogram with a hole tells nothing."""
-    cells = [find_object(histogram, name).get("values") for name in _name_bins(histogram)]
+    bins = sum(re.fullmatch(r"Bin \d{1,2}", name) is not None for name in histogram)
+    names = (f"Bin {number}" for number in range(min(bins, MAX_BINS)))
+    cells = [find_object(histogram, name).get("values") for name in names]
     counts = [read_leading_number(cell[1]) for cell in cells if isinstance(cell, list) and len(cell) > 1]
     known = [int(count) for count in counts if count is not None and count >= 0]
     return tuple(known) if len(known) == len(cells) else ()
-
-
-def _name_bins(histogram: Mapping[str, Any]) -> list[str]:
-    count = sum(re.fullmatch(r"Bin \d{1,2}", name) is not None for name in histogram)
-    return [f"Bin {number}" for number in range(min(count, MAX_BINS))]
 
 
 def _read_numbers(section: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:

@@ -62,7 +62,10 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
     for device in devices:
         for port in device.ports:
             _read_port(device, port, places, ends, states, problems)
-    known = {place.guid: _describe(place) for place in places.values()}
+    known = {
+        place.guid: DiscoveredDevice(place.guid, "hca" if place.kind == "gpu" else "switch", 0, place.description)
+        for place in places.values()
+    }
     seen = join_ends(ends, known, problems)
     cables, facts = _number_by_far_end(seen, states)
     return FabricDiscovery(cables, known, tuple(check_has_cables(cables, problems)), facts, notes=tuple(notes))
@@ -72,13 +75,13 @@ def _field(entry: Any, name: str) -> Any:
     """Return a field by its name in the protocol, also if it is written in camel case."""
     if not isinstance(entry, dict):
         return None
-    return entry.get(name, entry.get(re.sub("_([a-z])", lambda found: found[1].upper(), name)))
+    return entry.get(name, entry.get(re.sub("_([a-z])", lambda match: match[1].upper(), name)))
 
 
 def _number(entry: Any, name: str) -> int:
     """Return a number, 0 where there is none: printers of JSON leave zeros out."""
-    found = re.fullmatch("[0-9]{1,20}", str(_field(entry, name)))
-    return int(found[0]) if found else 0
+    match = re.fullmatch("[0-9]{1,20}", str(_field(entry, name)))
+    return int(match[0]) if match else 0
 
 
 def _list_devices(document: Any, problems: list[str]) -> Iterator[ListedDevice]:
@@ -86,7 +89,7 @@ def _list_devices(document: Any, problems: list[str]) -> Iterator[ListedDevice]:
     if isinstance(listed, dict):  # as in a report of the whole state
         listed = _field(listed, "device_topo_info")
     for number, entry in enumerate(listed if isinstance(listed, list) else [], start=1):
-        name, device = next(((name, found) for name in DEVICES if (found := _field(entry, name))), ("", None))
+        name, device = next(((name, part) for name in DEVICES if (part := _field(entry, name))), ("", None))
         if not name or not _number(device, "device_uid"):
             problems.append(f"device {number} is no GPU or switch with a `device_uid`")
             continue
@@ -99,16 +102,16 @@ def _list_devices(document: Any, problems: list[str]) -> Iterator[ListedDevice]:
 def _place(devices: Sequence[ListedDevice], problems: list[str]) -> list[ListedDevice]:
     """Return the devices with numbers from 1. One in a place that is taken is a problem, and left out."""
     counted_from_0 = {device.place.kind for device in devices if device.place.device == 0}
-    found: dict[NvlinkPlace, ListedDevice] = {}
+    placed: dict[NvlinkPlace, ListedDevice] = {}
     for device in devices:
         place = device.place
         if place.kind in counted_from_0:
             place = place._replace(device=place.device + 1)
-        if place in found or max(place.tray, place.device) > 0xFF:
+        if place in placed or max(place.tray, place.device) > 0xFF:
             problems.append(f"{place.description} is listed twice, or has no number that a place has")
         else:
-            found[place] = device._replace(place=place)
-    return list(found.values())
+            placed[place] = device._replace(place=place)
+    return list(placed.values())
 
 
 def _read_port(
@@ -131,12 +134,8 @@ def _read_port(
         return
     rate = RATES.get(_number(port, "link_rate_mbps"), "")
     ends[here] = (PortId(places[peer].guid, _number(port, "peer_port_num")), rate)
-    said = str(_field(port, "logical_state"))
-    states[here] = next((state for name, state in STATES.items() if said.endswith(name)), "")
-
-
-def _describe(place: NvlinkPlace) -> DiscoveredDevice:
-    return DiscoveredDevice(place.guid, "hca" if place.kind == "gpu" else "switch", 0, place.description)
+    logical_state = str(_field(port, "logical_state"))
+    states[here] = next((state for name, state in STATES.items() if logical_state.endswith(name)), "")
 
 
 def _number_by_far_end(

@@ -7,7 +7,7 @@ portinfo = "# Port info:" address "port" n { line }
 address  = "Lid" lid | "DR path" path
 line     = name ":" "." { "." } text | text                 (a line without a name continues the one before)
 nodedesc = "Node Description:" { "." } text              (belongs to the Node info before it)
-pkeys    = a table as in `health/partition_keys`         (belongs to the Port info before it)
+pkeys    = a table as in `PkeyTable`                     (belongs to the Port info before it)
 ```
 
 Node info gives the GUID of an address. Other addresses are looked up in `guids` (see `lid_addresses`).
@@ -73,12 +73,15 @@ def _blocks(text: str, problems: list[str]) -> list[_Block]:
         if header := HEADER.fullmatch(line):
             kind, address, lid, port = header.groups()
             blocks.append(_Block(kind, address.strip(), int(lid or 0), int(port or 0)))
-        elif (found := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
-            blocks[-1].description = found[1].strip()
+        elif (match := DESCRIPTION.fullmatch(line)) and blocks and blocks[-1].kind == "Node":
+            blocks[-1].description = match[1].strip()
         elif (table := (blocks[-1].table if blocks else None) or PkeyTable()).add_line(line):
             _add_table(table, blocks, number, problems)
-        elif (found := LINE.fullmatch(line)) and blocks:
-            _add_line(blocks[-1], found[1], found[2].strip(), problems)
+        elif (match := LINE.fullmatch(line)) and blocks:
+            block, name = blocks[-1], match[1]
+            if name in block.lines or name in (PORT_LINES if block.kind == "Node" else NODE_LINES - PORT_LINES):
+                problems.append(f"{name} after {block.address} belongs to another block, whose first line is missing")
+            block.lines[name] = match[2].strip()
         elif line and not (blocks and CONTINUED.fullmatch(line)):
             problems.append(f"line {number} cannot be read: {line[:80]!r}")
     return blocks
@@ -97,13 +100,6 @@ def _pkeys(block: _Block, problems: list[str]) -> frozenset[int] | None:
     if not block.table.is_complete:
         problems.append(f"the P_Keys of {block.address} port {block.port} were cut off")
     return block.table.pkeys if block.table.is_complete else None
-
-
-def _add_line(block: _Block, name: str, text: str, problems: list[str]) -> None:
-    """Add a line to a block. If it cannot belong there, the line that starts another block was lost."""
-    if name in block.lines or name in (PORT_LINES if block.kind == "Node" else NODE_LINES - PORT_LINES):
-        problems.append(f"{name} after {block.address} belongs to another block, whose first line is missing")
-    block.lines[name] = text
 
 
 def _lacks(block: _Block, needed: set[str], problems: list[str]) -> bool:

@@ -1,8 +1,6 @@
-"""Reads JSON of other tools, which may be cut off or have any shape.
+"""What the readers of all tools need: JSON of any shape, and the signs of a text that lost a part.
 
-Finds the signs of a text that lost a part: an error on stderr, no last line feed, a gap in the port numbers.
-
-Tools that list every port of a switch, cabled or not, show a missing part by a gap.
+Such signs are an error on stderr, no last line feed, or a gap in the port numbers of a tool that lists every port.
 """
 
 from __future__ import annotations
@@ -23,6 +21,29 @@ FOREIGN = re.compile(r"(?m)^(?![ \t]*(?:[\"{}\],]|\[\s*(?:[\[{\"\]\d-]|$)|-?\d|t
 """A line that cannot stand in JSON, such as a prompt (`[root@head ~]# cat links.json`)."""
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 CLOSING = {"[": "]", "{": "}"}
+MAX_LINE_LENGTH = 4096
+NO_ANSWER = re.compile(
+    r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
+    r"|ib(?:warn|panic): (?!\[\d+\] sim_connect: attached)",
+    re.IGNORECASE,
+)
+"""What libibmad, libibumad and ssh print when an answer is missing. ibsim's greeting is not such a line."""
+PRODUCT = re.compile(r".*:([\w-]+)(?:/[A-Z]+[0-9]+)?/U[0-9]+")
+SWITCHLIKE = re.compile(r"MF0;|.*:[\w-]+/U[0-9]+$|Quantum|SwitchIB|Switch-IB|Infiniscale|SwitchX")
+"""How switches describe themselves: managed ones, and others by default."""
+PORTS_OF_PRODUCT: Mapping[str, set[int]] = {
+    "MQM9700": {64, 65, 128, 129},
+    "MQM9790": {64, 65, 128, 129},
+    "MQM8700": {40, 41, 80, 81},
+    "MQM8790": {40, 41, 80, 81},
+    "MSB7700": {36},
+    "MSB7780": {36},
+    "MSB7790": {36},
+    "MSB7800": {36, 37},
+    "MSB7890": {36, 37},
+    "SX6036": {36},
+}
+"""The number of ports of a product, whole or split, with and without the aggregation node's (NVIDIA's manuals)."""
 
 
 def load_json(text: str, problems: list[str], notes: list[str] | None = None) -> Any:
@@ -34,10 +55,10 @@ def load_json(text: str, problems: list[str], notes: list[str] | None = None) ->
     twice: list[str] = []
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
             twice.extend(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        return found
+        return entries
 
     try:
         document = _load(text, once, problems, problems if notes is None else notes)
@@ -63,8 +84,8 @@ def _load(text: str, hook: Callable[[list[tuple[str, Any]]], Any], problems: lis
         document = json.loads(cut, object_pairs_hook=hook)
         problems.append("this is not whole JSON: the text was cut off, and only the entries before that were read")
     notes += [
-        f"line {text.count(chr(10), 0, found.start()) + 1} is no JSON and was skipped: {found[0].strip()[:80]!r}"
-        for found in FOREIGN.finditer(text)
+        f"line {text.count(chr(10), 0, foreign.start()) + 1} is no JSON and was skipped: {foreign[0].strip()[:80]!r}"
+        for foreign in FOREIGN.finditer(text)
     ]
     return document
 
@@ -92,8 +113,8 @@ def find_object(tree: Any, *names: str) -> dict[str, Any]:
 
 def read_leading_number(cell: Any) -> float | None:
     """Return the number at the start of a cell (`42 [-10..80]`), None for `N/A` and the like."""
-    found = NUMBER.match(str(cell)) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
-    value = float(found[1]) if found else None
+    match = NUMBER.match(str(cell)) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
+    value = float(match[1]) if match else None
     return value if value is None or math.isfinite(value) else None
 
 
@@ -104,24 +125,6 @@ def read_lanes(cell: Any) -> tuple[float, ...]:
         values = re.split(r"[,\s]*\[", values)[0].split(",")
     numbers = map(read_leading_number, values if isinstance(values, list) else [])
     return tuple(number for number in numbers if number is not None)
-
-
-MAX_LINE_LENGTH = 4096
-NO_ANSWER = re.compile(
-    r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
-    r"|ib(?:warn|panic): (?!\[\d+\] sim_connect: attached)",
-    re.IGNORECASE,
-)
-"""What libibmad, libibumad and ssh print when an answer is missing. ibsim's greeting is not such a line."""
-PRODUCT = re.compile(r".*:([\w-]+)(?:/[A-Z]+[0-9]+)?/U[0-9]+")
-SWITCHLIKE = re.compile(r"MF0;|.*:[\w-]+/U[0-9]+$|Quantum|SwitchIB|Switch-IB|Infiniscale|SwitchX")
-"""How switches describe themselves: managed ones, and others by default."""
-PORTS_OF_PRODUCT: Mapping[str, set[int]] = {
-    "MQM9700": {64, 65, 128, 129}, "MQM9790": {64, 65, 128, 129}, "MQM8700": {40, 41, 80, 81},
-    "MQM8790": {40, 41, 80, 81}, "MSB7700": {36}, "MSB7780": {36}, "MSB7790": {36}, "MSB7800": {36, 37},
-    "MSB7890": {36, 37}, "SX6036": {36},
-}  # fmt: skip
-"""The number of ports of a product, whole or split, with and without the aggregation node's (NVIDIA's manuals)."""
 
 
 def find_stderr_problems(stderr: str) -> list[str]:
@@ -145,8 +148,8 @@ def number_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def find_product(description: str) -> str:
     """Return the product that a switch names in its description, "" if it names none."""
-    found = PRODUCT.fullmatch(description)
-    return found[1] if found else ""
+    match = PRODUCT.fullmatch(description)
+    return match[1] if match else ""
 
 
 def find_port_gaps(numbers: Mapping[str, set[int]]) -> list[str]:
@@ -169,11 +172,11 @@ def find_truncated_switches(
     problems: list[str] = []
     for guid in suspects:
         ports, product = highest[guid], products[guid]
-        of_same = [highest[other] for other, its in products.items() if its == product and other != guid]
+        of_same = [highest[other] for other, own in products.items() if own == product and other != guid]
         known = PORTS_OF_PRODUCT.get(product, set())
         if known and ports not in known and ports not in of_same:
             problems.append(LocalProblem(f"{guid} lists {ports} ports, but a {product} has {min(known)} or more", guid))
         elif not known and ports < max(of_same, default=ports + 1):
-            what = f"{guid} lists {ports} ports; nothing shows whether that is all of them"
-            problems.append(LocalProblem(what, guid))
+            problem = f"{guid} lists {ports} ports; nothing shows whether that is all of them"
+            problems.append(LocalProblem(problem, guid))
     return problems

@@ -1,66 +1,4 @@
-"""Reads the lines of UFM's event log.
-
-```
-file  = { line }
-line  = date time "[" id "] [" code "]" severity "[" category "]" kind "[" place "]" [ "[dev_id:" guid "]" ] ":" text
-place = { name "/" } "Switch:" name "/" label | any text
-text  = any, with ends: "(Switch:" name ":" label ")" guid ":" port, and "cable S/N:" serial
-label = "1/17/1" (ASIC/cage/port) | "17/1" | port
-```
-
-Times are the manager's own, without a time zone. The port comes from the ends in the text, or from `dev_id` with the
-label in `place`: cage c, port p of a twin-port cage is port 2·(c-1)+p. Events without either have no port. Nothing
-shows that a line is missing, so only lines that cannot be read make the result partial.
-Source: NVIDIA UFM Enterprise User Manual, Events; public tools that read the log.
-
-Reads the links that UFM's REST interface lists (`GET /ufmRest/resources/links`).
-
-```
-links = "[" { link } "]"                                   (JSON)
-link  = { "source_guid": guid, "source_port": n, "destination_guid": guid, "destination_port": n, ... }
-```
-
-`name` repeats the four (`GUID_PORT:GUID_PORT`). Optional fields are `width` (`4x`, earlier `IB_4x`) with `speed` or
-`active_speed`; the labels `source_port_dname` and `destination_port_dname`; and, as hints, the descriptions
-`source_port_node_description` and `destination_port_node_description`. Not read: `severity`, `capabilities`, and what
-`cable_info` and `monitoring_counters_info` add.
-
-The documented versions of UFM list no speed. Then a cable's rate is empty, and the text cannot show whether it is as
-designed. A link is listed once, and there is no count, so a link that UFM left out goes unnoticed. A text that is cut
-off does not. The ports of UFM (`ufm_ports.py`) tell both.
-Source: NVIDIA UFM Enterprise REST API 6.11 to 6.20, Links; public plugins that read it.
-
-Reads the ports that UFM's REST interface lists (`GET /ufmRest/resources/ports`).
-
-```
-ports = "[" { port } "]"                                   (JSON)
-port  = { "name": guid_port, "peer": guid_port | "N/A", ... }
-guid_port = guid "_" number
-```
-
-Read: `name` and `peer` (where the cable leads), `active_width` and `active_speed` (`4x`, `NDR`), `physical_state`
-(`Link Up`, `Polling`, `Disabled`), `logical_state` (`Active`), `dname` (the label), `node_description`, and
-`description` (`Switch IB Port`, `Computer IB Port`). Not read: `lid`, `mtu`, enabled and supported speeds, `severity`,
-alarms, `path`, and what `cable_info` adds.
-
-Each cable stands twice, at both of its ends, so a port that is left out shows. `name` of an adapter has the GUID of its
-port, which differs from that of the device on adapters with several ports: no answer of UFM tells both.
-Source: NVIDIA UFM Enterprise REST API, Ports; NVIDIA's plugins for UFM, and public clients that read it.
-
-Reads what UFM's REST interface lists of a fabric: links, ports, or both in one document.
-
-```
-file  = list | page | "{" { "links" | "ports" | "systems" ":" ( list | page ) } "}"         (JSON)
-page  = "{" "data": list, "total_resources": n, "filtered_resources": n "}"
-list  = "[" { link } "]" | "[" { port } "]"
-```
-
-The document with several lists is a snapshot as a script makes it of several answers
-(`jq -n '{links: input, ports: input}' links.json ports.json`). UFM's own snapshots of a topology are `.topo` files,
-which `assay fabric import` reads. `systems` has no cables and is not read. A page that has fewer entries than it counts
-is incomplete. Where links and ports disagree, that is told, and ports give the rates.
-Source: `ufm_links.py`, `ufm_ports.py`; NVIDIA UFM Enterprise REST API, pagination of resources.
-"""
+"""Reads what NVIDIA UFM tells of a fabric: the events of its log, and the links and ports of its REST interface."""
 
 from __future__ import annotations
 
@@ -89,15 +27,36 @@ LINE = re.compile(
 END = re.compile(r"\)(?:0x)?([0-9a-fA-F]{16}):([0-9]{1,5})\b")
 SERIAL = re.compile(r"cable S/N: (\S+)")
 LABEL = re.compile(r"(?:.*/ |^)(?:(?:[0-9]{1,4}/)?([0-9]{1,4})/([12])|([0-9]{1,5}))$")
+SIDES = ("source", "destination")
+NAME = re.compile("([0-9a-fA-F]{1,16})_([0-9]{1,5}):([0-9a-fA-F]{1,16})_([0-9]{1,5})")
+HOST_PORT = re.compile(r"HCA-\w+/[0-9]+")
+PORT = re.compile("(?:0x)?([0-9a-fA-F]{1,16})_([0-9]{1,5})")
+RESOURCES = ("links", "ports")
+PORT_FIELDS = {"peer", "physical_state", "dname"}
 
 
 def parse_events(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read events, in the order of the log. Never raises: `problems` names what cannot be read."""
+    """Read events, in the order of the log. Never raises: `problems` names what cannot be read.
+
+    ```
+    file   = { line }
+    line   = date time "[" id "] [" code "]" severity "[" category "]" kind "[" place "]" [ device ] ":" text
+    device = "[dev_id:" guid "]"
+    place  = { name "/" } "Switch:" name "/" label | any text
+    text   = any, with ends: "(Switch:" name ":" label ")" guid ":" port, and "cable S/N:" serial
+    label  = "1/17/1" (ASIC/cage/port) | "17/1" | port
+    ```
+
+    Times are the manager's own, without a time zone. The port comes from the ends in the text, or from `dev_id` with
+    the label in `place`: cage c, port p of a twin-port cage is port 2·(c-1)+p. Events without either have no port.
+    Nothing shows that a line is missing, so only lines that cannot be read make the result partial.
+    Source: NVIDIA UFM Enterprise User Manual, Events; public tools that read the log.
+    """
     problems = find_stderr_problems(stderr) + find_truncation(text)
     events = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if found := LINE.fullmatch(line.strip()):
-            events.append(_event(found))
+        if match := LINE.fullmatch(line.strip()):
+            events.append(_event(match))
         elif line.strip():
             problems.append(f"line {number} is no event: {line.strip()[:80]!r}")
     if not events and not problems:
@@ -105,8 +64,8 @@ def parse_events(text: str, stderr: str = "") -> FabricDiscovery:
     return FabricDiscovery([], {}, tuple(problems), events=tuple(events))
 
 
-def _event(found: re.Match[str]) -> FabricEvent:
-    at, code, severity, category, _, place, device, text = found.groups()
+def _event(match: re.Match[str]) -> FabricEvent:
+    at, code, severity, category, _, place, device, text = match.groups()
     ports = [PortId(normalize_guid(end[1]), int(end[2])) for end in END.finditer(text)]
     if not ports and device and (number := port_of_label(place)):
         ports = [PortId(normalize_guid(device), number)]
@@ -116,19 +75,30 @@ def _event(found: re.Match[str]) -> FabricEvent:
 
 def port_of_label(place: str) -> int:
     """Return the port's number for a label at the end of `place`, 0 if there is none."""
-    found = LABEL.search(place.strip())
-    if not found:
+    match = LABEL.search(place.strip())
+    if not match:
         return 0
-    return int(found[3]) if found[3] else 2 * (int(found[1]) - 1) + int(found[2])
-
-
-SIDES = ("source", "destination")
-NAME = re.compile("([0-9a-fA-F]{1,16})_([0-9]{1,5}):([0-9a-fA-F]{1,16})_([0-9]{1,5})")
-HOST_PORT = re.compile(r"HCA-\w+/[0-9]+")
+    return int(match[3]) if match[3] else 2 * (int(match[1]) - 1) + int(match[2])
 
 
 def read_links(links: Sequence[Any]) -> FabricDiscovery:
-    """Read a list of links. Never raises: `problems` names what cannot be read."""
+    """Read a list of links. Never raises: `problems` names what cannot be read.
+
+    ```
+    links = "[" { link } "]"                                   (JSON)
+    link  = { "source_guid": guid, "source_port": n, "destination_guid": guid, "destination_port": n, ... }
+    ```
+
+    `name` repeats the four (`GUID_PORT:GUID_PORT`). Optional fields are `width` (`4x`, earlier `IB_4x`) with `speed` or
+    `active_speed`; the labels `source_port_dname` and `destination_port_dname`; and, as hints, the descriptions
+    `source_port_node_description` and `destination_port_node_description`. Not read: `severity`, `capabilities`, and
+    what `cable_info` and `monitoring_counters_info` add.
+
+    The documented versions of UFM list no speed. Then a cable's rate is empty, and the text cannot show whether it is
+    as designed. A link is listed once, and there is no count, so a link that UFM left out goes unnoticed. A text that
+    is cut off does not. The ports of UFM (`read_ports`) tell both.
+    Source: NVIDIA UFM Enterprise REST API 6.11 to 6.20, Links; public plugins that read it.
+    """
     problems: list[str] = []
     devices: dict[str, DiscoveredDevice] = {}
     ends: dict[PortId, DiscoveredCable] = {}
@@ -202,11 +172,24 @@ def rate_of(entry: dict[str, Any], width_field: str, *speed_fields: str) -> str:
     return rate_from_lanes(width, speed)
 
 
-PORT = re.compile("(?:0x)?([0-9a-fA-F]{1,16})_([0-9]{1,5})")
-
-
 def read_ports(ports: Sequence[Any]) -> FabricDiscovery:
-    """Read a list of ports. Never raises: `problems` names what cannot be read."""
+    """Read a list of ports. Never raises: `problems` names what cannot be read.
+
+    ```
+    ports = "[" { port } "]"                                   (JSON)
+    port  = { "name": guid_port, "peer": guid_port | "N/A", ... }
+    guid_port = guid "_" number
+    ```
+
+    Read: `name` and `peer` (where the cable leads), `active_width` and `active_speed` (`4x`, `NDR`), `physical_state`
+    (`Link Up`, `Polling`, `Disabled`), `logical_state` (`Active`), `dname` (the label), `node_description`, and
+    `description` (`Switch IB Port`, `Computer IB Port`). Not read: `lid`, `mtu`, enabled and supported speeds,
+    `severity`, alarms, `path`, and what `cable_info` adds.
+
+    Each cable stands twice, at both of its ends, so a port that is left out shows. `name` of an adapter has the GUID of
+    its port, which differs from that of the device on adapters with several ports: no answer of UFM tells both.
+    Source: NVIDIA UFM Enterprise REST API, Ports; NVIDIA's plugins for UFM, and public clients that read it.
+    """
     problems: list[str] = []
     devices: dict[str, DiscoveredDevice] = {}
     ends: PortEnds = {}
@@ -218,7 +201,9 @@ def read_ports(ports: Sequence[Any]) -> FabricDiscovery:
             continue
         if here in facts:
             problems.append(LocalProblem(f"{format_port(here)} is listed twice", here.guid))
-        facts[here] = _read_facts(here, entry)
+        state, physical = parse_port_state(str(entry.get("logical_state", "")), str(entry.get("physical_state", "")))
+        label = str(entry.get("dname", "")).rpartition(":")[2]
+        facts[here] = PortFacts(here, state, physical, rate_of(entry, "active_width", "active_speed"), label=label)
         devices[here.guid] = _read_device(here, entry, devices.get(here.guid))
         if there := _find_port(entry, "peer"):
             ends[here] = (there, facts[here].rate)
@@ -229,31 +214,34 @@ def read_ports(ports: Sequence[Any]) -> FabricDiscovery:
 
 
 def _find_port(entry: Any, field: str) -> PortId | None:
-    found = PORT.fullmatch(str(entry.get(field, ""))) if isinstance(entry, dict) else None
-    return PortId(normalize_guid(found[1]), int(found[2])) if found else None
-
-
-def _read_facts(here: PortId, entry: dict[str, Any]) -> PortFacts:
-    state, physical = parse_port_state(str(entry.get("logical_state", "")), str(entry.get("physical_state", "")))
-    label = str(entry.get("dname", "")).rpartition(":")[2]
-    return PortFacts(here, state, physical, rate_of(entry, "active_width", "active_speed"), label=label)
+    match = PORT.fullmatch(str(entry.get(field, ""))) if isinstance(entry, dict) else None
+    return PortId(normalize_guid(match[1]), int(match[2])) if match else None
 
 
 def _read_device(here: PortId, entry: dict[str, Any], known: DiscoveredDevice | None) -> DiscoveredDevice:
-    said = str(entry.get("description", ""))
+    label = str(entry.get("description", ""))
     kind: DeviceKind = guess_kind(str(entry.get("dname", "")), here.number)
-    if said.startswith(("Computer", "Switch")):
-        kind = "hca" if said.startswith("Computer") else "switch"
+    if label.startswith(("Computer", "Switch")):
+        kind = "hca" if label.startswith("Computer") else "switch"
     description = strip_port(str(entry.get("node_description", "")))
     return DiscoveredDevice(here.guid, kind, max(here.number, known.ports if known else 0), description)
 
 
-RESOURCES = ("links", "ports")
-PORT_FIELDS = {"peer", "physical_state", "dname"}
-
-
 def parse_resources(text: str, stderr: str = "") -> FabricDiscovery:
-    """Read links, ports or both. Never raises: `problems` names what cannot be read."""
+    """Read links, ports or both. Never raises: `problems` names what cannot be read.
+
+    ```
+    file  = list | page | "{" { "links" | "ports" | "systems" ":" ( list | page ) } "}"         (JSON)
+    page  = "{" "data": list, "total_resources": n, "filtered_resources": n "}"
+    list  = "[" { link } "]" | "[" { port } "]"
+    ```
+
+    The document with several lists is a snapshot as a script makes it of several answers
+    (`jq -n '{links: input, ports: input}' links.json ports.json`). UFM's own snapshots of a topology are `.topo` files,
+    which `assay fabric import` reads. `systems` has no cables and is not read. A page that has fewer entries than it
+    counts is incomplete. Where links and ports disagree, that is told, and ports give the rates.
+    Source: NVIDIA UFM Enterprise REST API, pagination of resources.
+    """
     problems = find_stderr_problems(stderr)
     notes: list[str] = []
     document = load_json(text, problems, notes)
@@ -261,10 +249,10 @@ def parse_resources(text: str, stderr: str = "") -> FabricDiscovery:
     parts = [read(lists[name]) for name, read in (("links", read_links), ("ports", read_ports)) if name in lists]
     if not parts:
         return FabricDiscovery([], {}, tuple(check_has_cables([], problems)), notes=tuple(notes))
-    found = parts[0] if len(parts) == 1 else _merge(*parts)
-    problems += found.problems
-    all_problems = tuple(check_has_cables(found.cables, problems))
-    return FabricDiscovery(found.cables, found.devices, all_problems, found.facts, notes=tuple(notes))
+    discovery = parts[0] if len(parts) == 1 else _merge(*parts)
+    problems += discovery.problems
+    all_problems = tuple(check_has_cables(discovery.cables, problems))
+    return FabricDiscovery(discovery.cables, discovery.devices, all_problems, discovery.facts, notes=tuple(notes))
 
 
 def _split(document: Any, problems: list[str]) -> dict[str, list[Any]]:
@@ -308,5 +296,5 @@ def _merge(by_link: FabricDiscovery, by_port: FabricDiscovery) -> FabricDiscover
 
 def _describe(cables: list[DiscoveredCable], has: str, lacks: str) -> Iterator[str]:
     for cable in cables:
-        what = f"the link between {format_port(cable.a)} and {format_port(cable.b)} is among the {has}"
-        yield LocalProblem(f"{what}, not among the {lacks}", cable.a.guid, cable.b.guid)
+        link = f"the link between {format_port(cable.a)} and {format_port(cable.b)} is among the {has}"
+        yield LocalProblem(f"{link}, not among the {lacks}", cable.a.guid, cable.b.guid)

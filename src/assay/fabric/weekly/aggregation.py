@@ -1,12 +1,6 @@
 """Aggregates the stored scans of a week into a few numbers for each port.
 
 Scans are read one at a time, newest first, so that many scans need no more memory than one.
-
-Counts over a week how many discoveries of the cables were whole.
-
-The trend of one reading of one port over a week: its median, its ends, and how much it drifts.
-
-Finds counters that stood at their maximum over a week: nothing that happened since shows in them.
 """
 
 from __future__ import annotations
@@ -37,109 +31,11 @@ from assay.model.specs.fabric.cable import Cable, PortId
 
 HEAD = re.compile(r"(?:\s*#[^\n]*(?:\n|$))*")
 """The comments with which ibnetdiscover begins: they name the time."""
-
-
-class DiscoveryCount:
-    """How many `discoveries` of the cables there were, how many were `whole`, and why the newest other was not.
-
-    A fabric at rest gives the same text again and again, which is read once. Scans come newest first.
-    """
-
-    def __init__(self) -> None:
-        self.discoveries, self.whole, self.failure = 0, 0, ""
-        self._known: dict[int, str] = {}
-
-    def add(self, document: EvidenceDocument) -> None:
-        """Add one scan. One without a discovery does not count."""
-        text = document.read("discovery", "text")
-        if text.kind not in ("value", "failed"):
-            return
-        problem = self._find_problem(document, str(text.value or "")) if text.kind == "value" else text.reason
-        self.discoveries += 1
-        self.whole += not problem
-        self.failure = self.failure or problem
-
-    def _find_problem(self, document: EvidenceDocument, text: str) -> str:
-        head = HEAD.match(text)
-        same = hash((text[head.end() if head else 0 :], document.read("discovery", "stderr").value))
-        if same not in self._known:
-            self._known[same] = next(iter(list_discovery_problems(document)), "").partition("\n")[0]
-        return self._known[same]
-
-
 MIN_TREND_POINTS = 4
 """With fewer scans there is no drift."""
-
-
-def make_trend(times: Sequence[float], row: Sequence[float], reading: ComparedReading) -> ReadingTrend | None:
-    """Return the trend of the values at these times, None if all are nan. What gets worse within one step drifts 0."""
-    points = list_points(times, row)
-    if not points:
-        return None
-    values = [value for _, value in points]
-    if len(set(values)) == 1:  # most lasers and ratios
-        return ReadingTrend(values[0], values[0], values[0], 0.0 if len(points) >= MIN_TREND_POINTS else None)
-    if len(points) < MIN_TREND_POINTS:
-        return ReadingTrend(median(values), values[0], values[-1])
-    slope = compute_median_slope(points)
-    seen = slope * reading.worse * (points[-1][0] - points[0][0])
-    if min(seen, max(values) - min(values)) <= reading.resolution:
-        return ReadingTrend(
-            median(values), values[0], values[-1], min(slope * reading.worse, 0.0) * reading.worse * WEEK_S
-        )
-    noise = compute_slope_noise(points, slope) * WEEK_S
-    return ReadingTrend(median(values), values[0], values[-1], slope * WEEK_S, noise, len(points))
-
-
-def compute_slope_noise(points: Sequence[tuple[float, float]], slope: float) -> float:
-    """Return the standard error of a slope, by the distances of the points from the line, without the farthest."""
-    times = [at for at, _ in points]
-    middle = fmean(times)
-    levels = [value - slope * (at - middle) for at, value in points]
-    level = median(levels)
-    squares = sorted((one - level) ** 2 for one in levels)[:-1]
-    freedom = len(points) - 3
-    return sqrt(sum(squares) / freedom / sum((at - middle) ** 2 for at in times)) if freedom > 0 else inf
-
-
-def list_points(times: Sequence[float], row: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the times at which a reading was read, and its values."""
-    return [(at, value) for at, value in zip(times, row, strict=True) if not isnan(value)]
-
-
 ERRORS = (counters.SYMBOL, counters.RECOVERY, *counters.LINK_ERRORS)
 JUDGED_COUNTERS = (counters.DOWNED, *ERRORS)
 """What a week is judged by. Another counter at its maximum, such as PortXmitDiscards, hides nothing of it."""
-
-
-class StuckCounters:
-    """In how many scans each counter of each port stood at its maximum. Ports are numbered; scans come newest first."""
-
-    def __init__(self) -> None:
-        self._scans: defaultdict[int, Counter[str]] = defaultdict(Counter)
-        self._newest: dict[int, str] = {}
-
-    def add(self, port: int, growth: PortGrowth, *, is_newest: bool) -> None:
-        """Add the growth of a port with a counter at its maximum."""
-        for name in JUDGED_COUNTERS:
-            if growth.find_growth(name).stuck:
-                self._scans[port][name] += 1
-                if is_newest:
-                    self._newest.setdefault(port, name)
-
-    def find(self, port: int, scans: int) -> tuple[str, int]:
-        """Return the counter that does not count, and in how many of all `scans` it did not; "" and 0 for none.
-
-        It is one that stands at its maximum now, or did in half of the scans.
-        """
-        own = self._scans.get(port)
-        if not own:
-            return "", 0
-        longest, most = own.most_common(1)[0]
-        name = self._newest.get(port) or (longest if 2 * most >= scans else "")
-        return name, own[name]
-
-
 DAY = timedelta(days=1)
 UFM_LINK_DOWN = 329
 """UFM's event for a link that went down; 328 is one that came up."""
@@ -184,39 +80,6 @@ def iter_stored_scans(
             return
 
 
-def count_most_downs_a_day(counted: Iterable[tuple[datetime, int]], seen: Iterable[datetime]) -> int:
-    """Return the most link downs within any 24 hours, by the port's counters or by the fabric manager.
-
-    `counted` are (time of the scan, downs since the scan before), `seen` are the times of the manager's events.
-    """
-    counts = list(counted)
-    within = [sum(count for at, count in counts if start <= at < start + DAY) for start, _ in counts]
-    return max([*within, count_most_in_window(seen, DAY)])
-
-
-def find_link_downs(events: Iterable[FabricEvent]) -> dict[PortId, list[datetime]]:
-    """Return when a fabric manager saw each port's link go down, each time once, without bursts.
-
-    Very many links at one moment are a reboot or a power outage, not flapping links.
-    """
-    downs = {(at, event.ports) for event in events if event.code == UFM_LINK_DOWN and (at := _parse_event_time(event))}
-    moments = set(drop_bursts([at for at, _ in downs]))
-    found: dict[PortId, list[datetime]] = defaultdict(list)
-    for at, ports in sorted(downs):
-        for port in ports if at in moments else ():
-            found[port].append(at)
-    return found
-
-
-def _parse_event_time(event: FabricEvent) -> datetime | None:
-    """Return a manager's own time, as UTC if it names no zone; None for a text that is no time."""
-    try:
-        at = datetime.fromisoformat(event.at)
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 class _WeekAggregator:
     """The numbers of the scans so far. Ports are numbered: each reading of a scan is one array over all ports."""
 
@@ -237,7 +100,9 @@ class _WeekAggregator:
         self._read_scans: dict[str, int] = {COUNTERS: 0, **{reading.key: 0 for reading in READINGS}}
         self._growth_scans, self._answered_scans = 0, 0
         self._events: list[FabricEvent] = []
-        self._counted_s, self._reads_ports, self._command_failure = 0.0, False, ""
+        self._counted_s = 0.0
+        self._reads_ports = False
+        self._command_failure = ""
         self._unknown_reasons: dict[str, int] = defaultdict(int)
         self._managers: list[tuple[datetime, str]] = []
 
@@ -301,13 +166,20 @@ class _WeekAggregator:
         seen_downs = find_link_downs(self._events)
         trends = {reading.key: self._make_trends(reading) for reading in READINGS}
         scans = len(self._times)
+        times = [now, *self._complete, self._start or now]
+        longest_gap = max(later - earlier for later, earlier in pairwise(times))
+        manager_moves = tuple(
+            (at.isoformat(), before, after)
+            for (_, before), (at, after) in pairwise(reversed(self._managers))
+            if before != after
+        )
         return FabricWeek(
             fabric,
             self._start or now,
             self._times[0],
             scans,
             len(self._complete),
-            self._find_longest_gap_h(now),
+            longest_gap.total_seconds() / counters.HOUR,
             self._counted_s / counters.HOUR,
             newest,
             self._reads_ports,
@@ -317,7 +189,7 @@ class _WeekAggregator:
                 port: self._summarise_port(port, number, trends, seen_downs.get(port, ()))
                 for port, number in self._number_of.items()
             },
-            _find_manager_moves(self._managers[::-1]),
+            manager_moves,
             self._read_scans,
             self._growth_scans,
             self._answered_scans,
@@ -325,10 +197,6 @@ class _WeekAggregator:
             self._discoveries.whole,
             self._discoveries.failure,
         )
-
-    def _find_longest_gap_h(self, now: datetime) -> float:
-        times = [now, *self._complete, self._start or now]
-        return max((later - earlier).total_seconds() for later, earlier in pairwise(times)) / counters.HOUR
 
     def _summarise_port(
         self,
@@ -340,6 +208,7 @@ class _WeekAggregator:
         facts = self._newest_facts.get(number) or PortFacts(port)
         ratio = find_bit_error_rate(facts, self._rates[number])
         stuck, stuck_scans = self._stuck.find(number, self._growth_scans)
+        length = facts.module.get("length_m")
         return PortWeekSummary(
             errors=self._errors.get(number, 0),
             symbol_errors=self._symbol_errors.get(number, 0),
@@ -354,8 +223,8 @@ class _WeekAggregator:
             vendor=str(facts.module.get("vendor", "")),
             part=str(facts.module.get("part", "")),
             serial=str(facts.module.get("serial", "")),
-            length_m=_read_length(facts),
-            trends={key: found[number] for key, found in trends.items() if number in found},
+            length_m=float(length) if isinstance(length, int | float) else 0.0,
+            trends={key: of_port[number] for key, of_port in trends.items() if number in of_port},
         )
 
     def _make_trends(self, reading: ComparedReading) -> dict[int, ReadingTrend]:
@@ -375,17 +244,134 @@ class _WeekAggregator:
         return trends
 
 
-def _find_manager_moves(managers: Sequence[tuple[datetime, str]]) -> tuple[tuple[str, str, str], ...]:
-    """Return when another manager answered than in the scan before, and both. `managers` are in the order of time."""
-    return tuple((at.isoformat(), before, now) for (_, before), (at, now) in pairwise(managers) if before != now)
-
-
-def _read_length(facts: PortFacts) -> float:
-    length = facts.module.get("length_m")
-    return float(length) if isinstance(length, int | float) else 0.0
-
-
 def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:
     """Return the weakest and the strongest lane, none if the lanes were not read."""
     lanes = facts.module.get(name)
     return (float(min(lanes)), float(max(lanes))) if isinstance(lanes, tuple | list) and lanes else ()
+
+
+def count_most_downs_a_day(counted: Iterable[tuple[datetime, int]], seen: Iterable[datetime]) -> int:
+    """Return the most link downs within any 24 hours, by the port's counters or by the fabric manager.
+
+    `counted` are (time of the scan, downs since the scan before), `seen` are the times of the manager's events.
+    """
+    counts = list(counted)
+    within = [sum(count for at, count in counts if start <= at < start + DAY) for start, _ in counts]
+    return max([*within, count_most_in_window(seen, DAY)])
+
+
+def find_link_downs(events: Iterable[FabricEvent]) -> dict[PortId, list[datetime]]:
+    """Return when a fabric manager saw each port's link go down, each time once, without bursts.
+
+    Very many links at one moment are a reboot or a power outage, not flapping links.
+    """
+    downs = {(at, event.ports) for event in events if event.code == UFM_LINK_DOWN and (at := _parse_event_time(event))}
+    moments = set(drop_bursts([at for at, _ in downs]))
+    downs_of: dict[PortId, list[datetime]] = defaultdict(list)
+    for at, ports in sorted(downs):
+        for port in ports if at in moments else ():
+            downs_of[port].append(at)
+    return downs_of
+
+
+def _parse_event_time(event: FabricEvent) -> datetime | None:
+    """Return a manager's own time, as UTC if it names no zone; None for a text that is no time."""
+    try:
+        at = datetime.fromisoformat(event.at)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def make_trend(times: Sequence[float], row: Sequence[float], reading: ComparedReading) -> ReadingTrend | None:
+    """Return the trend of the values at these times, None if all are nan. What gets worse within one step drifts 0."""
+    points = list_points(times, row)
+    if not points:
+        return None
+    values = [value for _, value in points]
+    if len(set(values)) == 1:  # most lasers and ratios
+        return ReadingTrend(values[0], values[0], values[0], 0.0 if len(points) >= MIN_TREND_POINTS else None)
+    if len(points) < MIN_TREND_POINTS:
+        return ReadingTrend(median(values), values[0], values[-1])
+    slope = compute_median_slope(points)
+    seen = slope * reading.worse * (points[-1][0] - points[0][0])
+    if min(seen, max(values) - min(values)) <= reading.resolution:
+        return ReadingTrend(
+            median(values), values[0], values[-1], min(slope * reading.worse, 0.0) * reading.worse * WEEK_S
+        )
+    noise = compute_slope_noise(points, slope) * WEEK_S
+    return ReadingTrend(median(values), values[0], values[-1], slope * WEEK_S, noise, len(points))
+
+
+def compute_slope_noise(points: Sequence[tuple[float, float]], slope: float) -> float:
+    """Return the standard error of a slope, by the distances of the points from the line, without the farthest."""
+    times = [at for at, _ in points]
+    middle = fmean(times)
+    levels = [value - slope * (at - middle) for at, value in points]
+    level = median(levels)
+    squares = sorted((own_level - level) ** 2 for own_level in levels)[:-1]
+    freedom = len(points) - 3
+    return sqrt(sum(squares) / freedom / sum((at - middle) ** 2 for at in times)) if freedom > 0 else inf
+
+
+def list_points(times: Sequence[float], row: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the times at which a reading was read, and its values."""
+    return [(at, value) for at, value in zip(times, row, strict=True) if not isnan(value)]
+
+
+class StuckCounters:
+    """In how many scans each counter of each port stood at its maximum. Ports are numbered; scans come newest first."""
+
+    def __init__(self) -> None:
+        self._scans: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._newest: dict[int, str] = {}
+
+    def add(self, port: int, growth: PortGrowth, *, is_newest: bool) -> None:
+        """Add the growth of a port with a counter at its maximum."""
+        for name in JUDGED_COUNTERS:
+            if growth.find_growth(name).stuck:
+                self._scans[port][name] += 1
+                if is_newest:
+                    self._newest.setdefault(port, name)
+
+    def find(self, port: int, scans: int) -> tuple[str, int]:
+        """Return the counter that does not count, and in how many of all `scans` it did not; "" and 0 for none.
+
+        It is one that stands at its maximum now, or did in half of the scans.
+        """
+        own = self._scans.get(port)
+        if not own:
+            return "", 0
+        longest, most = own.most_common(1)[0]
+        name = self._newest.get(port) or (longest if 2 * most >= scans else "")
+        return name, own[name]
+
+
+class DiscoveryCount:
+    """How many `discoveries` of the cables there were, how many were `whole`, and why the newest other was not.
+
+    A fabric at rest gives the same text again and again, which is read once. Scans come newest first.
+    """
+
+    def __init__(self) -> None:
+        self.discoveries = 0
+        self.whole = 0
+        self.failure = ""
+        self._known: dict[int, str] = {}
+
+    def add(self, document: EvidenceDocument) -> None:
+        """Add one scan. One without a discovery does not count."""
+        text = document.read("discovery", "text")
+        if text.kind not in ("value", "failed"):
+            return
+        problem = self._find_problem(document, str(text.value or "")) if text.kind == "value" else text.reason
+        self.discoveries += 1
+        self.whole += not problem
+        self.failure = self.failure or problem
+
+    def _find_problem(self, document: EvidenceDocument, text: str) -> str:
+        head = HEAD.match(text)
+        same = hash((text[head.end() if head else 0 :], document.read("discovery", "stderr").value))
+        if same not in self._known:
+            self._known[same] = next(iter(list_discovery_problems(document)), "").partition("\n")[0]
+        return self._known[same]

@@ -1,12 +1,8 @@
-"""The readings of a port that are compared with its peers and over time, with the limits that judge them.
-
-How far from usual a reading must be to stand out, so that a healthy week rarely names a port.
+"""The readings of a port that are compared with its peers and over time, and how far from usual is too far.
 
 A week compares thousands of readings, so some are far from usual by chance alone. The budget is for the whole report:
 at most about one healthy week in 20 names a port. Each kind of comparison has a part of it, shared by all comparisons
 of that kind (Bonferroni): the more ports and groups a fabric has, the farther away a reading must be.
-
-Judges how much readings drift: a drift counts if it is more than the scatter of the readings and than their step.
 """
 
 from __future__ import annotations
@@ -20,11 +16,21 @@ from typing import Literal
 
 from assay.fabric.discovery import PortFacts
 from assay.fabric.health.counters import find_bit_error_rate
-from assay.fabric.weekly.week import DAYS, PortWeek, ReadingTrend
+from assay.fabric.weekly.week import DAYS, PortWeek
 from assay.model.specs.fabric.cable import PortId
 
 MIN_BER = 1e-20
 """A smaller bit error ratio counts as this: a logarithm needs more than zero."""
+OUTLIER_BUDGET = 0.025
+"""The share of healthy weeks that may name an outlier."""
+DRIFT_BUDGET = 0.02
+"""The share of healthy weeks that may name a drift. Events that repeat have `chance` of the design."""
+FREEDOM_A_MEMBER = 0.8
+"""The robust spread of a group is about as exact as the standard deviation of a group of 80 % of its size."""
+MIN_CHANCE = 1e-12
+HOURS_A_WEEK = DAYS * 24
+Drifts = Mapping[tuple[PortId, str], float]
+"""How much each reading gets worse in a week, by port and key of the reading; those that do not are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,8 @@ def read_laser_bias(facts: PortFacts, _: str) -> float | None:
 
 def read_bit_error_exponent(facts: PortFacts, rate: str) -> float | None:
     """Return the power of ten of the bit error ratio that the link is judged by."""
-    found = find_bit_error_rate(facts, rate)
-    return log10(max(found.ratio, MIN_BER)) if found else None
+    judged = find_bit_error_rate(facts, rate)
+    return log10(max(judged.ratio, MIN_BER)) if judged else None
 
 
 def find_highest_fec_bin(facts: PortFacts, _: str) -> float | None:
@@ -85,35 +91,61 @@ def find_highest_fec_bin(facts: PortFacts, _: str) -> float | None:
 
 READINGS = (
     ComparedReading(
-        "temperature", "module temperature", "°C", "°C", 1,
-        "module_temperature_apart", "module_temperature_drift", 1.0, read_module_temperature,
+        "temperature",
+        "module temperature",
+        "°C",
+        "°C",
+        1,
+        "module_temperature_apart",
+        "module_temperature_drift",
+        1.0,
+        read_module_temperature,
     ),
     ComparedReading(
-        "light", "received light", "dBm", "dB", -1,
-        "rx_power_apart", "rx_power_drift", 0.1, read_received_light,
+        "light",
+        "received light",
+        "dBm",
+        "dB",
+        -1,
+        "rx_power_apart",
+        "rx_power_drift",
+        0.1,
+        read_received_light,
     ),
     ComparedReading(
-        "bias", "laser current", "mA", "mA", 1,
-        "bias_apart", "bias_drift", 0.1, read_laser_bias,
+        "bias",
+        "laser current",
+        "mA",
+        "mA",
+        1,
+        "bias_apart",
+        "bias_drift",
+        0.1,
+        read_laser_bias,
     ),
     ComparedReading(
-        "ber_power", "bit error ratio", "powers of ten", "powers of ten", 1,
-        "ber_apart", "ber_drift", 0.1, read_bit_error_exponent,
+        "ber_power",
+        "bit error ratio",
+        "powers of ten",
+        "powers of ten",
+        1,
+        "ber_apart",
+        "ber_drift",
+        0.1,
+        read_bit_error_exponent,
     ),
     ComparedReading(
-        "fec_bin", "highest FEC bin", "wrong symbols", "count", 1,
-        "fec_bin_apart", "fec_bin_drift", 1.0, find_highest_fec_bin,
+        "fec_bin",
+        "highest FEC bin",
+        "wrong symbols",
+        "count",
+        1,
+        "fec_bin_apart",
+        "fec_bin_drift",
+        1.0,
+        find_highest_fec_bin,
     ),
-)  # fmt: skip
-
-
-OUTLIER_BUDGET = 0.025
-"""The share of healthy weeks that may name an outlier."""
-DRIFT_BUDGET = 0.02
-"""The share of healthy weeks that may name a drift. Events that repeat have `chance` of the design."""
-FREEDOM_A_MEMBER = 0.8
-"""The robust spread of a group is about as exact as the standard deviation of a group of 80 % of its size."""
-MIN_CHANCE = 1e-12
+)
 
 
 def find_group_bound(members: int, comparisons: int, budget: float) -> float:
@@ -135,14 +167,11 @@ def find_student_bound(freedom: float, chance: float) -> float:
     return sqrt(freedom * (exp(min(scaled * scaled / freedom, 50.0)) - 1))
 
 
-HOURS_A_WEEK = DAYS * 24
 READING_OF_KEY = {reading.key: reading for reading in READINGS}
-Drifts = Mapping[tuple[PortId, str], float]
-"""How much each reading gets worse in a week, by port and key of the reading; those that do not are left out."""
 
 
 def judge_drifts(ports: Sequence[PortWeek], hours: float) -> Drifts:
-    """Return each reading that gets worse by more than noise, over a week of `hours`."""
+    """Return each reading that gets worse by more than scatter, and by more than one step, over a week of `hours`."""
     trends, rising = 0, []
     for port in ports:
         for key, trend in port.summary.trends.items():
@@ -151,15 +180,10 @@ def judge_drifts(ports: Sequence[PortWeek], hours: float) -> Drifts:
                 if (worse := trend.per_week * READING_OF_KEY[key].worse) > 0:
                     rising.append((port.end.port_id, key, trend, worse))
     chance = DRIFT_BUDGET / max(trends, 1)
-    return {
-        (port, key): worse
-        for port, key, trend, worse in rising
-        if _is_sure(READING_OF_KEY[key], trend, worse, chance, hours)
-    }
-
-
-def _is_sure(reading: ComparedReading, trend: ReadingTrend, worse: float, chance: float, hours: float) -> bool:
-    """Return whether a drift is more than scatter, and what was seen of it more than one step of the reading."""
-    if worse * min(hours / HOURS_A_WEEK, 1.0) <= reading.resolution:
-        return False
-    return worse > trend.noise * find_student_bound(max(trend.scans - 3, 1), chance)
+    share = min(hours / HOURS_A_WEEK, 1.0)
+    drifts: dict[tuple[PortId, str], float] = {}
+    for port_id, key, trend, worse in rising:
+        scatter = trend.noise * find_student_bound(max(trend.scans - 3, 1), chance)
+        if worse * share > READING_OF_KEY[key].resolution and worse > scatter:
+            drifts[port_id, key] = worse
+    return drifts

@@ -1,6 +1,6 @@
 """Finds what stands out in a week of a fabric: readings beyond limits, flaps, outliers and drifts, port by port.
 
-What of a week could not be judged: readings that too few scans have, and ports whose counters do not count.
+Also what could not be judged: readings that too few scans have, and ports whose counters do not count.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from assay.model.text.lists import format_count
 FindingKind = Literal["limit", "outlier", "drift", "flap", "repeated"]
 FLAP_LIMIT = "link_downed_a_day"
 MAX_OUTLIER_WEIGHT = 10.0
+COUNTED = "link downs and errors"
+"""What is judged by counters."""
+CABLING = "discovery of the cables"
 
 
 @fact
@@ -48,7 +51,11 @@ def find_over_limits(ports: Iterable[PortWeek], limits: Limits) -> Iterator[Port
                 side = "above" if more_is_worse else "below"
                 reading = f"{name.replace('_', ' ')} {format_figure(value)} {limit.unit}"
                 text = f"{reading}, {side} the limit of {limit.value:g}"
-                yield PortFinding("limit", port, name, value, limit.unit, text, _weigh_excess(name, value, limit.value))
+                if name.endswith("_ber"):
+                    weight = 1 + log10(max(value, MIN_BER) / limit.value)
+                else:
+                    weight = 1 + abs(value - limit.value) / max(abs(limit.value), 1.0)
+                yield PortFinding("limit", port, name, value, limit.unit, text, weight)
 
 
 def _list_limited_readings(port: PortWeek) -> Iterator[tuple[str, float, bool]]:
@@ -64,12 +71,6 @@ def _list_limited_readings(port: PortWeek) -> Iterator[tuple[str, float, bool]]:
             yield name, lanes[-1], True
     if port.counted_h:
         yield "symbol_errors", summary.symbol_errors / max(port.counted_h, 1.0), True
-
-
-def _weigh_excess(name: str, value: float, limit: float) -> float:
-    if name.endswith("_ber"):
-        return 1 + log10(max(value, MIN_BER) / limit)
-    return 1 + abs(value - limit) / max(abs(limit), 1.0)
 
 
 def find_flapping(ports: Iterable[PortWeek], limits: Limits) -> Iterator[PortFinding]:
@@ -110,20 +111,15 @@ def find_drifts(ports: Iterable[PortWeek], drifts: Drifts, limits: Limits) -> It
                 yield PortFinding("drift", port, reading.name, drift, reading.unit, text, weight)
 
 
-COUNTED = "link downs and errors"
-"""What is judged by counters."""
-CABLING = "discovery of the cables"
-
-
 @dataclass(frozen=True, slots=True)
 class UnjudgedPart:
-    """Something that was not judged: `what` in a few words, and `why`."""
+    """A part of the week that was not judged, in a few words, and the reason."""
 
-    what: str
-    why: str
+    part: str
+    reason: str
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.why}"
+        return f"{self.part}: {self.reason}"
 
 
 def list_stuck_ports(ports: Sequence[PortWeek]) -> tuple[PortWeek, ...]:
@@ -144,14 +140,14 @@ def find_unjudged_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> tuple[Un
 
 
 def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[UnjudgedPart]:
-    if why := week.find_unread(COUNTERS):
-        yield UnjudgedPart(COUNTED, why)
+    if reason := week.find_unread(COUNTERS):
+        yield UnjudgedPart(COUNTED, reason)
     names: dict[str, list[str]] = {}
     for reading in READINGS:
-        if why := week.find_unread(reading.key):
-            names.setdefault(why, []).append(reading.name)
-    for why, unread in names.items():
-        yield UnjudgedPart(", ".join(unread), why)
+        if reason := week.find_unread(reading.key):
+            names.setdefault(reason, []).append(reading.name)
+    for reason, unread in names.items():
+        yield UnjudgedPart(", ".join(unread), reason)
     if week.discoveries and not week.whole_discoveries:
         yield UnjudgedPart(CABLING, week.incomplete_discoveries)
     if stuck := len(list_stuck_ports(ports)):

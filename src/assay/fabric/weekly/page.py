@@ -1,8 +1,6 @@
 """Renders the weekly evaluation as a page: heat maps of errors, histograms by vendor, lines of drifts.
 
-The errors of a week as heat maps: every port of the fabric is in one cell, and the worst port is darkest.
-
-Pure: port weeks in, cells out.
+In the heat maps, every port of the fabric is in one cell, and the worst port is darkest.
 """
 
 from __future__ import annotations
@@ -27,6 +25,11 @@ MAX_SWITCHES_BY_PORT = 4
 """With up to this many switches a rail, a row is a switch or node and a cell a port. With more, a row is a rail."""
 SHADES = 5
 NODES_A_BLOCK = 32
+PortsOfCell = Mapping[tuple[str, str], Sequence[PortWeek]]
+"""The ports of each cell, by the names of its row and its column."""
+HISTOGRAM_BARS = 14
+TREND_SIZE = (160, 28)
+READING_KEYS = {reading.name: reading.key for reading in READINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,45 @@ class ErrorHeatMaps:
     shades: tuple[str, ...]
 
 
-PortsOfCell = Mapping[tuple[str, str], Sequence[PortWeek]]
-"""The ports of each cell, by the names of its row and its column."""
+@dataclass(frozen=True, slots=True)
+class VendorBars:
+    """The histogram of one vendor: its bars (height from 0 to 1, tooltip)."""
+
+    name: str
+    bars: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VendorHistogram:
+    """One distribution per vendor, all over the same axis from `low` to `high`."""
+
+    title: str
+    low: str
+    high: str
+    rows: tuple[VendorBars, ...]
+
+
+def render_weekly_page(
+    evaluation: WeeklyEvaluation, changes: WeekChanges | None = None, *, in_lab: bool = False
+) -> str:
+    """Return the HTML, in one file without links. All text is escaped, also what modules and devices announce."""
+    return render_page(
+        __package__,
+        "weekly.html.j2",
+        in_lab=in_lab,
+        evaluation=evaluation,
+        changes=changes or WeekChanges(),
+        shown_changes=SHOWN_CHANGES,
+        readings=[reading for reading in READINGS if any(reading.key in group.medians for group in evaluation.groups)],
+        drawn=Markup,
+        span=format_week_span(evaluation),
+        stuck=[describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)],
+        verdict=describe_ports_to_check(evaluation),
+        errors=draw_error_heat_maps(evaluation.ports),
+        histograms=draw_vendor_histograms(evaluation),
+        trend=draw_trend_line,
+        trend_size=TREND_SIZE,
+    )
 
 
 def draw_error_heat_maps(ports: Sequence[PortWeek]) -> ErrorHeatMaps:
@@ -82,7 +122,9 @@ def draw_error_heat_maps(ports: Sequence[PortWeek]) -> ErrorHeatMaps:
     small = max(map(len, rails_of.values()), default=0) <= MAX_SWITCHES_BY_PORT
     most = max((port.summary.errors for port in ports), default=0)
     maps = _draw_by_port(ports, most) if small else _draw_by_rail(ports, leaf_of, most)
-    return ErrorHeatMaps(tuple(maps), _describe_shades(most))
+    edges = [round((most + 1) ** (shade / SHADES)) for shade in range(1, SHADES)]
+    shades = ("none", *(f"to {edge:,}" for edge in edges), f"to {most:,}") if most else ("none",)
+    return ErrorHeatMaps(tuple(maps), shades)
 
 
 def _draw_by_port(ports: Iterable[PortWeek], most: int) -> Iterator[HeatMap]:
@@ -143,63 +185,9 @@ def _draw_cell(column: int, ports: Sequence[PortWeek], most: int) -> HeatMapCell
     if len(ports) > 1:
         total = sum(port.summary.errors for port in ports)
         text = f"{worst.end.device}: {total:,} errors on {len(ports)} ports; the worst: {text}"
-    return HeatMapCell(column, _find_shade(errors, most), text)
-
-
-def _find_shade(count: int, most: int) -> int:
-    """Return 0 for none, else 1 to `SHADES` by the logarithm: one bad link must not make all others look clean."""
-    return max(1, ceil(SHADES * log10(count + 1) / log10(most + 1) - 1e-9)) if count else 0
-
-
-def _describe_shades(most: int) -> tuple[str, ...]:
-    edges = [round((most + 1) ** (shade / SHADES)) for shade in range(1, SHADES)]
-    return ("none", *(f"to {edge:,}" for edge in edges), f"to {most:,}") if most else ("none",)
-
-
-HISTOGRAM_BARS = 14
-TREND_SIZE = (160, 28)
-READING_KEYS = {reading.name: reading.key for reading in READINGS}
-
-
-@dataclass(frozen=True, slots=True)
-class VendorBars:
-    """The histogram of one vendor: its bars (height from 0 to 1, tooltip)."""
-
-    name: str
-    bars: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VendorHistogram:
-    """One distribution per vendor, all over the same axis from `low` to `high`."""
-
-    title: str
-    low: str
-    high: str
-    rows: tuple[VendorBars, ...]
-
-
-def render_weekly_page(
-    evaluation: WeeklyEvaluation, changes: WeekChanges | None = None, *, in_lab: bool = False
-) -> str:
-    """Return the HTML, in one file without links. All text is escaped, also what modules and devices announce."""
-    return render_page(
-        __package__,
-        "weekly.html.j2",
-        in_lab=in_lab,
-        evaluation=evaluation,
-        changes=changes or WeekChanges(),
-        shown_changes=SHOWN_CHANGES,
-        readings=[reading for reading in READINGS if any(reading.key in one.medians for one in evaluation.groups)],
-        drawn=Markup,
-        span=format_week_span(evaluation),
-        stuck=[describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)],
-        verdict=describe_ports_to_check(evaluation),
-        errors=draw_error_heat_maps(evaluation.ports),
-        histograms=draw_vendor_histograms(evaluation),
-        trend=draw_trend_line,
-        trend_size=TREND_SIZE,
-    )
+    # By the logarithm: one bad link must not make all others look clean.
+    shade = max(1, ceil(SHADES * log10(errors + 1) / log10(most + 1) - 1e-9)) if errors else 0
+    return HeatMapCell(column, shade, text)
 
 
 def draw_vendor_histograms(evaluation: WeeklyEvaluation) -> list[VendorHistogram]:

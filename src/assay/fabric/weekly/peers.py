@@ -1,10 +1,7 @@
 """Compares each port with its peers: the ports of its rail, of its switch, and with the same module.
 
-The statistics are robust: they use medians instead of means, so that a few bad values do not change them.
-
-Compares the readings of cables by vendor, by length and by batch: which kind of cable is worse than the others.
-
-Groups modules by vendor, part and batch, and finds batches in which more ports stand out than by chance.
+Also whole groups of cables with each other, by vendor, length and batch: which kind is worse than the others. The
+statistics are robust: they use medians instead of means, so that a few bad values do not change them.
 """
 
 from __future__ import annotations
@@ -30,6 +27,12 @@ _CLIPPED_SQUARE_OF_NORMAL = 0.9205
 _MEAN_DEVIATION_OF_NORMAL = 1.253314
 """They scale the median deviation, the mean square of clipped deviations, and the mean deviation, so that the score
 of a normal distribution is its z-score."""
+Limits = Mapping[str, MetricLimit]
+PEER_SCORE = "peer_score"
+"""The limit of a design beyond which a score stands out."""
+FULL_SCORE = 3.5
+"""The score of a port that is as far from its peers as the false-alarm budget allows."""
+GroupedBy = Literal["vendor", "length", "batch"]
 
 
 def compute_z_scores(values: Sequence[float]) -> list[float]:
@@ -61,13 +64,6 @@ def compute_median_slope(points: Sequence[tuple[float, float]]) -> float:
     pairs = zip(points, points[half:], strict=False)
     slopes = [(after - before) / (later - earlier) for (earlier, before), (later, after) in pairs if later != earlier]
     return median(slopes) if slopes else 0.0
-
-
-Limits = Mapping[str, MetricLimit]
-PEER_SCORE = "peer_score"
-"""The limit of a design beyond which a score stands out."""
-FULL_SCORE = 3.5
-"""The score of a port that is as far from its peers as the false-alarm budget allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +128,16 @@ def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Li
     if not limit:
         return {}
     values = {index: value for index, port in enumerate(ports) if (value := metric.of(port)) is not None}
-    found: dict[int, PeerDeviation] = {}
+    deviations: dict[int, PeerDeviation] = {}
     groups = {name: of for name, of in _group_by_peers(ports, values).items() if len(of) >= MIN_PEERS}
     comparisons = len(METRICS) * sum(map(len, groups.values()))
     for peers, members in groups.items():
         peer_median = median(values[index] for index in members)
         scale = FULL_SCORE / find_group_bound(len(members), comparisons, OUTLIER_BUDGET)
         for index, z_score in _score_members(metric, members, values, peer_median, limit.value):
-            if index not in found or z_score * scale > found[index].score:
-                found[index] = PeerDeviation(metric, values[index], peer_median, z_score * scale, peers)
-    return found
+            if index not in deviations or z_score * scale > deviations[index].score:
+                deviations[index] = PeerDeviation(metric, values[index], peer_median, z_score * scale, peers)
+    return deviations
 
 
 def _score_members(
@@ -170,9 +166,6 @@ def _name_peer_groups(port: PortWeek) -> Iterable[str]:
         yield f"the ports of {port.end.device}"
     part = f" with {port.summary.vendor} {port.summary.part}" if port.summary.part else ""
     yield f"all {side}{part}"
-
-
-GroupedBy = Literal["vendor", "length", "batch"]
 
 
 @fact

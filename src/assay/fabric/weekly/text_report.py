@@ -26,7 +26,7 @@ def format_weekly_verdict(evaluation: WeeklyEvaluation) -> str:
 
 def describe_ports_to_check(evaluation: WeeklyEvaluation) -> str:
     """Return how many ports need a look, or why nothing is known yet; and what was not judged."""
-    unjudged = "; ".join(part.what for part in evaluation.unjudged)
+    unjudged = "; ".join(part.part for part in evaluation.unjudged)
     if count := len(evaluation.ranked):
         look = f"{count} of {len(evaluation.ports)} ports {'needs' if count == 1 else 'need'} a look"
         return f"{look}; not judged: {unjudged}" if unjudged else look
@@ -104,7 +104,7 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
         worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
         batches=evaluation.batches,
         cables=evaluation.groups,
-        unjudged=[part.what for part in evaluation.unjudged],
+        unjudged=[part.part for part in evaluation.unjudged],
         stuck=[
             StuckPortAnswer(
                 port=port.end,

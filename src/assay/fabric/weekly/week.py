@@ -219,9 +219,9 @@ def list_port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Fab
 
 
 def _find_switch_rails(cables: Iterable[Cable], rails: Mapping[str, int]) -> dict[str, int]:
-    found: dict[str, set[int]] = {}
+    rails_of: dict[str, set[int]] = {}
     for cable in cables:
         for end, far in ((cable.a, cable.b), (cable.b, cable.a)):
             if end.guid in rails:
-                found.setdefault(far.guid, set()).add(rails[end.guid])
-    return {guid: min(numbers) for guid, numbers in found.items() if len(numbers) == 1}
+                rails_of.setdefault(far.guid, set()).add(rails[end.guid])
+    return {guid: min(numbers) for guid, numbers in rails_of.items() if len(numbers) == 1}

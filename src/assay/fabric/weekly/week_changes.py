@@ -1,7 +1,4 @@
-"""What changed since the week before: which findings are new, and which are gone.
-
-Which of the stored weeks of a fabric is the week before.
-"""
+"""What changed since the week before: which findings are new, and which are gone."""
 
 from __future__ import annotations
 
@@ -14,6 +11,10 @@ from assay.fabric.fabric_answers import ChangedPort, WeekChangesAnswer
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
 from assay.model.specs.fabric.cable import PortId
+
+APART = timedelta(days=6)
+"""An evaluation that ended less long ago has most of its scans in common with this one."""
+REMEMBERED = timedelta(days=16)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _identify(ranked: RankedPort, finding: PortFinding) -> tuple[PortId, str, st
 def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]]) -> tuple[RankedPort, ...]:
     """Return the ports with those findings that are not known."""
     left = (
-        replace(each, findings=tuple(one for one in each.findings if _identify(each, one) not in known))
+        replace(each, findings=tuple(finding for finding in each.findings if _identify(each, finding) not in known))
         for each in ranked
     )
     return tuple(each for each in left if each.findings)
@@ -82,11 +83,6 @@ def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]])
 
 def _show_port(ranked: RankedPort) -> ChangedPort:
     return ChangedPort(port=ranked.port.end, says=[finding.says for finding in ranked.findings])
-
-
-APART = timedelta(days=6)
-"""An evaluation that ended less long ago has most of its scans in common with this one."""
-REMEMBERED = timedelta(days=16)
 
 
 class StoredWeek(NamedTuple):
@@ -98,9 +94,9 @@ class StoredWeek(NamedTuple):
 
 def choose_week_before(stored: Iterable[StoredWeek], end: datetime) -> StoredWeek | None:
     """Return the newest stored week that ended at least `APART` before `end`, None without one."""
-    return max((one for one in stored if end - one.at >= APART), default=None)
+    return max((week for week in stored if end - week.at >= APART), default=None)
 
 
 def forget_old_weeks(stored: Iterable[StoredWeek], end: datetime) -> list[StoredWeek]:
     """Return the weeks that a later evaluation may still be compared with."""
-    return [one for one in sorted(stored) if timedelta() < end - one.at <= REMEMBERED]
+    return [week for week in sorted(stored) if timedelta() < end - week.at <= REMEMBERED]

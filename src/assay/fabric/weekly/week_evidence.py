@@ -29,18 +29,39 @@ from assay.model.reading import value
 from assay.model.specs.fabric.cable import PortId
 
 WEEK_KEYS = {
-    "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",
-    "asked": "reads_ports", "silent": "command_failure", "unseen": "unknown_reasons",
-    "moves": "manager_moves", "read": "read_scans", "grown": "growth_scans", "answered": "answered_scans",
-    "discoveries": "discoveries", "whole_discoveries": "whole_discoveries", "discovery_failure": "discovery_failure",
-}  # fmt: skip
+    "scans": "scans",
+    "whole": "complete_scans",
+    "gap_h": "gap_h",
+    "counted_h": "counted_h",
+    "newest": "newest",
+    "asked": "reads_ports",
+    "silent": "command_failure",
+    "unseen": "unknown_reasons",
+    "moves": "manager_moves",
+    "read": "read_scans",
+    "grown": "growth_scans",
+    "answered": "answered_scans",
+    "discoveries": "discoveries",
+    "whole_discoveries": "whole_discoveries",
+    "discovery_failure": "discovery_failure",
+}
 """The keys of channel `week`, and the fields of FabricWeek that they hold."""
 PORT_KEYS = {
-    "errors": "errors", "symbol_errors": "symbol_errors", "downs_a_day": "downs_a_day",
-    "down_scans": "down_scans", "error_scans": "error_scans", "stuck": "stuck_counter", "stuck_scans": "stuck_scans",
-    "ber": "ber", "rx": "rx", "tx": "tx", "vendor": "vendor", "part": "part", "serial": "serial",
+    "errors": "errors",
+    "symbol_errors": "symbol_errors",
+    "downs_a_day": "downs_a_day",
+    "down_scans": "down_scans",
+    "error_scans": "error_scans",
+    "stuck": "stuck_counter",
+    "stuck_scans": "stuck_scans",
+    "ber": "ber",
+    "rx": "rx",
+    "tx": "tx",
+    "vendor": "vendor",
+    "part": "part",
+    "serial": "serial",
     "length_m": "length_m",
-}  # fmt: skip
+}
 """The keys of a port, and the fields of PortWeekSummary that they hold."""
 TREND_KEYS = frozenset(reading.key for reading in READINGS)
 SIGNIFICANT_DIGITS = 6
@@ -59,8 +80,10 @@ def make_week_evidence(week: FabricWeek, before: Iterable[StoredWeek] = ()) -> E
     fields["moves"] = value([list(move) for move in week.manager_moves])
     ports: dict[str, dict[str, Any]] = {}
     for port, summary in week.ports.items():
-        ports.setdefault(port.guid, {})[str(port.number)] = _serialize_port(summary)
-    fields["before"] = value([[one.at.isoformat(), one.digest] for one in before])
+        plain = {key: field for key, name in PORT_KEYS.items() if (field := getattr(summary, name))}
+        plain |= {key: _serialize_trend(trend) for key, trend in summary.trends.items()}
+        ports.setdefault(port.guid, {})[str(port.number)] = plain
+    fields["before"] = value([[stored.at.isoformat(), stored.digest] for stored in before])
     channels = {"week": {"start": value(week.start.isoformat()), **fields}, "ports": value(ports)}
     return EvidenceDocument(format_week_subject(week.fabric), week.end, channels)
 
@@ -103,11 +126,6 @@ def read_week_evidence(document: EvidenceDocument) -> FabricWeek:
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise AssayError(f"is no week of a fabric: {error}", fix="run `assay fabric evaluate` again") from None
-
-
-def _serialize_port(summary: PortWeekSummary) -> dict[str, Any]:
-    fields = {key: field for key, name in PORT_KEYS.items() if (field := getattr(summary, name))}
-    return {**fields, **{key: _serialize_trend(trend) for key, trend in summary.trends.items()}}
 
 
 def _serialize_trend(trend: ReadingTrend) -> dict[str, Any]:
