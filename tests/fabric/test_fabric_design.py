@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from assay.fabric.design.compiler import compile_topology, list_expected_cables
+from assay.fabric.design.compiler import compile_topology
 from assay.model.errors import AssayError
 from assay.model.specs.fabric.cable import normalize_guid
 from assay.model.specs.fabric.design_parts import expand_node_names
@@ -44,7 +44,7 @@ def test_the_example_design_cables_the_example_fleet():
     from assay.declare.loader import load_fleet
 
     fleet = load_fleet(REPOSITORY)
-    cables = list_expected_cables(fleet.designs["compute"], fleet)
+    cables = list(compile_topology(fleet.designs["compute"], fleet).cables)
     assert len(cables) == 20 * 8 + 8 * 32
     assert {end.node for cable in cables for end in cable.ends} - {""} == set(fleet.nodes)
     assert all(end.rack and end.u and end.label for cable in cables for end in cable.ends)

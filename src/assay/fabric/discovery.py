@@ -35,6 +35,8 @@ CLASSIC_COUNTER_MAX: Mapping[str, int] = {
     "PortXmitWait": 0xFFFFFFFF,
 }
 """The maximum of each classic counter, where it stops (InfiniBand Architecture Specification, PortCounters)."""
+AGGREGATION_NODE = "Mellanox Technologies Aggregation Node"
+"""The NodeDesc of a SHARP aggregation node: an adapter inside a switch, which no cable leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,6 @@ def _merge(first: PortFacts, later: PortFacts) -> PortFacts:
         merged[name] = {**old, **new} if isinstance(new, Mapping) else new if new or old is None else old
     merged["saturated"] = frozenset(first.saturated - later.counters.keys()) | later.saturated
     return PortFacts(**merged)  # type: ignore[arg-type]
-
-
-AGGREGATION_NODE = "Mellanox Technologies Aggregation Node"
-"""The NodeDesc of a SHARP aggregation node: an adapter inside a switch, which no cable leads to."""
 
 
 class DiscoveredCable(NamedTuple):

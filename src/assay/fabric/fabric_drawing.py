@@ -10,7 +10,11 @@ from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.fabric_picture import Bundle, FabricPicture, Vertex
 from assay.model.specs.fabric.cable import PortId
 
-BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
+BOX_WIDTH = 112  # px, as the next four
+BOX_HEIGHT = 40
+GAP = 14
+TIER = 150
+MARGIN = 24
 MAX_WORDS = 6
 """Beside more broken lines, words would lie upon each other; the lines still have them as titles."""
 NAME_LETTERS, PLACE_LETTERS = 17, 15  # that fit into a box

@@ -15,7 +15,11 @@ from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 
 LineKind = Literal["designed", "seen", "right"]
 LINE_WORDS: dict[LineKind, str] = {"designed": "design", "seen": "is", "right": "right"}
-WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW, BOW = 360, 140, 44, 60, 60  # px; it fits a phone
+WIDTH = 360  # px, as the next four; it fits a phone
+BOX_WIDTH = 140
+BOX_HEIGHT = 44
+ROW = 60
+BOW = 60
 MAX_CABLES = 12
 LETTERS = 20
 """So many characters of a name fit into a box."""

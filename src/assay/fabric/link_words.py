@@ -14,34 +14,6 @@ from assay.model.specs.fabric.cable import LANE_GBPS
 
 SPEEDS = tuple(LANE_GBPS)
 """Lane speeds, slowest first (InfiniBand Architecture Specification, link speeds)."""
-
-
-class LaneRate(NamedTuple):
-    """The number of lanes, and the rank of their speed in `SPEEDS`."""
-
-    width: int
-    speed: int
-
-
-@lru_cache(64)
-def parse_rate(text: str) -> LaneRate | None:
-    """Return the rate in a text such as `4xNDR`, None for a text that is no rate."""
-    match = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
-    return LaneRate(int(match[1]), SPEEDS.index(match[2])) if match and match[2] in SPEEDS else None
-
-
-def is_slower(seen: str, designed: str) -> bool:
-    """Return whether a link has fewer or slower lanes than designed. False where either text is no rate."""
-    link, design = parse_rate(seen), parse_rate(designed)
-    return bool(link and design and (link.width < design.width or link.speed < design.speed))
-
-
-def find_slowest_rate(first: str, second: str) -> str:
-    """Return the smaller number of lanes at the slower speed of two rates, "" where one of them is no rate."""
-    a, b = parse_rate(first), parse_rate(second)
-    return f"{min(a.width, b.width)}x{SPEEDS[min(a.speed, b.speed)]}" if a and b else ""
-
-
 SPEED_BY_LANE_GBPS: Mapping[str, str] = {
     "2.5": "SDR",
     "5": "DDR",
@@ -59,7 +31,6 @@ SPEED_BY_LANE_GBPS: Mapping[str, str] = {
     "FDR10": "FDR10",
 }
 """The speed by Gbit/s of one lane as tools print it, with and without line coding."""
-
 SPEED_BITS: Mapping[int, str] = {
     1: "SDR",
     2: "DDR",
@@ -72,10 +43,8 @@ SPEED_BITS: Mapping[int, str] = {
     0x10000: "FDR10",
 }
 """ibdiagnet's bit field: LinkSpeedActive in the low byte, LinkSpeedExtActive in the next. The fastest bit counts."""
-
 WIDTH_BITS: Mapping[int, int] = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """PortInfo's LinkWidthActive (InfiniBand Architecture Specification)."""
-
 STATES: Mapping[str, str] = {
     "active": "active",
     "act": "active",
@@ -102,6 +71,32 @@ PHYSICAL_NUMBERS = {
     7: "phytest",
 }
 """PortInfo's PortState and PortPhysicalState."""
+
+
+class LaneRate(NamedTuple):
+    """The number of lanes, and the rank of their speed in `SPEEDS`."""
+
+    width: int
+    speed: int
+
+
+@lru_cache(64)
+def parse_rate(text: str) -> LaneRate | None:
+    """Return the rate in a text such as `4xNDR`, None for a text that is no rate."""
+    match = re.fullmatch(r"(1|2|4|8|12)x([A-Z0-9]+)", text)
+    return LaneRate(int(match[1]), SPEEDS.index(match[2])) if match and match[2] in SPEEDS else None
+
+
+def is_slower(seen: str, designed: str) -> bool:
+    """Return whether a link has fewer or slower lanes than designed. False where either text is no rate."""
+    link, design = parse_rate(seen), parse_rate(designed)
+    return bool(link and design and (link.width < design.width or link.speed < design.speed))
+
+
+def find_slowest_rate(first: str, second: str) -> str:
+    """Return the smaller number of lanes at the slower speed of two rates, "" where one of them is no rate."""
+    a, b = parse_rate(first), parse_rate(second)
+    return f"{min(a.width, b.width)}x{SPEEDS[min(a.speed, b.speed)]}" if a and b else ""
 
 
 def rate_from_lanes(width: str, lane: str) -> str:

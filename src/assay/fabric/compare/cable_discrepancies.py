@@ -38,7 +38,9 @@ class EndResolver:
         guid_at_place: Mapping[str, str] | None = None,
         renewed: Mapping[str, str] | None = None,
     ) -> None:
-        self.topology, self.discovery, self.rates = topology, discovery, rates
+        self.topology = topology
+        self.discovery = discovery
+        self.rates = rates
         self.guid_at_place, self.renewed = guid_at_place or {}, renewed or {}
 
     def end(self, port: PortId) -> CableEnd:

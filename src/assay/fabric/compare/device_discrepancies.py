@@ -19,6 +19,7 @@ from assay.fabric.design.tiers import describe_capacity_loss
 from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 
 Unit = str
+WRITE_NEW = "; write what is new into the design, if it stays"
 
 
 @dataclass
@@ -65,7 +66,10 @@ class _AbsenceAnalysis:
         disabled: Collection[PortId],
         present: Collection[str],
     ) -> None:
-        self.topology, self.missing, self.disabled, self.present = topology, missing, disabled, present
+        self.topology = topology
+        self.missing = missing
+        self.disabled = disabled
+        self.present = present
         self.remaining = dict(missing)
         self.owner: dict[str, AbsenceCause] = {}
         devices = {port.guid: topology.devices[port.guid] for port in missing if port.guid not in present}
@@ -174,9 +178,6 @@ class _AbsenceAnalysis:
         for edge in self.remaining.items():
             once.setdefault(frozenset(edge), edge)
         return list(once.values())
-
-
-WRITE_NEW = "; write what is new into the design, if it stays"
 
 
 def find_unit_name(end: CableEnd) -> str:

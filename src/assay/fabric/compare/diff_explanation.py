@@ -42,78 +42,6 @@ from assay.fabric.discovery import FabricDiscovery, find_doubtful_devices
 from assay.model.specs.fabric.cable import Cable, PortId, rate_to_gbps
 from assay.model.specs.fabric.nvlink_domain import find_nvlink_place
 
-
-class SwitchLinksFinder:
-    """Finds the switches at lost cables: their cables, the nodes below them, and the boxes that they are parts of."""
-
-    def __init__(self, topology: CompiledTopology) -> None:
-        self.topology = topology
-        self.known: dict[str, SwitchLinks | None] = {}
-
-    def add_switches(self, discrepancy: CablingDiscrepancy) -> CablingDiscrepancy:
-        """Return the discrepancy with the switches at its designed cables."""
-        cables = (*(pair.expected for pair in discrepancy.cables if pair.expected), *discrepancy.cut_off)
-        guids = dict.fromkeys(end.guid for cable in cables for end in cable.ends)
-        switches = tuple(switch for guid in guids if (switch := self._find(guid)))
-        whole = replace(discrepancy, switches=switches) if switches else discrepancy
-        return self._add_counts(whole) if discrepancy.kind in (*LOST_KINDS, "swap") else whole
-
-    def _add_counts(self, discrepancy: CablingDiscrepancy) -> CablingDiscrepancy:
-        """Add how many cables there are beside the first one: between its two switches, or at its node."""
-        cable = discrepancy.cables[0].expected
-        if not cable:
-            return discrepancy
-        if node := cable.a.node or cable.b.node:
-            return replace(discrepancy, node_cables=self._cables_of_node[node])
-        beside = self.topology.rows.get(cable.a.guid[2:], ())
-        return replace(discrepancy, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
-
-    @cached_property
-    def _cables_of_node(self) -> Mapping[str, int]:
-        count = Counter[str]()
-        for device in self.topology:
-            if device.node:
-                count[device.node] += len(self.topology.rows.get(device.guid[2:], ()))
-        return count
-
-    def _find(self, guid: str) -> SwitchLinks | None:
-        if guid not in self.known:
-            device = self.topology.devices.get(guid)
-            self.known[guid] = self._measure(device) if device and device.kind != "hca" else None
-        return self.known[guid]
-
-    def _measure(self, device: DesignedDevice) -> SwitchLinks:
-        gbps, trunks, nodes = 0, 0, set[str]()
-        rows = self.topology.rows.get(device.guid[2:], ())
-        for _, far, _, rate in rows:
-            other = self.topology.devices[f"0x{far}"]
-            if other.kind != "hca":
-                gbps, trunks = gbps + int(rate_to_gbps(rate)), trunks + 1
-            elif other.node:
-                nodes.add(other.node)
-        parts = tuple(self._list_parts(device)) if device.box else ()
-        return SwitchLinks(device.guid, device.name, gbps, tuple(sorted(nodes)), trunks, len(rows), parts)
-
-    def _list_parts(self, device: DesignedDevice) -> Iterator[BoxPart]:
-        """Yield what a chip is a part of, if that has other chips: its box, its card, its plane in all boxes."""
-        box, card = device.box, f"{device.box} {device.module}"
-        for key, name in (("box", box), ("card", card if device.module else ""), ("plane", str(device.plane or ""))):
-            chips = self._chips_of[key, name] if name else []
-            if len(chips) > 1:
-                far = [f"0x{row[1]}" for guid in chips for row in self.topology.rows.get(guid[2:], ())]
-                own = set(chips)  # a cable between two of them counts once
-                yield BoxPart(key, name, len(chips), len(far) - sum(guid in own for guid in far) // 2)
-
-    @cached_property
-    def _chips_of(self) -> dict[tuple[str, str], list[str]]:
-        chips: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for chip in (device for device in self.topology.devices.values() if device.box and device.kind != "hca"):
-            chips["box", chip.box].append(chip.guid)
-            chips["card", f"{chip.box} {chip.module}"].append(chip.guid)
-            chips["plane", str(chip.plane)].append(chip.guid)
-        return chips
-
-
 ABSENCE_KINDS = {"missing", "device-missing", "device-replaced"}
 """The kinds of discrepancy that rest on the absence of something. A partial discovery proves no absence."""
 
@@ -343,3 +271,76 @@ def _choose_one_each(
 
 def _is_cable_without_link(walk: AlternatingWalk) -> bool:
     return walk.first_expected and len(walk.ports) == 2
+
+
+class SwitchLinksFinder:
+    """Finds the switches at lost cables: their cables, the nodes below them, and the boxes that they are parts of."""
+
+    def __init__(self, topology: CompiledTopology) -> None:
+        self.topology = topology
+        self.known: dict[str, SwitchLinks | None] = {}
+
+    def add_switches(self, discrepancy: CablingDiscrepancy) -> CablingDiscrepancy:
+        """Return the discrepancy with the switches at its designed cables."""
+        cables = (*(pair.expected for pair in discrepancy.cables if pair.expected), *discrepancy.cut_off)
+        guids = dict.fromkeys(end.guid for cable in cables for end in cable.ends)
+        switches = tuple(switch for guid in guids if (switch := self._find(guid)))
+        whole = replace(discrepancy, switches=switches) if switches else discrepancy
+        return self._add_counts(whole) if discrepancy.kind in (*LOST_KINDS, "swap") else whole
+
+    def _add_counts(self, discrepancy: CablingDiscrepancy) -> CablingDiscrepancy:
+        """Add how many cables there are beside the first one: between its two switches, or at its node."""
+        cable = discrepancy.cables[0].expected
+        if not cable:
+            return discrepancy
+        if node := cable.a.node or cable.b.node:
+            return replace(discrepancy, node_cables=self._cables_of_node[node])
+        beside = self.topology.rows.get(cable.a.guid[2:], ())
+        return replace(discrepancy, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
+
+    @cached_property
+    def _cables_of_node(self) -> Mapping[str, int]:
+        count = Counter[str]()
+        for device in self.topology:
+            if device.node:
+                count[device.node] += len(self.topology.rows.get(device.guid[2:], ()))
+        return count
+
+    def _find(self, guid: str) -> SwitchLinks | None:
+        if guid not in self.known:
+            device = self.topology.devices.get(guid)
+            self.known[guid] = self._measure(device) if device and device.kind != "hca" else None
+        return self.known[guid]
+
+    def _measure(self, device: DesignedDevice) -> SwitchLinks:
+        gbps = 0
+        trunks = 0
+        nodes = set[str]()
+        rows = self.topology.rows.get(device.guid[2:], ())
+        for _, far, _, rate in rows:
+            other = self.topology.devices[f"0x{far}"]
+            if other.kind != "hca":
+                gbps, trunks = gbps + int(rate_to_gbps(rate)), trunks + 1
+            elif other.node:
+                nodes.add(other.node)
+        parts = tuple(self._list_parts(device)) if device.box else ()
+        return SwitchLinks(device.guid, device.name, gbps, tuple(sorted(nodes)), trunks, len(rows), parts)
+
+    def _list_parts(self, device: DesignedDevice) -> Iterator[BoxPart]:
+        """Yield what a chip is a part of, if that has other chips: its box, its card, its plane in all boxes."""
+        box, card = device.box, f"{device.box} {device.module}"
+        for key, name in (("box", box), ("card", card if device.module else ""), ("plane", str(device.plane or ""))):
+            chips = self._chips_of[key, name] if name else []
+            if len(chips) > 1:
+                far = [f"0x{row[1]}" for guid in chips for row in self.topology.rows.get(guid[2:], ())]
+                own = set(chips)  # a cable between two of them counts once
+                yield BoxPart(key, name, len(chips), len(far) - sum(guid in own for guid in far) // 2)
+
+    @cached_property
+    def _chips_of(self) -> dict[tuple[str, str], list[str]]:
+        chips: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for chip in (device for device in self.topology.devices.values() if device.box and device.kind != "hca"):
+            chips["box", chip.box].append(chip.guid)
+            chips["card", f"{chip.box} {chip.module}"].append(chip.guid)
+            chips["plane", str(chip.plane)].append(chip.guid)
+        return chips

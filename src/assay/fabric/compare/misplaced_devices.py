@@ -90,7 +90,10 @@ class _DeviceMatcher:
         names: AnnouncedNames,
         renewed: Mapping[str, str],
     ) -> None:
-        self.topology, self.diff, self.present, self.names = topology, diff, present, names
+        self.topology = topology
+        self.diff = diff
+        self.present = present
+        self.names = names
         self.renewed, self.new_guids = renewed, {old: new for new, old in renewed.items()}
         self.cabled = {port.guid for port in diff.actual}
         self.adapters_of_node: dict[str, list[str]] = defaultdict(list)

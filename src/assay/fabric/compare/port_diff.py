@@ -201,7 +201,10 @@ def _make_rows(cables: Iterable[DiscoveredCable]) -> PortRows:
     """Return cables as rows, the form that designs are compiled to."""
     rows: dict[str, list[PortRow]] = {}
     for a, b, rate in cables:
-        a_digits, b_digits, a_port, b_port = a.guid[2:], b.guid[2:], str(a.number), str(b.number)
+        a_digits = a.guid[2:]
+        b_digits = b.guid[2:]
+        a_port = str(a.number)
+        b_port = str(b.number)
         rows.setdefault(a_digits, []).append((a_port, b_digits, b_port, rate))
         if a != b:
             rows.setdefault(b_digits, []).append((b_port, a_digits, a_port, rate))

@@ -179,7 +179,10 @@ class _FailureAssessment:
     def __init__(
         self, topology: CompiledTopology, lost: str, without: Sequence[str] = (), cables: Sequence[Cable] = ()
     ) -> None:
-        self.topology, self.lost, self.without, self.cables = topology, lost, without, cables
+        self.topology = topology
+        self.lost = lost
+        self.without = without
+        self.cables = cables
         self.tiers = find_device_tiers(topology)
         self.before = build_fabric_graph(topology)
         self.after = build_fabric_graph(topology, without, [cable.a.port_id for cable in cables])

@@ -21,7 +21,6 @@ RECEIVED = "PortRcvErrors"
 INTEGRITY = "LocalLinkIntegrityErrors"
 OVERRUN = "ExcessiveBufferOverrunErrors"
 DISCARDS = "PortXmitDiscards"
-WAIT = "PortXmitWait"
 VL15 = "VL15Dropped"
 CONSTRAINTS = ("PortXmitConstraintErrors", "PortRcvConstraintErrors")
 """They count packets that a port must not pass, such as those with a wrong P_Key (InfiniBand Architecture Spec.)."""
@@ -31,6 +30,15 @@ LINK_ERRORS = (RECEIVED, INTEGRITY, OVERRUN)
 
 HOUR = 3600.0
 """Seconds."""
+JudgedRatio = Literal["symbol", "effective"]
+FIRST_BY_SYMBOL = SPEEDS.index("HDR")
+"""From HDR on, forward error correction is always on, and the application meets symbol errors. EDR and slower links are
+judged by their effective errors. Source: ibdiagnet user manual, Bit Error Rate."""
+NO_ERRORS = 1e-250
+"""A ratio of this or less means no error at all: 15E-255 is the smallest that the registers can hold."""
+LARGEST_EXPONENT = 255
+DOWNS_PER_BOOT = 2
+"""A boot takes the link down twice: when the driver stops, and when the firmware hands over (mlx5_core)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +103,6 @@ def measure_port_growth(before: PortFacts | None, after: PortFacts, seconds: flo
     return PortGrowth(seconds, counters)
 
 
-JudgedRatio = Literal["symbol", "effective"]
-FIRST_BY_SYMBOL = SPEEDS.index("HDR")
-"""From HDR on, forward error correction is always on, and the application meets symbol errors. EDR and slower links are
-judged by their effective errors. Source: ibdiagnet user manual, Bit Error Rate."""
-
-
 @dataclass(frozen=True, slots=True)
 class BitErrorRate:
     """The ratio that a port is judged by. `kind` names its limit: `symbol_ber` or `effective_ber`."""
@@ -125,11 +127,6 @@ def find_bit_error_rate(facts: PortFacts, rate: str = "") -> BitErrorRate | None
     return BitErrorRate(kind, facts.ber[kind])
 
 
-NO_ERRORS = 1e-250
-"""A ratio of this or less means no error at all: 15E-255 is the smallest that the registers can hold."""
-LARGEST_EXPONENT = 255
-
-
 def zero_if_no_errors(ratio: float) -> float:
     """Return the ratio, or 0 for one that means no error."""
     return 0.0 if ratio <= NO_ERRORS else ratio
@@ -141,10 +138,6 @@ def decode_register(mantissa: int, exponent: int) -> float | None:
         return None
     ratio = mantissa * 10.0**-exponent
     return zero_if_no_errors(ratio) if ratio <= 1 else None
-
-
-DOWNS_PER_BOOT = 2
-"""A boot takes the link down twice: when the driver stops, and when the firmware hands over (mlx5_core)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ CHIP = re.compile(r"MF0;(?P<box>.+?):(?P<product>[\w-]+)(?:/(?P<module>[A-Z]+\d+
 MIN_PORTS = 2
 MIN_ALIKE = 0.75
 """Our own choice: planes are there if so large a part of the ports leads to the same box on all chips."""
+ChipsOfBox = Mapping[int, str]
+"""The GUIDs of the chips of a box, by plane, from 1. One that nobody saw is missing."""
 
 
 class BoxChip(NamedTuple):
@@ -122,10 +124,6 @@ def _make_chip(chip: DiscoveredDevice, box: str, *, is_named: bool, is_plane: bo
     module, number = read["module"] or "", int(read["chip"])
     name = "-".join(part for part in (box, module, f"p{number}" if is_plane else f"U{number}") if part)
     return BoxChip(box, module, number if is_plane and number else 0, name)
-
-
-ChipsOfBox = Mapping[int, str]
-"""The GUIDs of the chips of a box, by plane, from 1. One that nobody saw is missing."""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,9 @@ class CablingDraft:
     """Makes a design of a list of cables. GUIDs come from the fleet and from a discovery, by name."""
 
     def __init__(self, file: CablingFile, fleet: Fleet, discovery: FabricDiscovery | None = None) -> None:
-        self._file, self._fleet, self._discovery = file, fleet, discovery
+        self._file = file
+        self._fleet = fleet
+        self._discovery = discovery
         self._devices: dict[str, tuple[DeviceKind, int]] = {}
         """The kind of each device that no inventory has, and its highest port."""
         self._has_cages = False
@@ -157,7 +159,9 @@ class CablingDraft:
             self._has_cages = self._has_cages or part > 0
             number = (number - 1) * PORTS_PER_CAGE + part if part else number
         elif adapter := ADAPTER.fullmatch(port):
-            kind, device, number = "hca", f"{device} {adapter[1]}", int(adapter[2] or 1)
+            kind = "hca"
+            device = f"{device} {adapter[1]}"
+            number = int(adapter[2] or 1)
             if node and device not in (known := list_adapter_names(node, self._fleet)):
                 names = ", ".join(name.removeprefix(f"{node.name} ") for name in known)
                 raise ValueError(f"{node.name} has no adapter {adapter[1]}: it has {names}")

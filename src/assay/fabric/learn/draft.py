@@ -186,7 +186,9 @@ def make_devices(
     order = sorted(devices, key=lambda guid: (devices[guid].kind == "hca", sort_naturally(devices[guid].name), guid))
     drafts = []
     for guid in order:
-        device, chip, times = devices[guid], chips.get(guid, alone), count[names[guid]]
+        device = devices[guid]
+        chip = chips.get(guid, alone)
+        times = count[names[guid]]
         draft = DraftDevice(
             guid,
             names[guid],

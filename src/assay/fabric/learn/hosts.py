@@ -17,6 +17,17 @@ from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredDevice
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.adapters import AdapterNames, HostAdapter
 
+Leaves = Mapping[str, Sequence[str]]
+"""The switches at each adapter's cables, by the adapter's GUID."""
+NamesAtLeaves = dict[str, Counter[str]]
+"""For each name, how many adapters that have it are at each leaf."""
+LISTED = -1
+MIN_COMMON = 2 / 3
+"""Hosts below different dead leaves have so many names in common. Servers of two makers have fewer, such as mlx5_0
+to mlx5_7, and mlx5_0, 3, 4, 5, 6, 9, 10 and 11."""
+FEW = 0.25
+"""A slot that fewer hosts have, as a part of those that have the most frequent slot, is no rail."""
+
 
 def list_inventory_adapters(fleet: Fleet) -> dict[str, HostAdapter]:
     """Return the host of each adapter that the inventory lists, by GUID."""
@@ -121,18 +132,6 @@ def find_usual_range(ports: Iterable[int], share: float = 0.5, strays: int = 0) 
     return range(min(known), max(known) + 1)
 
 
-Leaves = Mapping[str, Sequence[str]]
-"""The switches at each adapter's cables, by the adapter's GUID."""
-NamesAtLeaves = dict[str, Counter[str]]
-"""For each name, how many adapters that have it are at each leaf."""
-LISTED = -1
-MIN_COMMON = 2 / 3
-"""Hosts below different dead leaves have so many names in common. Servers of two makers have fewer, such as mlx5_0
-to mlx5_7, and mlx5_0, 3, 4, 5, 6, 9, 10 and 11."""
-FEW = 0.25
-"""A slot that fewer hosts have, as a part of those that have the most frequent slot, is no rail."""
-
-
 class Slot(NamedTuple):
     """A slot of the hosts that name their adapters in one `way`: its `number` in a list (way LISTED), or its name."""
 
@@ -201,7 +200,7 @@ def _find_ways(hosts: Mapping[str, HostAdapter], leaves: Leaves) -> dict[str, in
 def _is_one_way(own: NamesAtLeaves, known: NamesAtLeaves) -> bool:
     """Return whether they have most names in common, and most adapters do not meet those of another name."""
     common = own.keys() & known.keys()
-    other = sum((own[name] & at).total() for name in own for its, at in known.items() if its != name)
+    other = sum((own[name] & at).total() for name in own for other_name, at in known.items() if other_name != name)
     adapters = sum(at.total() for at in own.values())
     return len(common) >= MIN_COMMON * min(len(own), len(known)) and 2 * other <= adapters
 

@@ -93,7 +93,9 @@ def _find_rates(tree: FatTreeInference) -> tuple[str, dict[str, str]]:
 
 
 def _make_spines(tree: FatTreeInference, rate_ratio: float) -> dict[str, Any]:
-    units, down, per_pair = len(tree.units) + len(tree.absent_units), tree.spines.down, tree.spines.per_pair
+    units = len(tree.units) + len(tree.absent_units)
+    down = tree.spines.down
+    per_pair = tree.spines.per_pair
     leaves = min(tree.pod or units, units) * (1 if tree.by_rail else len(tree.slots))
     end = max(down[-1] + 1, down[0] + leaves * per_pair)  # nobody may have seen the last leaves
     spines: dict[str, Any] = {
@@ -185,19 +187,14 @@ def infer_name_pattern(names: Sequence[str], fields: Sequence[NameFields]) -> st
         numbers = _infer_numbers(columns, [own for _, own in alike], usable, varying, may_join=may_join)
         pattern = "".join(part for pair in zip(text, [*numbers, ""], strict=True) for part in pair)
         fits = "{" in pattern and all(fill_pattern(pattern, own) == name for name, own in alike)
-        if fits and _tells_apart(pattern, fields, len(columns)):
+        if not fits:
+            continue
+        given = {fill_pattern(pattern, own) for own in fields}
+        # The only number of a leaf, counted from 1, is its number among all leaves: those of another unit need names.
+        is_rail_only = "unit" in fields[0] and len(columns) == 1 and "{rail+" in pattern and "{unit" not in pattern
+        if len(given) == len(fields) and not is_rail_only:
             return pattern
     return ""
-
-
-def _tells_apart(pattern: str, fields: Sequence[NameFields], columns: int) -> bool:
-    """Return whether no two switches have the same name.
-
-    The only number of a leaf, counted from 1, is its number among all leaves: those of another unit will need names.
-    """
-    given = {fill_pattern(pattern, own) for own in fields}
-    is_rail_only = "unit" in fields[0] and columns == 1 and "{rail+" in pattern and "{unit" not in pattern
-    return len(given) == len(fields) and not is_rail_only
 
 
 def _infer_numbers(

@@ -34,6 +34,16 @@ Peers = Mapping[str, list[tuple[int, PortId]]]
 """For each device, the ports with a cable, and the port at its other end."""
 ADAPTERS_BELOW = 0.2
 """A switch at which so many of its cables lead to adapters, such as one of storage, is none of a tier above leaves."""
+TrunkCables = Collection[list[tuple[int, int]]]
+"""For each pair of switches, the ports of their cables: at the lower switch, and at the upper one."""
+SHARE_OF_GROWN = 0.2
+"""Ports that lead to units which only some groups of switches have are used less often. A stray is used once."""
+UNSEEN = 0xFFFF_FFFF_0000_0000
+"""The GUIDs of what nobody saw count from here. IEEE assigns no GUID like these."""
+OWN_RAIL = 0.75
+"""A spine serves one rail if more than this part of its cables leads there. Of two rails, one may lack some leaves."""
+MIN_RAILS_OF_HOST = 0.6
+"""The part of the rails that a host must have to be a node of the tree: one dead leaf must not end that."""
 
 
 @dataclass
@@ -105,13 +115,6 @@ def _has_adapters(discovery: FabricDiscovery, peers: Peers, switch: str) -> bool
     return adapters > ADAPTERS_BELOW * len(peers[switch])
 
 
-TrunkCables = Collection[list[tuple[int, int]]]
-"""For each pair of switches, the ports of their cables: at the lower switch, and at the upper one."""
-
-SHARE_OF_GROWN = 0.2
-"""Ports that lead to units which only some groups of switches have are used less often. A stray is used once."""
-
-
 class TrunkPattern(NamedTuple):
     """`per_pair` cables join two switches, at the `lower` and `upper` ports.
 
@@ -140,14 +143,6 @@ class TrunkPattern(NamedTuple):
         return place % max(len(self.lower) // self.per_pair, 1) if self.spread else place // self.per_pair
 
 
-UNSEEN = 0xFFFF_FFFF_0000_0000
-"""The GUIDs of what nobody saw count from here. IEEE assigns no GUID like these."""
-OWN_RAIL = 0.75
-"""A spine serves one rail if more than this part of its cables leads there. Of two rails, one may lack some leaves."""
-MIN_RAILS_OF_HOST = 0.6
-"""The part of the rails that a host must have to be a node of the tree: one dead leaf must not end that."""
-
-
 class NoPattern(Exception):
     """The cabling has not the pattern that the rules of a design can describe."""
 
@@ -168,8 +163,12 @@ class FatTreeInference:
         self.adapters = self._take_adapters()
         self.units = self._find_units()
         self.places: dict[str, Place] = {}
-        self.leaves, self.spines, self.cores = SwitchTier(), SwitchTier(), SwitchTier()
-        self.by_rail, self.pod, self.planes = False, 0, False
+        self.leaves = SwitchTier()
+        self.spines = SwitchTier()
+        self.cores = SwitchTier()
+        self.by_rail = False
+        self.pod = 0
+        self.planes = False
         self.absent_units: list[int] = []
         self._arrange()
         self._take_partial_hosts()
@@ -294,7 +293,9 @@ class FatTreeInference:
 
     def _find_first_port(self, to_spines: Joints, rail_of: Mapping[str, int]) -> None:
         """Begin the spines' ports to leaves where most cables say: nobody sees the first ports of a dead first leaf."""
-        per, many, down = self.spines.per_pair, len(self.slots), self.spines.down
+        per = self.spines.per_pair
+        many = len(self.slots)
+        down = self.spines.down
         ends = [(rail_of[leaf], port) for (leaf, _), cables in to_spines.items() for _, port in cables]
         starts = range(down[0], 0, -per)[:many]
         agreed = {start: sum((port - start) // per % many == rail for rail, port in ends) for start in starts}
