@@ -3,12 +3,6 @@
 The inventory variable `workloads` names the entry point. A plug-in finds its own settings in the node's
 `other_variables`; if its class has a `settings_model` (pydantic), `assay check` validates them. An adapter writes its
 reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_ownership.py).
-
-Reads how many nodes stand with their schedulers: one question to each scheduler, and why there is no answer.
-
-What customers are told of a node in its scheduler, and what an adapter does that can show it.
-
-The scheduler `none`: nodes on which nothing places jobs. There are no customers, and nothing to cordon.
 """
 
 from __future__ import annotations
@@ -253,7 +247,7 @@ class ShowsNotices(Protocol):
 
 
 class NoScheduler:
-    """The adapter for nodes without a scheduler. All its instances are equal."""
+    """The scheduler `none`: nothing places jobs on the node, so there are no customers, and nothing to cordon."""
 
     places_jobs = False
 

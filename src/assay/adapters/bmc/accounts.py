@@ -25,8 +25,8 @@ _PROPERTIES = {"role": "RoleId", "enabled": "Enabled", "locked": "Locked"}
 def list_accounts(bmc: RedfishSession) -> list[Resource]:
     """Return the accounts of a BMC, without empty slots."""
     service = bmc.follow(bmc.root, "AccountService", 2, 1)
-    found = bmc.members(bmc.follow(service, "Accounts", 1))
-    return [account for account in found if account.get("UserName")]
+    accounts = bmc.members(bmc.follow(service, "Accounts", 1))
+    return [account for account in accounts if account.get("UserName")]
 
 
 def read_accounts(bmc: RedfishSession) -> ReadingTree:
@@ -81,8 +81,8 @@ def refuse_own_account(bmc: RedfishSession, wanted: BmcAccountsSpec, names: Coll
     parts = ("", *_PROPERTIES, "password")
     own = [name_account(user, part) for user in wanted.users if bmc.is_own_user(user) for part in parts]
     if wrong := set(own) & set(names):
-        what = f"assay does not change the account with which it logs in: {', '.join(sorted(wrong))}"
-        raise AssayError(what, where=bmc.where, fix="change it by hand, and bmc_credentials with it")
+        problem = f"assay does not change the account with which it logs in: {', '.join(sorted(wrong))}"
+        raise AssayError(problem, where=bmc.where, fix="change it by hand, and bmc_credentials with it")
 
 
 def change_accounts(
@@ -100,24 +100,24 @@ def change_accounts(
                 body[_PROPERTIES[part]] = content
         if body:
             patch_resource(bmc, there[user]["@odata.id"], body)
-    for user, found in there.items():
+    for user, present in there.items():
         if user not in wanted.users and name_account(user) in names:
-            patch_resource(bmc, found["@odata.id"], {"Enabled": False})
+            patch_resource(bmc, present["@odata.id"], {"Enabled": False})
 
 
 def give_account(bmc: RedfishSession, user: str, password: str) -> None:
     """Set the password of an account; one that does not exist is created, as an administrator."""
-    found = _find_account(bmc, user)
-    if found is None:
+    account = _find_account(bmc, user)
+    if account is None:
         _create(bmc, user, password, ADMINISTRATOR)
     else:
-        patch_resource(bmc, found["@odata.id"], {"Password": password})
+        patch_resource(bmc, account["@odata.id"], {"Password": password})
 
 
 def disable_account(bmc: RedfishSession, user: str) -> None:
     """Let nobody log in as a user any more. Does nothing if there is none."""
-    if found := _find_account(bmc, user):
-        patch_resource(bmc, found["@odata.id"], {"Enabled": False})
+    if account := _find_account(bmc, user):
+        patch_resource(bmc, account["@odata.id"], {"Enabled": False})
 
 
 def _find_account(bmc: RedfishSession, user: str) -> Resource | None:
@@ -129,12 +129,11 @@ def _create(bmc: RedfishSession, user: str, password: str, role: str, *, enabled
     service = bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts")
     body = {"UserName": user, "Password": password, "RoleId": role, "Enabled": enabled}
     response = bmc.request("post", service["@odata.id"], body=body)
-    if response.status == HTTP_NOT_ALLOWED and (slot := _find_empty_slot(bmc, service)):
-        patch_resource(bmc, slot["@odata.id"], body)
-    elif not 200 <= response.status < 300:
+    if response.status == HTTP_NOT_ALLOWED:
+        empty = (slot for slot in bmc.members(service) if not slot.get("UserName"))
+        slot = next((slot for slot in empty if str(slot.get("Id")) != "1"), None)  # IPMI's, for anonymous logins
+        if slot:
+            patch_resource(bmc, slot["@odata.id"], body)
+            return
+    if not 200 <= response.status < 300:
         raise error_for_response(response, "POST", service["@odata.id"], bmc.where)
-
-
-def _find_empty_slot(bmc: RedfishSession, accounts: Resource) -> Resource | None:
-    """Return the first empty slot. The one with the id 1 is reserved by IPMI for anonymous logins."""
-    return next((one for one in bmc.members(accounts) if not one.get("UserName") and str(one.get("Id")) != "1"), None)

@@ -1,7 +1,4 @@
-"""Reads a node's processors, memory modules, BIOS attributes and boot settings through its BMC.
-
-Reads the settings of a BMC itself: the return of power, time, syslog servers, accounts.
-"""
+"""Reads a node's processors, memory modules, BIOS attributes and boot settings, and the settings of the BMC itself."""
 
 from __future__ import annotations
 
@@ -14,6 +11,8 @@ from assay.adapters.bmc.errors import BmcResourceMissing
 from assay.adapters.bmc.resource import read_branch, read_by_id, read_property
 from assay.adapters.bmc.session import RedfishSession, Resource
 from assay.model.reading import ReadingTree, failed, value
+
+POWER_RESTORE = "PowerRestorePolicy"
 
 
 def read_processors(bmc: RedfishSession, systems: Iterable[Resource]) -> ReadingTree:
@@ -101,9 +100,6 @@ def _secure_boot(bmc: RedfishSession, system: Resource) -> dict[str, Any]:
     return value(current["value"] == "Enabled") if "value" in current else current
 
 
-POWER_RESTORE = "PowerRestorePolicy"
-
-
 def read_bmc_settings(
     bmc: RedfishSession, system: Callable[[], Resource], manager: Callable[[], Resource]
 ) -> ReadingTree:
@@ -119,8 +115,8 @@ def read_bmc_settings(
 def list_syslog_subscriptions(bmc: RedfishSession) -> list[Resource]:
     """Return the subscriptions by which the BMC sends its log to syslog servers."""
     events = bmc.follow(bmc.root, "EventService", 2, 1)
-    found = bmc.members(bmc.follow(events, "Subscriptions", 1))
-    return [one for one in found if str(one.get("Protocol")).startswith("Syslog")]
+    subscriptions = bmc.members(bmc.follow(events, "Subscriptions", 1))
+    return [subscription for subscription in subscriptions if str(subscription.get("Protocol")).startswith("Syslog")]
 
 
 def name_log_server(subscription: Resource) -> str:

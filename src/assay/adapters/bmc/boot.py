@@ -17,9 +17,13 @@ CONSOLE_LOG = "HostLogger"
 
 Source: openbmc/bmcweb, redfish-core/lib/systems_logservices_hostlogger.hpp.
 """
-CONSOLE_LINES, READ_LINES, MOST_CHARACTERS = 3, 20, 160
+READ_LINES = 20
+CONSOLE_LINES = 3
+"""So many of the lines that were read, those that are not empty, are shown."""
+MOST_CHARACTERS = 160
 _TERMINAL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-ENABLED, TARGET = "BootSourceOverrideEnabled", "BootSourceOverrideTarget"
+ENABLED = "BootSourceOverrideEnabled"
+TARGET = "BootSourceOverrideTarget"
 
 
 def order_next_boot(bmc: BmcClient, target: str) -> None:
@@ -36,8 +40,8 @@ def order_next_boot(bmc: BmcClient, target: str) -> None:
     patch_resource(bmc, system["@odata.id"], {"Boot": {ENABLED: "Once", TARGET: target}})
     seen = _read_boot(bmc.system())
     if seen.get(ENABLED) not in ("Once", "Continuous") or seen.get(TARGET) != target:
-        what = f"asked to start from {target} once, the BMC shows {seen.get(TARGET)}, {seen.get(ENABLED)}"
-        raise AssayError(what, where=bmc.where, fix="update the BMC, or let the machine's boot order begin with PXE")
+        problem = f"asked to start from {target} once, the BMC shows {seen.get(TARGET)}, {seen.get(ENABLED)}"
+        raise AssayError(problem, where=bmc.where, fix="update the BMC, or let the machine's boot order begin with PXE")
 
 
 def write_asset_tag(bmc: BmcClient, text: str) -> None:
@@ -54,18 +58,18 @@ def describe_boot_progress(bmc: BmcClient) -> str:
     """Return how far the machine's start is, for people: its power, its progress and its console, as far as shown."""
     system = bmc.system()
     progress = (system.get("BootProgress") or {}).get("LastState")
-    told = f"power {system.get('PowerState')}" + (f", {progress}" if progress and progress != "None" else "")
+    progress_text = f"power {system.get('PowerState')}" + (f", {progress}" if progress and progress != "None" else "")
     try:
         lines = read_console_end(bmc, system)
     except AssayError as error:
-        return f"{told}; its console cannot be read: {error.what}"
-    return f"{told}; its console ends with: {' / '.join(lines)}" if lines else told
+        return f"{progress_text}; its console cannot be read: {error.what}"
+    return f"{progress_text}; its console ends with: {' / '.join(lines)}" if lines else progress_text
 
 
 def read_console_end(bmc: BmcClient, system: Resource) -> list[str]:
     """Return the last lines of the system's serial console that are not empty; none where the BMC keeps no such log."""
     services = bmc.members(bmc.follow(system, "LogServices", 1)) if "LogServices" in system else []
-    log = next((one for one in services if one.get("Id") == CONSOLE_LOG and "Entries" in one), None)
+    log = next((service for service in services if service.get("Id") == CONSOLE_LOG and "Entries" in service), None)
     if log is None:
         return []
     path, query = log["Entries"]["@odata.id"], {"$top": str(READ_LINES)}
@@ -73,14 +77,11 @@ def read_console_end(bmc: BmcClient, system: Resource) -> list[str]:
         count = int(bmc.get_with(path, {"$top": "1"}).get("Members@odata.count", 0))
         query["$skip"] = str(max(0, count - READ_LINES))
     entries = bmc.get_with(path, query).get("Members", [])
-    shown = [_clean(str(entry.get("Message") or "")) for entry in entries]
-    return [line for line in shown if line][-CONSOLE_LINES:]
-
-
-def _clean(line: str) -> str:
-    """Return a line of a console without the codes of a terminal, cut."""
-    plain = _TERMINAL_CODE.sub("", line)
-    return "".join(char for char in plain if char.isprintable()).strip()[:MOST_CHARACTERS]
+    lines = []
+    for entry in entries:
+        plain = _TERMINAL_CODE.sub("", str(entry.get("Message") or ""))
+        lines.append("".join(char for char in plain if char.isprintable()).strip()[:MOST_CHARACTERS])
+    return [line for line in lines if line][-CONSOLE_LINES:]
 
 
 def _read_boot(system: Resource) -> Resource:

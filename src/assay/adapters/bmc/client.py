@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.adapters.bmc.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing, BmcUnreachable
+from assay.adapters.bmc.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing
 from assay.adapters.bmc.firmware import RedfishTask, parse_task, push_image, read_firmware_inventory, read_task
 from assay.adapters.bmc.logs import NEVER_READ, LogsBefore
 from assay.adapters.bmc.quirks import BmcQuirkSet
@@ -56,12 +56,16 @@ class BmcClient(RedfishSession):
 
     def systems(self) -> list[Resource]:
         """Read every system of the BMC; the one that the operating system runs on comes first."""
-        found = self.members(self.follow(self.root, "Systems", 1))
-        if not found:
+        systems = self.members(self.follow(self.root, "Systems", 1))
+        if not systems:
             raise BmcResourceMissing("the BMC shows no system", where=self.where)
-        system, *others = sorted(found, key=_host_system_rank, reverse=True)
+        system, *others = sorted(  # HGX boards show the GPU baseboard as a system without a BIOS
+            systems,
+            key=lambda system: ("Bios" in system or "BiosVersion" in system, SYSTEM_RESET in system.get("Actions", {})),
+            reverse=True,
+        )
         self._system_path = system["@odata.id"]
-        idents = [str(one.get("Id")) for one in found]
+        idents = [str(system.get("Id")) for system in systems]
         self.identify(manufacturer=system.get("Manufacturer"), model=system.get("Model"), system=idents)
         return [system, *others]
 
@@ -104,22 +108,6 @@ class BmcClient(RedfishSession):
     def read_task(self, path: str) -> RedfishTask:
         """Read one task; its state is Gone where the BMC no longer knows it."""
         return read_task(self, path)
-
-    def wait_for_task(
-        self, task: RedfishTask, deadline_s: float, poll_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
-    ) -> RedfishTask:
-        """Wait until the task is over and return it. A BMC that does not answer may restart, so it is polled on.
-
-        Raises AssayError where the task is not over within `deadline_s` real seconds.
-        """
-        ends_at = time.monotonic() + deadline_s
-        while not task.is_over:
-            if time.monotonic() >= ends_at:
-                raise AssayError(f"task {task.path} is still {task.state} after {deadline_s:g} s", where=self.where)
-            sleep(poll_s)
-            with contextlib.suppress(BmcUnreachable):
-                task = self.read_task(task.path)
-        return task
 
     def _post_reset(self, resource: Resource, action: str, reset_type: str) -> None:
         offer = resource.get("Actions", {}).get(action)
@@ -216,8 +204,3 @@ def renew_expired_password(fleet: Fleet, node: Node, login: UserPassword, passwo
             replace_expired_password(bmc, error.account, password)
         finally:
             bmc.logout()
-
-
-def _host_system_rank(system: Resource) -> tuple[bool, bool]:
-    """Return a sort key that is highest for the host. HGX boards show the GPU baseboard as a system without a BIOS."""
-    return "Bios" in system or "BiosVersion" in system, SYSTEM_RESET in system.get("Actions", {})

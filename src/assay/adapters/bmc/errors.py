@@ -38,8 +38,8 @@ def error_for_response(response: RestResponse, method: str, path: str, where: st
     if response.status == 404:
         return BmcResourceMissing(f"the BMC has no {path}", where=where)
     message = _message(response)
-    what = f"{method} {path} answered {response.status}{': ' + message if message else ''}"
-    return {503: BmcUnreachable, 401: BmcLoginRefused}.get(response.status, AssayError)(what, where=where)
+    problem = f"{method} {path} answered {response.status}{': ' + message if message else ''}"
+    return {503: BmcUnreachable, 401: BmcLoginRefused}.get(response.status, AssayError)(problem, where=where)
 
 
 def describe_request_error(error: BaseException, limit_s: float, authority: str, *, late: bool) -> str:

@@ -1,8 +1,7 @@
-"""Reads a BMC's firmware inventory, with vendors' ids and versions normalized so that equal firmware compares equal.
+"""Reads a BMC's firmware inventory, pushes an image by a method that the BMC offers, and reads its update tasks.
 
-Pushes a firmware image to a BMC by a method that its update service offers, and reads the BMC's update tasks.
-
-A task is no proof: only the firmware inventory shows which version runs.
+Vendors' ids and versions are normalized, so that equal firmware compares equal. A task is no proof: only the inventory
+shows which version runs.
 """
 
 from __future__ import annotations
@@ -31,6 +30,10 @@ from assay.model.reading import ReadingTree, failed, value
 from assay.model.specs.bmc_quirks import FirmwareSpellingRule
 from assay.model.specs.firmware_bundle import FirmwarePush
 
+SIMPLE_UPDATE = "#UpdateService.SimpleUpdate"
+UPLOAD_TIMEOUT_S = 300.0
+FINAL_TASK_STATES = frozenset({"Completed", "Exception", "Killed", "Cancelled", "Gone"})
+_POLL_S = 0.2
 _PLACEHOLDER = re.compile(r"\{(\w+?)(\+1)?\}")
 _HEX_BYTE = re.compile(r"(?:0x)?([0-9a-fA-F]{2})(?=[\s.:-]|$)")
 _NO_RULE = FirmwareSpellingRule(id=".*")
@@ -114,18 +117,11 @@ def _part(rule: FirmwareSpellingRule, match: re.Match[str]) -> str:
 
 def _version(rule: FirmwareSpellingRule, text: str) -> str:
     if rule.version:
-        found = re.search(rule.version, text)
-        text = found["version"] if found else ""
+        match = re.search(rule.version, text)
+        text = match["version"] if match else ""
     if rule.hex_bytes and (hex_bytes := _HEX_BYTE.findall(text)):
         text = ".".join(str(int(byte, 16)) for byte in hex_bytes)
     return re.sub(r"(?<![0-9A-Za-z])0+(?=[0-9])", "", text) if rule.unpadded else text
-
-
-SIMPLE_UPDATE = "#UpdateService.SimpleUpdate"
-UPLOAD_TIMEOUT_S = 300.0
-_POLL_S = 0.2
-
-FINAL_TASK_STATES = frozenset({"Completed", "Exception", "Killed", "Cancelled", "Gone"})
 
 
 @dataclass(frozen=True, slots=True)

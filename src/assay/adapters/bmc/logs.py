@@ -1,9 +1,8 @@
 """Reads every event log of a BMC that its dialect names: of systems, managers and chassis. Each log fails alone.
 
 Some services show one store as several logs (OpenBMC's SEL and EventLog): an entry with the id, time and severity of
-one that another log has shown is that entry.
-
-Reads one event log of a BMC since a cursor: only the new entries, where the BMC supports such a query.
+one that another log has shown is that entry. Of each log only the entries after a cursor are read, where the BMC
+supports such a query.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from assay.model.log_message import replace_unencodable
 from assay.model.reading import ReadingTree, failed, value
 
 PAGE_SIZE = 50
+Event = dict[str, str]
+_ROOT = "/redfish/v1/"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ class EventLogCursor:
 
 def read_new_entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
     """Return the entries after the cursor, oldest first. Raises AssayError where they cannot be read."""
-    return _entries_after(cursor, _read_entries(bmc, path, cursor))
+    entries = _read_entries(bmc, path, cursor)
+    last_seen = next((index for index, entry in enumerate(entries) if cursor.matches(entry)), -1)
+    return entries[last_seen + 1 :]
 
 
 def _read_entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
@@ -90,26 +93,26 @@ def _read_entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> lis
 
 def _read_pages_to_cursor(bmc: RedfishSession, page: Resource, cursor: EventLogCursor) -> list[Resource]:
     """Read page by page; where the newest entries come first, stop at the cursor."""
-    found: list[Resource] = []
+    newest: list[Resource] = []
     for entries in bmc.pages(page):
-        found += entries
-        if _newest_first(found) and any(cursor.matches(entry) for entry in entries):
+        newest += entries
+        if _newest_first(newest) and any(cursor.matches(entry) for entry in entries):
             break
-    return found
+    return newest
 
 
 def _read_backwards_to_cursor(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
     """Read backwards from the end, page by page, and stop at the cursor."""
     count = int(bmc.get_with(path, {"$top": "1"}).get("Members@odata.count", 0))
-    found: list[Resource] = []
+    newest: list[Resource] = []
     for end in range(count, 0, -PAGE_SIZE):
         start = max(0, end - PAGE_SIZE)
         page = bmc.get_with(path, {"$skip": str(start), "$top": str(end - start)})
         entries = page.get("Members", [])
-        found = entries + found
+        newest = entries + newest
         if any(cursor.matches(entry) for entry in entries):
             break
-    return found
+    return newest
 
 
 def _oldest_first(entries: list[Resource]) -> list[Resource]:
@@ -119,11 +122,6 @@ def _oldest_first(entries: list[Resource]) -> list[Resource]:
 def _newest_first(entries: list[Resource]) -> bool:
     times = [str(entry.get("Created") or "") for entry in entries]
     return len(times) > 1 and times[0] > times[-1]
-
-
-def _entries_after(cursor: EventLogCursor, entries: list[Resource]) -> list[Resource]:
-    last_seen = next((index for index, entry in enumerate(entries) if cursor.matches(entry)), -1)
-    return entries[last_seen + 1 :]
 
 
 def parse_log_entry(entry: Resource) -> dict[str, str]:
@@ -147,10 +145,6 @@ def _find_part(entry: Resource) -> str:
     origin = links.get("OriginOfCondition") if isinstance(links, dict) else entry.get("OriginOfCondition")
     path = origin.get("@odata.id") if isinstance(origin, dict) else origin
     return path.rstrip("/").rpartition("/")[2] if isinstance(path, str) else ""
-
-
-Event = dict[str, str]
-_ROOT = "/redfish/v1/"
 
 
 class LogsBefore(NamedTuple):
@@ -179,11 +173,11 @@ def read_all_logs(
     Counts are of all entries that ever came. They are failed while one log cannot be read. Raises AssayError where the
     BMC has no event log.
     """
-    found = bmc.reads.gather(
+    listed = bmc.reads.gather(
         partial(read_branch, partial(_list_logs, bmc, holder)) for holder in _list_holders(bmc, systems())
     )
-    lost = {f"logs {number}": logs for number, logs in enumerate(found) if "failed" in logs}
-    logs = list({log.entries: log for logs in found if isinstance(logs, list) for log in logs}.values())
+    lost = {f"logs {number}": logs for number, logs in enumerate(listed) if "failed" in logs}
+    logs = list({log.entries: log for logs in listed if isinstance(logs, list) for log in logs}.values())
     if not logs and not lost:
         raise BmcResourceMissing("the BMC has no event log that its dialect names", where=bmc.where)
     cursors = {log.name: EventLogCursor.parse(before.cursors.get(log.name, "")) for log in logs}

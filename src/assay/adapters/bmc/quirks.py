@@ -70,12 +70,12 @@ def quirk_applies(quirk: BmcQuirk, identity: Mapping[str, Any]) -> bool:
     Of a part with several values (`system`), one must match.
     """
     patterns = quirk.applies.patterns()
-    return bool(patterns) and all(_matches(identity.get(name), pattern) for name, pattern in patterns.items())
-
-
-def _matches(part: Any, pattern: str) -> bool:
-    texts = [str(text or "").strip().lower() for text in (part if isinstance(part, list) else [part])]
-    return any(text and fnmatchcase(text, pattern.lower()) for text in texts)
+    for name, pattern in patterns.items():
+        part = identity.get(name)
+        texts = [str(text or "").strip().lower() for text in (part if isinstance(part, list) else [part])]
+        if not any(text and fnmatchcase(text, pattern.lower()) for text in texts):
+            return False
+    return bool(patterns)
 
 
 def _apply_quirk(dialect: BmcDialect, name: str, quirk: BmcQuirk) -> BmcDialect:

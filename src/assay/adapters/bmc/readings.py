@@ -1,7 +1,4 @@
-"""Reads the channel `bmc` from a BMC: a tree of readings, each branch of which fails alone.
-
-Finds the chassis that holds a system's parts: its fans, power supplies and sensors.
-"""
+"""Reads the channel `bmc` from a BMC: a tree of readings, each branch of which fails alone."""
 
 from __future__ import annotations
 
@@ -27,6 +24,8 @@ from assay.adapters.bmc.sensors import ChassisCooling, ChassisPower, read_sensor
 from assay.adapters.bmc.session import RedfishSession, Resource
 from assay.model.reading import ReadingTree, failed, value
 
+UtcClock = Callable[[], datetime]
+_SENSOR_BRANCHES = ("temperature", "voltage", "power", "offline")
 PARTS = ("Component", "Module", "Card", "Cartridge", "Expansion", "Zone")
 """Values of ChassisType that are a part of an enclosure, not an enclosure."""
 
@@ -39,22 +38,15 @@ def find_enclosure(bmc: RedfishSession, system: Resource) -> Resource:
     """
     links = (system.get("Links") or {}).get("Chassis", [])
     linked = [bmc.get(link["@odata.id"]) for link in links]
-    found = [chassis for chassis in linked if chassis.get("ChassisType") not in PARTS]
-    if not found and "Chassis" in bmc.root:
-        every = bmc.members(bmc.follow(bmc.root, "Chassis", 1))
-        found = [one for one in every if one.get("ChassisType") not in PARTS and (not linked or _holds(one, system))]
-    if not (found or linked):
+    enclosures = [chassis for chassis in linked if chassis.get("ChassisType") not in PARTS]
+    if not enclosures and "Chassis" in bmc.root:
+        for chassis in bmc.members(bmc.follow(bmc.root, "Chassis", 1)):
+            systems = (chassis.get("Links") or {}).get("ComputerSystems") or []
+            is_ours = not linked or system.get("@odata.id") in [link.get("@odata.id") for link in systems]
+            enclosures += [chassis] if is_ours and chassis.get("ChassisType") not in PARTS else []
+    if not (enclosures or linked):
         raise BmcResourceMissing("the BMC shows no Chassis of the system", where=bmc.where)
-    return [*found, *linked][0]
-
-
-def _holds(chassis: Resource, system: Resource) -> bool:
-    systems = (chassis.get("Links") or {}).get("ComputerSystems") or []
-    return system.get("@odata.id") in [link.get("@odata.id") for link in systems]
-
-
-UtcClock = Callable[[], datetime]
-_SENSOR_BRANCHES = ("temperature", "voltage", "power", "offline")
+    return [*enclosures, *linked][0]
 
 
 def read_bmc_tree(

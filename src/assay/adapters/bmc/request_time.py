@@ -1,6 +1,6 @@
-"""How long the requests of one session may take: all by one deadline, or as long as the BMC's size needs.
+"""How long the requests of one session may take, and how many of them run at once.
 
-Runs several reads of one BMC at once, in a bounded number of threads.
+All end by one deadline, or by as much as the BMC's size needs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from typing import Generic, Self, TypeVar
 
 from assay.adapters.bmc.errors import BmcUnreachable
 
+T = TypeVar("T")
+
+HELP_AFTER_S = 0.25
+"""A BMC that answers fast is read sooner by one thread, on one connection."""
 REQUEST_TIMEOUT_S = 10.0
 """Limit on one request of an action."""
 READS_AT_ONCE = 4
@@ -98,12 +102,6 @@ class RequestTime:
         return self._request_s < float("inf")
 
 
-T = TypeVar("T")
-
-HELP_AFTER_S = 0.25
-"""A BMC that answers fast is read sooner by one thread, on one connection."""
-
-
 class ParallelReads:
     """Threads that help the calling one. A read may itself gather reads: who waits for a read runs it if nobody does.
 
@@ -128,17 +126,17 @@ class ParallelReads:
     def gather(self, reads: Iterable[Callable[[], T]]) -> list[T]:
         """Run the reads and return their results in order. Raises what the first that failed raised."""
         started = [OneRead(read) for read in reads]
-        for one in started[1:] if self._helpers else []:
-            self._waiting.put(one)  # type: ignore[arg-type]
-        for one in started:
-            one.run()
-        return [one.result() for one in started]
+        for read in started[1:] if self._helpers else []:
+            self._waiting.put(read)  # type: ignore[arg-type]
+        for read in started:
+            read.run()
+        return [read.result() for read in started]
 
     def _help(self) -> None:
         if self._ended.wait(HELP_AFTER_S):
             return
-        while (one := self._waiting.get()) is not None:
-            one.run()
+        while (read := self._waiting.get()) is not None:
+            read.run()
 
 
 class OneRead(Generic[T]):

@@ -1,9 +1,7 @@
 """Turns Redfish properties into readings: one property, one bay, or one branch that fails alone.
 
 A property that the service leaves out is unsupported; one that is null, which means unknown just now, is failed. A bay
-that the service lists as empty is absent.
-
-Changes one Redfish resource, only if it is still as it was read.
+that the service lists as empty is absent. A resource is changed only if it is still as it was read.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def read_by_bay(units: Iterable[Resource], read: Callable[[Resource], ReadingTre
     """Return readings by bay number: the number at the end of each unit's id, else its place in the list."""
     units = list(units)
     names = [re.search(r"\d+$", str(unit.get("Id") or unit.get("MemberId") or "")) for unit in units]
-    numbers = [str(int(found[0])) for found in names if found]
+    numbers = [str(int(digits[0])) for digits in names if digits]
     if len(set(numbers)) < len(units):
         numbers = [str(index) for index in range(len(units))]
     return {number: read_bay(unit, read) for number, unit in zip(numbers, units, strict=True)}

@@ -1,6 +1,6 @@
-"""Finds BMCs at addresses: asks each for Redfish's service root, which needs no login. Sends no secret to anybody.
+"""Finds BMCs at addresses by Redfish's service root, which needs no login and no secret.
 
-Reads what a machine is from its BMC: serial number, model, place, and the BMC's MAC address. Needs a login.
+With a login, it reads what the machine behind a BMC is: serial number, model, place, and the BMC's MAC address.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from assay.model.specs.node_settings import NodeSettings
 
 ASKED_AT_ONCE = 64
 ANSWER_S = 3.0
+LOOK_S = 30.0
 MOST_ADDRESSES = 65_536
 MOST_BYTES = 256 * 1024
 ROOT = "/redfish/v1/"
@@ -47,20 +48,20 @@ def list_addresses(ranges: Iterable[str]) -> list[str]:
 
     Raises AssayError for what is none of them, and for too many.
     """
-    found: dict[str, None] = {}
+    addresses: dict[str, None] = {}
     for text in ranges:
         try:
             networks = _read_networks(text.strip())
         except (ValueError, TypeError) as error:
             fix = "write 10.1.0.0/24, 10.1.0.5-10.1.0.9 or 10.1.0.7"
             raise AssayError(f"{text} is no range of addresses: {error}", where="--scan", fix=fix) from None
-        if len(found) + sum(network.num_addresses for network in networks) > MOST_ADDRESSES:
+        if len(addresses) + sum(network.num_addresses for network in networks) > MOST_ADDRESSES:
             fix = f"scan at most {MOST_ADDRESSES:,} addresses at once"
             raise AssayError(f"{text} has too many addresses", where="--scan", fix=fix)
         for network in networks:
             hosts = network if network.num_addresses <= 2 else network.hosts()
-            found |= dict.fromkeys(map(str, hosts))
-    return list(found)
+            addresses |= dict.fromkeys(map(str, hosts))
+    return list(addresses)
 
 
 def scan_service_roots(
@@ -123,33 +124,30 @@ def _read_networks(text: str) -> list[Network]:
     return list(summarize_address_range(ip_address(first.strip()), ip_address(last.strip())))
 
 
-LOOK_S = 30.0
-
-
-def read_machine(found: FoundBmc, port: int, credentials: UserPassword, quirks: BmcQuirkSet) -> SeenMachine:
+def read_machine(service: FoundBmc, port: int, credentials: UserPassword, quirks: BmcQuirkSet) -> SeenMachine:
     """Return what the machine behind a BMC says. Only the BMC with the fingerprint of the scan gets the credentials.
 
     Raises AssayError where it refuses them, or does not answer in time.
     """
-    settings = NodeSettings(bmc_port=port, bmc_fingerprint=found.fingerprint)
-    node = Node(found.address, "", "", "", 0, "", "", "", bmc_address=found.address, settings=settings)
+    settings = NodeSettings(bmc_port=port, bmc_fingerprint=service.fingerprint)
+    node = Node(service.address, "", "", "", 0, "", "", "", bmc_address=service.address, settings=settings)
     with open_bmc(node, deadline_s=LOOK_S, quirks=quirks, credentials=credentials) as bmc:
-        return read_identity(bmc, found)
+        return read_identity(bmc, service)
 
 
-def read_identity(bmc: BmcClient, found: FoundBmc) -> SeenMachine:
+def read_identity(bmc: BmcClient, service: FoundBmc) -> SeenMachine:
     """Return the identity that a BMC gives; what it does not show is left empty."""
     system = bmc.system()
-    said = {
-        "address": found.address,
-        "fingerprint": found.fingerprint,
+    identity = {
+        "address": service.address,
+        "fingerprint": service.fingerprint,
         "serial": (system.get("SerialNumber") or "").strip(),
-        "vendor": system.get("Manufacturer") or found.vendor,
-        "model": system.get("Model") or found.product,
+        "vendor": system.get("Manufacturer") or service.vendor,
+        "model": system.get("Model") or service.product,
         "bmc_mac": next(_list_bmc_macs(bmc, system), ""),
         **_read_place(bmc, system),
     }
-    return SeenMachine.parse(said)
+    return SeenMachine.parse(identity)
 
 
 def _list_bmc_macs(bmc: BmcClient, system: Resource) -> Iterator[str]:
@@ -161,7 +159,7 @@ def _list_bmc_macs(bmc: BmcClient, system: Resource) -> Iterator[str]:
     addresses = {bmc.node.bmc_address}
     for is_ours in (True, False):
         for interface in interfaces:
-            own = {one.get("Address") for one in interface.get("IPv4Addresses") or []}
+            own = {address.get("Address") for address in interface.get("IPv4Addresses") or []}
             mac = interface.get("MACAddress") or interface.get("PermanentMACAddress")
             if mac and bool(own & addresses) == is_ours:
                 yield str(mac)

@@ -17,13 +17,21 @@ SENSOR_KINDS = {"Temperature": ("temperature", "c"), "Voltage": ("voltage", "v")
 """ReadingType → (branch, name of the leaf, which is the unit)."""
 
 _UPPER_THRESHOLDS = (  # the mildest first; of the newer schema, then of the older one
-    "UpperCaution", "UpperCritical", "UpperFatal",
-    "UpperThresholdNonCritical", "UpperThresholdCritical", "UpperThresholdFatal",
-)  # fmt: skip
+    "UpperCaution",
+    "UpperCritical",
+    "UpperFatal",
+    "UpperThresholdNonCritical",
+    "UpperThresholdCritical",
+    "UpperThresholdFatal",
+)
 _LOWER_THRESHOLDS = (
-    "LowerCaution", "LowerCritical", "LowerFatal",
-    "LowerThresholdNonCritical", "LowerThresholdCritical", "LowerThresholdFatal",
-)  # fmt: skip
+    "LowerCaution",
+    "LowerCritical",
+    "LowerFatal",
+    "LowerThresholdNonCritical",
+    "LowerThresholdCritical",
+    "LowerThresholdFatal",
+)
 _OFFLINE_STATES = ("Absent", "Disabled", "StandbyOffline", "UnavailableOffline")
 
 _INTAKE = ("Intake", "RoomIntake")
@@ -145,14 +153,11 @@ def _fan(fan: Resource, rpm: Mapping[str, Any]) -> ReadingTree:
 
 def read_redundancy(groups: list[Resource]) -> ReadingTree:
     """Return the readings of redundancy groups by their number."""
-    return {
-        str(number): {"health": read_property(group, "Status", "Health"), "needed": _needed(group)}
-        for number, group in enumerate(groups)
-    }
-
-
-def _needed(group: Resource) -> dict[str, Any]:
-    return read_property(group, "MinNeededInGroup" if "MinNeededInGroup" in group else "MinNumNeeded")
+    tree: ReadingTree = {}
+    for number, group in enumerate(groups):
+        needed = read_property(group, "MinNeededInGroup" if "MinNeededInGroup" in group else "MinNumNeeded")
+        tree[str(number)] = {"health": read_property(group, "Status", "Health"), "needed": needed}
+    return tree
 
 
 def _cap_readings(limit: Any) -> ReadingTree:

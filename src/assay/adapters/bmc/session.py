@@ -1,10 +1,7 @@
 """A session with one BMC through the `redfish` library: it follows links, bounds time and shows no secret.
 
-Keeps sessions with BMCs open between the passes of one process. A login costs a BMC more than most reads.
-
-BMCs hold few sessions, and note each login in a log of theirs.
-
-Reads the user and password for a BMC. The inventory names the place of the secret; it is shown nowhere.
+BMCs hold few sessions, note each login in a log of theirs, and a login costs them more than most reads. So sessions
+are kept between the passes of one process.
 """
 
 from __future__ import annotations
@@ -39,6 +36,14 @@ from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.node import Node
 
+Resource = dict[str, Any]
+"""The JSON object of one Redfish resource."""
+NO_QUIRKS = BmcQuirkSet()
+CLOSED_AT_ONCE = 16
+CLOSING_S = 5.0
+_MAX_PAGES = 100
+_ROOT = "/redfish/v1/"
+_SESSIONS = "/redfish/v1/SessionService/Sessions"
 CREDENTIALS_FIX = "name them: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or {vault: !vault …}"
 
 
@@ -72,15 +77,6 @@ def parse_user_password(text: str, source: str) -> UserPassword:
         state = 'does not hold "user:password"' if text else "is not set" if "variable" in source else "gives nothing"
         raise AssayError(f"{source} {state}", fix='put "user:password" there')
     return UserPassword(user, password)
-
-
-Resource = dict[str, Any]
-"""The JSON object of one Redfish resource."""
-
-NO_QUIRKS = BmcQuirkSet()
-_MAX_PAGES = 100
-_ROOT = "/redfish/v1/"
-_SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 class RedfishSession:
@@ -296,11 +292,13 @@ class RedfishSession:
 
     def _open_session(self) -> None:
         limit_s = self.time.left(REQUEST_TIMEOUT_S)
+        # A root that cannot be read without a login may offer sessions.
+        offers_sessions = not self.root or "SessionService" in self.root or "Sessions" in self.root.get("Links", {})
         self._client.set_session_key(None)
         self._login_refused = True
         with self._connection.cut_after(limit_s) as late:
             try:
-                self._client.login(auth=self.dialect.login if _offers_sessions(self.root) else "basic")
+                self._client.login(auth=self.dialect.login if offers_sessions else "basic")
                 self._login_refused = False
             except InvalidCredentialsError:
                 raise BmcLoginRefused(
@@ -317,11 +315,6 @@ class RedfishSession:
                 raise self._no_answer(error, limit_s, late=late.is_set()) from None
 
 
-def _offers_sessions(root: Resource) -> bool:
-    """Whether a service root offers sessions; a root that cannot be read without a login may."""
-    return not root or "SessionService" in root or "Sessions" in root.get("Links", {})
-
-
 def _find_expand_levels(root: Resource) -> int:
     """Return how deep the service expands subordinate resources, 0 where it does not."""
     offer = root.get("ProtocolFeaturesSupported", {}).get("ExpandQuery", {})
@@ -336,10 +329,6 @@ def _tls_context(trust: CertificateTrust, where: str) -> ssl.SSLContext:
     except OSError as error:
         reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
         raise AssayError(f"bmc_ca {trust.ca} cannot be used: {reason}", where=where) from None
-
-
-CLOSED_AT_ONCE = 16
-CLOSING_S = 5.0
 
 
 class BmcSessionPool:

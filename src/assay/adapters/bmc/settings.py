@@ -1,10 +1,7 @@
-"""The settings of a BMC against the node spec: what differs, and the requests that change it.
+"""The settings of a BMC, and a node's BIOS and boot settings, against the node spec: what differs, and what changes it.
 
-They are in force at once, without a reset. Only properties that differ are written.
-
-BIOS attributes and boot settings of a node against its spec: what differs, and the orders that change it.
-
-An order waits in a settings object of the BMC until the next reset of the host. assay orders only what differs.
+Only what differs is written. The BMC's own settings are in force at once. An order for BIOS or boot waits in a settings
+object of the BMC until the next reset of the host.
 """
 
 from __future__ import annotations
@@ -34,6 +31,11 @@ from assay.model.specs.node.bmc_settings import BmcNtpSpec, BmcSpec, BmcSyslogSp
 from assay.model.specs.node.declared_settings import SettingMismatch, format_reading
 from assay.model.specs.node.node_spec import BootSpec, NodeSpec
 
+SETTINGS = "@Redfish.Settings"
+IN_FORCE = "bios."
+WAITING = "bios_pending."
+"""How the names of attributes begin, as they are in force and as the next reset sets them."""
+APPLY_TIME = {"@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
 NO_PASSWORDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -53,18 +55,15 @@ def find_manager(bmc: BmcClient) -> Resource:
 
 def compare_bmc_settings(wanted: BmcSpec, tree: Any) -> list[SettingMismatch]:
     """Return the declared settings that are not as wanted in a tree of readings, by their paths in the node spec."""
-    accounts = tree.get("accounts", tree) if isinstance(tree, dict) else tree
-    return [
-        *_compare_power(wanted, tree),
-        *_compare_ntp(wanted.ntp, tree),
-        *_compare_syslog(wanted, tree),
-        *compare_accounts(wanted.accounts, accounts),
-    ]
-
-
-def _compare_power(wanted: BmcSpec, tree: Any) -> Iterator[SettingMismatch]:
+    mismatches: list[SettingMismatch] = []
     if wanted.power_restore and (seen := format_reading(tree, "power_restore")) != wanted.power_restore:
-        yield SettingMismatch("bmc.power_restore", wanted.power_restore, seen)
+        mismatches.append(SettingMismatch("bmc.power_restore", wanted.power_restore, seen))
+    mismatches += _compare_ntp(wanted.ntp, tree)
+    if wanted.syslog is not None:
+        servers = [server.text for server in wanted.syslog]
+        mismatches += _compare_names("bmc.syslog", servers, format_reading(tree, "syslog"))
+    accounts = tree.get("accounts", tree) if isinstance(tree, dict) else tree
+    return [*mismatches, *compare_accounts(wanted.accounts, accounts)]
 
 
 def _compare_ntp(wanted: BmcNtpSpec, tree: Any) -> Iterator[SettingMismatch]:
@@ -74,12 +73,6 @@ def _compare_ntp(wanted: BmcNtpSpec, tree: Any) -> Iterator[SettingMismatch]:
             yield SettingMismatch("bmc.ntp.enabled", text, seen)
     if wanted.servers is not None:
         yield from _compare_names("bmc.ntp.servers", wanted.servers, format_reading(tree, "ntp", "servers"))
-
-
-def _compare_syslog(wanted: BmcSpec, tree: Any) -> Iterator[SettingMismatch]:
-    if wanted.syslog is not None:
-        servers = [server.text for server in wanted.syslog]
-        yield from _compare_names("bmc.syslog", servers, format_reading(tree, "syslog"))
 
 
 def _compare_names(name: str, wanted: Sequence[str], seen: str) -> Iterator[SettingMismatch]:
@@ -113,7 +106,7 @@ def change_bmc_settings(
 
 def refuse_unreadable(bmc: BmcClient, mismatches: Sequence[SettingMismatch]) -> None:
     """Raise AssayError, which names the properties, if settings that differ cannot be read."""
-    unread = [f"{one.name} {one.seen}" for one in mismatches if one.is_unread]
+    unread = [f"{mismatch.name} {mismatch.seen}" for mismatch in mismatches if mismatch.is_unread]
     if unread:
         raise AssayError(
             f"nothing was changed, because the BMC does not show {', '.join(unread)}",
@@ -124,7 +117,9 @@ def refuse_unreadable(bmc: BmcClient, mismatches: Sequence[SettingMismatch]) -> 
 
 def _change_syslog(bmc: BmcClient, wanted: Sequence[BmcSyslogSpec]) -> None:
     """Subscribe the missing servers, then remove the others. A subscription of Redfish events is no syslog server."""
-    there = {one["@odata.id"]: name_log_server(one) for one in list_syslog_subscriptions(bmc)}
+    there = {
+        subscription["@odata.id"]: name_log_server(subscription) for subscription in list_syslog_subscriptions(bmc)
+    }
     subscriptions = bmc.follow(bmc.follow(bmc.root, "EventService"), "Subscriptions")["@odata.id"]
     for server in wanted:
         if server.text not in there.values():
@@ -145,11 +140,6 @@ def _change_ntp(bmc: BmcClient, wanted: BmcNtpSpec, names: set[str]) -> None:
     if "bmc.ntp.enabled" in names:
         ntp["ProtocolEnabled"] = wanted.enabled
     patch_resource(bmc, protocols["@odata.id"], {"NTP": ntp})
-
-
-SETTINGS = "@Redfish.Settings"
-IN_FORCE, WAITING = "bios.", "bios_pending."
-APPLY_TIME = {"@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
 
 
 def declares_system_settings(spec: NodeSpec) -> bool:
@@ -251,10 +241,10 @@ def order_system_settings(bmc: BmcClient, spec: NodeSpec, mismatches: Sequence[S
 
 
 def _refuse_missing_attributes(bmc: BmcClient, spec: NodeSpec, mismatches: Iterable[SettingMismatch]) -> None:
-    missing = [one.name.removeprefix(IN_FORCE) for one in mismatches if one.seen == "absent"]
+    missing = [mismatch.name.removeprefix(IN_FORCE) for mismatch in mismatches if mismatch.seen == "absent"]
     if missing:
-        what = f"the BIOS has no {'attribute' if len(missing) == 1 else 'attributes'} {', '.join(missing)}"
-        raise AssayError(what, where=bmc.where, fix=f"correct `bios` of the node spec {spec.name}")
+        problem = f"the BIOS has no {'attribute' if len(missing) == 1 else 'attributes'} {', '.join(missing)}"
+        raise AssayError(problem, where=bmc.where, fix=f"correct `bios` of the node spec {spec.name}")
 
 
 def _find_boot_order(bmc: BmcClient, system: Resource, spec: NodeSpec) -> list[str]:
@@ -266,8 +256,8 @@ def _find_boot_order(bmc: BmcClient, system: Resource, spec: NodeSpec) -> list[s
     matching = [reference for reference in order if fnmatchcase(names.get(reference, reference), pattern)]
     if not matching:
         known = ", ".join(names.get(reference, reference) for reference in order) or "none"
-        what = f"no boot option matches {pattern!r}; the BMC has {known}"
-        raise AssayError(what, where=bmc.where, fix=f"correct `boot.first` of the node spec {spec.name}")
+        problem = f"no boot option matches {pattern!r}; the BMC has {known}"
+        raise AssayError(problem, where=bmc.where, fix=f"correct `boot.first` of the node spec {spec.name}")
     return [matching[0], *(reference for reference in order if reference != matching[0])]
 
 

@@ -2,10 +2,6 @@
 
 They replace those of the redfish library. That retries ten times by default, its timeout restarts with each piece
 received, it verifies nothing without a `cafile`, and it logs session tokens at level DEBUG.
-
-Cuts what takes too long: one thread for all deadlines of this process, instead of a timer's thread for each request.
-
-A deadline that was met stays in the queue until it would have passed, so meeting it wakes nobody.
 """
 
 from __future__ import annotations
@@ -38,12 +34,15 @@ class RequestDeadline:
     """One deadline: `cut` is called when it passes, unless it was met before."""
 
     def __init__(self, cut: Callable[[], None]) -> None:
-        self._lock, self._cut, self.is_over = Lock(), cut, False
+        self._lock = Lock()
+        self._cut = cut
+        self.is_over = False
 
     def meet(self) -> None:
         """End it. Afterwards no cut is in progress, nor will one come."""
         with self._lock:
-            self.is_over, self._cut = True, _keep  # it may stay in the queue: let go of the connection
+            self.is_over = True
+            self._cut = lambda: None  # it may stay in the queue: let go of the connection
 
     def pass_by(self) -> None:
         """Cut, unless it is over."""
@@ -53,12 +52,12 @@ class RequestDeadline:
                 self._cut()
 
 
-def _keep() -> None:
-    return
-
-
 class DeadlineThread:
-    """The thread that waits for the next deadline. It starts with the first one, and lives as long as the process."""
+    """The one thread that cuts what takes too long, instead of a timer's thread for each request.
+
+    It starts with the first deadline, and lives as long as the process. A deadline that was met stays in the queue
+    until it would have passed, so meeting it wakes nobody.
+    """
 
     def __init__(self) -> None:
         self._changed, self._numbers = Condition(Lock()), count()

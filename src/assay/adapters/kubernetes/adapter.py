@@ -84,8 +84,8 @@ class KubernetesScheduler:
         cordon_node(self._cluster, read_node(self._cluster, node), reason, "draining", waits_for)
         pods = [pod for pod in self._list_pods_on(node) if self._is_customers(pod)] if now else []
         if now and (kept := evict_pods(self._cluster, pods, self.patience_s)):
-            what = f"{len(kept)} of {len(pods)} pods may not be evicted now: {format_jobs(self._make_jobs(kept))}"
-            raise AssayError(what, where=node, fix="move what the budget protects, or change the budget")
+            problem = f"{len(kept)} of {len(pods)} pods may not be evicted now: {format_jobs(self._make_jobs(kept))}"
+            raise AssayError(problem, where=node, fix="move what the budget protects, or change the budget")
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         """Return the status of the nodes: one list of nodes, one of pods, and one of budgets if there are pods."""
@@ -123,8 +123,8 @@ class KubernetesScheduler:
         with ThreadPoolExecutor(PARALLEL_CORDONS) as threads:
             failures = [failure for failure in threads.map(try_cordon, reasons) if failure]
         if failures:
-            what = f"{len(failures)} of {len(reasons)} nodes could not be cordoned: {'; '.join(failures)}"
-            raise AssayError(what)
+            problem = f"{len(failures)} of {len(reasons)} nodes could not be cordoned: {'; '.join(failures)}"
+            raise AssayError(problem)
 
     def run_spare(self, node: str, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
         """Run a command in a pod of the lowest priority, on a node without customers."""

@@ -1,10 +1,7 @@
 """Speaks to a Kubernetes API server. Answers are read as JSON: the client's models reject those of other versions.
 
-An answer that is cut short, or is no list where a list was asked for, is an error and never an empty list.
-
-Which versions of Kubernetes assay works with, and in which version of `policy` a server takes evictions.
-
-Finds the credentials for a Kubernetes API server: a kubeconfig, or a pod's service account. TLS is verified.
+An answer that is cut short, or is no list where a list was asked for, is an error and never an empty list. Credentials
+are those of a kubeconfig, or of a pod's service account. TLS is verified.
 """
 
 from __future__ import annotations
@@ -28,141 +25,22 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-OLDEST_VERSION = (1, 20)
-"""The oldest server that the tests run: its `policy/v1beta1` has the budgets and evictions that assay uses."""
-POLICY_V1_VERSION = (1, 22)
-"""The first server that takes evictions of `policy/v1`. Version 1.25 dropped `policy/v1beta1`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerVersion:
-    """The version of an API server. `text` is how the server writes it, such as v1.31.2-gke.100."""
-
-    major: int
-    minor: int
-    text: str
-
-    @property
-    def policy_version(self) -> str:
-        """The version of the API group `policy`, for budgets and evictions."""
-        return "v1" if (self.major, self.minor) >= POLICY_V1_VERSION else "v1beta1"
-
-
-def parse_server_version(answer: Any, server: str) -> ServerVersion:
-    """Return the version that the `/version` of a server answers.
-
-    Raises AssayError if it answers none, or one older than OLDEST_VERSION.
-    """
-    told = answer if isinstance(answer, Mapping) else {}
-    text = str(told.get("gitVersion") or "")
-    numbers = re.match(r"v?(\d+)\.(\d+)", text)
-    if numbers is None:
-        fix = "`kubectl version` shows it; is there a proxy in between?"
-        raise AssayError("the API server does not say which version it is", where=server, fix=fix)
-    version = ServerVersion(int(numbers[1]), int(numbers[2]), text)
-    if (version.major, version.minor) < OLDEST_VERSION:
-        oldest = ".".join(map(str, OLDEST_VERSION))
-        what = f"the API server is Kubernetes {text}, and assay needs {oldest} or newer"
-        raise AssayError(what, where=server, fix="upgrade the cluster: docs/kubernetes.md names the versions")
-    return version
-
-
+KubernetesObject = dict[str, Any]
 IN_CLUSTER_VARIABLE = "KUBERNETES_SERVICE_HOST"
 DEFAULT_KUBECONFIG = "~/.kube/config"
 READ_RETRIES = 2
-HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE = 429, 503
-
-
-def load_client_configuration(settings: KubernetesClusterSettings) -> Configuration:
-    """Return the official client's configuration.
-
-    Raises AssayError if there is none, or if it would not verify the server's certificate.
-    """
-    from kubernetes import client
-    from urllib3 import Retry
-
-    configuration = client.Configuration()
-    if not settings.kubeconfig and not os.environ.get("KUBECONFIG") and os.environ.get(IN_CLUSTER_VARIABLE):
-        _load_in_cluster(configuration)
-    else:
-        _load_kubeconfig(settings, configuration)
-    if not configuration.verify_ssl:
-        what = "the kubeconfig turns off the verification of the API server's certificate"
-        fix = "give the cluster's certificate-authority-data in place of insecure-skip-tls-verify"
-        raise AssayError(what, where=configuration.host, fix=fix)
-    if not configuration.host.startswith("https://"):
-        what = "the API server is not reached over TLS"
-        raise AssayError(what, where=configuration.host, fix="give an https:// address")
-    for token in configuration.api_key.values():
-        register_secret(str(token).rpartition(" ")[2])
-    configuration.retries = Retry(
-        total=READ_RETRIES,
-        connect=0,
-        redirect=0,
-        status_forcelist=(HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE),  # of a GET; an eviction's 429 is an answer
-        allowed_methods={"GET"},
-        raise_on_status=False,
-    )
-    return configuration
-
-
-def read_kubeconfig_stamp(settings: KubernetesClusterSettings) -> tuple[Any, ...]:
-    """Return a value that changes when a kubeconfig is replaced, so that its new credentials are read."""
-    stamps = []
-    for path in _list_kubeconfigs(settings):
-        try:
-            stamps.append((str(path), path.stat().st_mtime_ns))
-        except OSError:
-            stamps.append((str(path), 0))
-    return os.environ.get(IN_CLUSTER_VARIABLE), *stamps
-
-
-def _list_kubeconfigs(settings: KubernetesClusterSettings) -> list[Path]:
-    names = settings.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
-    return [Path(name).expanduser() for name in names.split(os.pathsep) if name]
-
-
-def _load_kubeconfig(settings: KubernetesClusterSettings, configuration: Configuration) -> None:
-    from kubernetes import config
-
-    paths = _list_kubeconfigs(settings)
-    files = [path for path in paths if path.is_file()]
-    where = os.pathsep.join(map(str, files or paths))
-    if not files:
-        fix = "set `kubernetes: {kubeconfig: PATH}` in the inventory, or KUBECONFIG"
-        raise AssayError("there is no kubeconfig", where=where, fix=fix)
-    try:
-        load: Callable[..., None] = config.load_kube_config
-        load(where, settings.context or None, configuration, persist_config=False)
-    except Exception as error:  # the library passes on what its YAML reader and its credential plugins raise
-        fix = "`kubectl config get-contexts` lists what it holds"
-        raise AssayError(f"the kubeconfig cannot be used: {_first_line(error)}", where=where, fix=fix) from None
-
-
-def _load_in_cluster(configuration: Configuration) -> None:
-    from kubernetes import config
-
-    try:
-        load: Callable[..., None] = config.load_incluster_config
-        load(client_configuration=configuration)
-    except (config.ConfigException, OSError) as error:
-        fix = "give the pod a service account whose token is mounted (deploy/kubernetes.yaml)"
-        raise AssayError(f"this pod has no credentials: {_first_line(error)}", fix=fix) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200] or type(error).__name__
-
-
 REQUEST_TIMEOUTS_S = (5.0, 30.0)
 """The limits for a connection, and for the silence before or within an answer."""
 LIST_CHUNK = 500
 VERSION_AGE_S = 300.0
 MAX_MESSAGE_LENGTH = 300
-HTTP_UNAUTHORIZED, HTTP_FORBIDDEN, HTTP_NOT_FOUND, HTTP_CONFLICT = 401, 403, 404, 409
-HTTP_GONE = 410
+HTTP_UNAUTHORIZED, HTTP_FORBIDDEN, HTTP_NOT_FOUND, HTTP_CONFLICT, HTTP_GONE = 401, 403, 404, 409, 410
+HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE = 429, 503
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-KubernetesObject = dict[str, Any]
+OLDEST_VERSION = (1, 20)
+"""The oldest server that the tests run: its `policy/v1beta1` has the budgets and evictions that assay uses."""
+POLICY_V1_VERSION = (1, 22)
+"""The first server that takes evictions of `policy/v1`. Version 1.25 dropped `policy/v1beta1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +60,8 @@ class ApiRequest:
 class ApiRefusal(AssayError):
     """The API server refused a request with an HTTP `status`, and asks not to be asked again for `retry_after_s`."""
 
-    def __init__(self, what: str, *, where: str, fix: str, status: int, retry_after_s: float = 0.0) -> None:
-        super().__init__(what, where=where, fix=fix)
+    def __init__(self, problem: str, *, where: str, fix: str, status: int, retry_after_s: float = 0.0) -> None:
+        super().__init__(problem, where=where, fix=fix)
         self.status, self.retry_after_s = status, retry_after_s
 
 
@@ -220,8 +98,8 @@ class KubernetesApi:
         from kubernetes import client
 
         if self._version is None or time.monotonic() - self._version[0] > VERSION_AGE_S:
-            told = self._send(ApiRequest("get", "/version"), client.VersionApi(self._client).get_code)
-            self._version = time.monotonic(), parse_server_version(self._parse(told), self.server)
+            answer = self._send(ApiRequest("get", "/version"), client.VersionApi(self._client).get_code)
+            self._version = time.monotonic(), parse_server_version(self._parse(answer), self.server)
         return self._version[1]
 
     def request(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -319,9 +197,9 @@ class KubernetesApi:
             raise self._make_unusable_error(f"its answer to {request} is no list but a {page.get('kind') or 'riddle'}")
         return items
 
-    def _make_unusable_error(self, what: str) -> AssayError:
+    def _make_unusable_error(self, problem: str) -> AssayError:
         fix = "`kubectl get nodes -o json` asks it too; is there a proxy in between?"
-        return AssayError(f"the API server cannot be understood: {what}", where=self.server, fix=fix)
+        return AssayError(f"the API server cannot be understood: {problem}", where=self.server, fix=fix)
 
 
 def list_running_pods(context: str, namespace: str, labels: str) -> dict[str, str]:
@@ -340,19 +218,19 @@ def make_api_refusal(request: ApiRequest, server: str, error: ApiException) -> A
     """Return the error for a refused request, from the HTTP status, headers and body of the answer."""
     status = int(error.status or 0)
     message = redact(_read_status_message(error.body) or "no reason given")[:MAX_MESSAGE_LENGTH]
-    what, fix = f"the API server refused to {request} ({status}): {message}", ""
+    problem, fix = f"the API server refused to {request} ({status}): {message}", ""
     if status == HTTP_UNAUTHORIZED:
-        what, fix = "the API server does not know us (401)", "the kubeconfig's credentials are wrong or have expired"
+        problem, fix = "the API server does not know us (401)", "the kubeconfig's credentials are wrong or have expired"
     elif status == HTTP_FORBIDDEN:
         scope = f" in the namespace {request.namespace}" if request.namespace else ""
-        what = f"RBAC does not let us `{request.verb}` `{request.resource}`{scope}: {message}"
+        problem = f"RBAC does not let us `{request.verb}` `{request.resource}`{scope}: {message}"
         fix = "`kubectl apply -f deploy/kubernetes.yaml` grants it"
     elif status == HTTP_NOT_FOUND and request.resource.startswith("nodes"):
-        what = f"the cluster does not know the node {request.name}"
+        problem = f"the cluster does not know the node {request.name}"
         fix = "give the node the same name in the inventory and in the cluster: see `kubectl get nodes`"
     asked = str((error.headers or {}).get("Retry-After") or "")
     return ApiRefusal(
-        what, where=server, fix=fix, status=status, retry_after_s=float(asked) if asked.isdigit() else 0.0
+        problem, where=server, fix=fix, status=status, retry_after_s=float(asked) if asked.isdigit() else 0.0
     )
 
 
@@ -369,9 +247,9 @@ def make_no_answer_error(server: str, error: Exception) -> AssayError:
 
 def make_invalid_body_error(request: ApiRequest, server: str, error: ValidationError) -> AssayError:
     """Return the error for a body that the client refuses to send."""
-    fields = ", ".join(".".join(map(str, one["loc"][1:])) for one in error.errors(include_input=False))
-    what = f"the Kubernetes client cannot {request}: it does not know these fields of the body: {fields}"
-    return AssayError(what, where=server, fix="remove the fields, or install a client as new as the cluster")
+    fields = ", ".join(".".join(map(str, field_error["loc"][1:])) for field_error in error.errors(include_input=False))
+    problem = f"the Kubernetes client cannot {request}: it does not know these fields of the body: {fields}"
+    return AssayError(problem, where=server, fix="remove the fields, or install a client as new as the cluster")
 
 
 def _read_status_message(body: Any) -> str:
@@ -381,3 +259,117 @@ def _read_status_message(body: Any) -> str:
     except (TypeError, ValueError):
         return str(body).strip().partition("\n")[0] if body else ""
     return str(status.get("message") or "") if isinstance(status, dict) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """The version of an API server. `text` is how the server writes it, such as v1.31.2-gke.100."""
+
+    major: int
+    minor: int
+    text: str
+
+    @property
+    def policy_version(self) -> str:
+        """The version of the API group `policy`, for budgets and evictions."""
+        return "v1" if (self.major, self.minor) >= POLICY_V1_VERSION else "v1beta1"
+
+
+def parse_server_version(answer: Any, server: str) -> ServerVersion:
+    """Return the version that the `/version` of a server answers.
+
+    Raises AssayError if it answers none, or one older than OLDEST_VERSION.
+    """
+    fields = answer if isinstance(answer, Mapping) else {}
+    text = str(fields.get("gitVersion") or "")
+    numbers = re.match(r"v?(\d+)\.(\d+)", text)
+    if numbers is None:
+        fix = "`kubectl version` shows it; is there a proxy in between?"
+        raise AssayError("the API server does not say which version it is", where=server, fix=fix)
+    version = ServerVersion(int(numbers[1]), int(numbers[2]), text)
+    if (version.major, version.minor) < OLDEST_VERSION:
+        oldest = ".".join(map(str, OLDEST_VERSION))
+        problem = f"the API server is Kubernetes {text}, and assay needs {oldest} or newer"
+        raise AssayError(problem, where=server, fix="upgrade the cluster: docs/kubernetes.md names the versions")
+    return version
+
+
+def load_client_configuration(settings: KubernetesClusterSettings) -> Configuration:
+    """Return the official client's configuration.
+
+    Raises AssayError if there is none, or if it would not verify the server's certificate.
+    """
+    from kubernetes import client
+    from urllib3 import Retry
+
+    configuration = client.Configuration()
+    if not settings.kubeconfig and not os.environ.get("KUBECONFIG") and os.environ.get(IN_CLUSTER_VARIABLE):
+        _load_in_cluster(configuration)
+    else:
+        _load_kubeconfig(settings, configuration)
+    if not configuration.verify_ssl:
+        problem = "the kubeconfig turns off the verification of the API server's certificate"
+        fix = "give the cluster's certificate-authority-data in place of insecure-skip-tls-verify"
+        raise AssayError(problem, where=configuration.host, fix=fix)
+    if not configuration.host.startswith("https://"):
+        problem = "the API server is not reached over TLS"
+        raise AssayError(problem, where=configuration.host, fix="give an https:// address")
+    for token in configuration.api_key.values():
+        register_secret(str(token).rpartition(" ")[2])
+    configuration.retries = Retry(
+        total=READ_RETRIES,
+        connect=0,
+        redirect=0,
+        status_forcelist=(HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE),  # of a GET; an eviction's 429 is an answer
+        allowed_methods={"GET"},
+        raise_on_status=False,
+    )
+    return configuration
+
+
+def read_kubeconfig_stamp(settings: KubernetesClusterSettings) -> tuple[Any, ...]:
+    """Return a value that changes when a kubeconfig is replaced, so that its new credentials are read."""
+    stamps = []
+    for path in _list_kubeconfigs(settings):
+        try:
+            stamps.append((str(path), path.stat().st_mtime_ns))
+        except OSError:
+            stamps.append((str(path), 0))
+    return os.environ.get(IN_CLUSTER_VARIABLE), *stamps
+
+
+def _list_kubeconfigs(settings: KubernetesClusterSettings) -> list[Path]:
+    names = settings.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
+    return [Path(name).expanduser() for name in names.split(os.pathsep) if name]
+
+
+def _load_kubeconfig(settings: KubernetesClusterSettings, configuration: Configuration) -> None:
+    from kubernetes import config
+
+    paths = _list_kubeconfigs(settings)
+    files = [path for path in paths if path.is_file()]
+    where = os.pathsep.join(map(str, files or paths))
+    if not files:
+        fix = "set `kubernetes: {kubeconfig: PATH}` in the inventory, or KUBECONFIG"
+        raise AssayError("there is no kubeconfig", where=where, fix=fix)
+    try:
+        load: Callable[..., None] = config.load_kube_config
+        load(where, settings.context or None, configuration, persist_config=False)
+    except Exception as error:  # the library passes on what its YAML reader and its credential plugins raise
+        fix = "`kubectl config get-contexts` lists what it holds"
+        raise AssayError(f"the kubeconfig cannot be used: {_first_line(error)}", where=where, fix=fix) from None
+
+
+def _load_in_cluster(configuration: Configuration) -> None:
+    from kubernetes import config
+
+    try:
+        load: Callable[..., None] = config.load_incluster_config
+        load(client_configuration=configuration)
+    except (config.ConfigException, OSError) as error:
+        fix = "give the pod a service account whose token is mounted (deploy/kubernetes.yaml)"
+        raise AssayError(f"this pod has no credentials: {_first_line(error)}", fix=fix) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200] or type(error).__name__

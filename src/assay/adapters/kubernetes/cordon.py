@@ -1,17 +1,7 @@
-"""Writes our cordon on a Kubernetes node and takes it off again, and says why no pod may be placed on a node.
+"""What assay writes on a Kubernetes node: our cordon, and what customers are told. Also why no pod may be placed there.
 
-Only our own keys are changed. A write is repeated if somebody else writes to the node at the same time.
-
-Opens a node that somebody closed until its next passed verification: `kubectl cordon`, and our annotation on it.
-
-A cordon of Kubernetes has no reason, so the annotation asks for the verification and holds the reason.
-
-The names that assay writes in a cluster, and the form of its times. Anything without them is somebody else's.
-
-Shows notices in Kubernetes: the condition `assay.dev/InService` of a node, and an Event for each move.
-
-The condition is for programs and for `kubectl describe node`, as those of node-problem-detector are; the Event is for
-people who look at what happened. Its name follows from the move, so that a repeated order makes no second one.
+Only our own keys are changed; anything without them is somebody else's. A write is repeated if somebody else writes to
+the node at the same time.
 """
 
 from __future__ import annotations
@@ -60,6 +50,23 @@ NODE_ANNOTATION = f"{DOMAIN}/node"
 """Annotation of that pod: its node."""
 WATCHED_ANNOTATION = f"{DOMAIN}/watched"
 """Annotation of that pod: when a controller last watched it."""
+MAX_TAINT_VALUE = 63
+"""The API server's limit for a taint's value, of letters, digits, `-`, `_` and `.`."""
+MAX_PATCH_TRIES = 5
+AUTOMATIC_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
+"""How the keys of taints begin that Kubernetes sets by itself, or that every node of a role has."""
+OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
+"""The one of them that only a person sets."""
+TIME_PRECISION = timedelta(seconds=1)
+"""The API server writes down the second in which a field was set."""
+EVENT_NAMESPACE = "kube-system"
+"""Where every version takes events about what is in no namespace, such as nodes; 1.20 takes them nowhere else."""
+MAX_NOTE_BYTES = 1000
+MAX_INSTANCE = 128
+"""The API server's limits for the note of an event (1 kB) and for the name of who reports it."""
+PARALLEL_NOTICES = 8
+UNKNOWN_NODE = "the cluster does not know this node"
+_MARK_PATHS = (("f:spec", "f:unschedulable"), ("f:metadata", "f:annotations", f"f:{VERIFY_UNDRAIN_ANNOTATION}"))
 
 
 def format_kubernetes_time(moment: datetime) -> str:
@@ -75,15 +82,6 @@ def format_kubernetes_now() -> str:
 def measure_age_s(text: str) -> float:
     """Return how many seconds ago a time was."""
     return (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
-
-
-MAX_TAINT_VALUE = 63
-"""The API server's limit for a taint's value, of letters, digits, `-`, `_` and `.`."""
-MAX_PATCH_TRIES = 5
-AUTOMATIC_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
-"""How the keys of taints begin that Kubernetes sets by itself, or that every node of a role has."""
-OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
-"""The one of them that only a person sets."""
 
 
 class StatusCondition(NamedTuple):
@@ -113,8 +111,8 @@ def uncordon_node(cluster: KubernetesApi, node: KubernetesObject) -> None:
     """Undo our cordon of a node, which was read as `node`. A node without anything of ours is not written to."""
     if has_our_marks(node):
         patched = patch_with_retries(cluster, node, build_uncordon_patch)
-        told = StatusCondition(CONDITION_TYPE, "False", "InService", "assay keeps no pod from this node")
-        write_condition(cluster, patched, told)
+        condition = StatusCondition(CONDITION_TYPE, "False", "InService", "assay keeps no pod from this node")
+        write_condition(cluster, patched, condition)
 
 
 def describe_node_cordon(node: KubernetesObject) -> str:
@@ -136,25 +134,16 @@ def describe_foreign_cordon(node: KubernetesObject) -> str:
 
 def describe_foreign_taints(node: KubernetesObject) -> str:
     """Return the taints by which others keep pods from the node, as `tainted KEY=VALUE:EFFECT`; "" for none."""
-    return "; ".join(
-        f"tainted {_format_taint(taint)}" for taint in _list_other_taints(node) if _is_set_by_others(node, taint)
-    )
-
-
-def _is_set_by_others(node: KubernetesObject, taint: Mapping[str, str]) -> bool:
-    """Whether somebody closed the node by a taint.
-
-    Kubernetes sets and removes some by itself. A taint named after a resource of the node, such as `nvidia.com/gpu`, or
-    after a role of it only keeps away who does not need that.
-    """
-    key, resources = taint["key"], node["status"].get("capacity") or {}
-    is_automatic = key.startswith(AUTOMATIC_TAINTS) and key != OUT_OF_SERVICE_TAINT
-    return taint.get("effect") in ("NoSchedule", "NoExecute") and not is_automatic and key not in resources
-
-
-def _format_taint(taint: Mapping[str, str]) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint['effect']}"
+    # One named after a resource of the node, such as `nvidia.com/gpu`, only keeps away who does not need that.
+    resources = node["status"].get("capacity") or {}
+    texts = []
+    for taint in _list_other_taints(node):
+        key, effect = taint["key"], taint.get("effect")
+        is_automatic = key.startswith(AUTOMATIC_TAINTS) and key != OUT_OF_SERVICE_TAINT
+        if effect in ("NoSchedule", "NoExecute") and not is_automatic and key not in resources:
+            value = f"={taint['value']}" if taint.get("value") else ""
+            texts.append(f"tainted {key}{value}:{effect}")
+    return "; ".join(texts)
 
 
 def is_foreign_cordon(node: KubernetesObject) -> bool:
@@ -214,7 +203,9 @@ def build_uncordon_patch(node: KubernetesObject) -> KubernetesObject | None:
 def build_condition_patch(node: KubernetesObject, condition: StatusCondition, moment: str) -> KubernetesObject:
     """Return the patch of the node's status that sets one condition. Those of other types stay as they are."""
     conditions = node["status"].get("conditions") or []
-    known: KubernetesObject = next((one for one in conditions if one["type"] == condition.type), {})
+    known: KubernetesObject = next(
+        (known_condition for known_condition in conditions if known_condition["type"] == condition.type), {}
+    )
     since = known["lastTransitionTime"] if known.get("status") == condition.status else moment
     times = {"lastHeartbeatTime": moment, "lastTransitionTime": since}
     return {"status": {"conditions": [{**condition._asdict(), **times}]}}
@@ -252,8 +243,8 @@ def patch_with_retries(
             if refusal.status != HTTP_CONFLICT:
                 raise
         node = read_node(cluster, name)
-    what = f"others changed the node {MAX_PATCH_TRIES} times while we wrote to it"
-    raise AssayError(what, where=name, fix="try again")
+    problem = f"others changed the node {MAX_PATCH_TRIES} times while we wrote to it"
+    raise AssayError(problem, where=name, fix="try again")
 
 
 def _build_patch(
@@ -302,14 +293,11 @@ def _patch(
     )
 
 
-TIME_PRECISION = timedelta(seconds=1)
-"""The API server writes down the second in which a field was set."""
-
-
 def undrain_node(cluster: KubernetesApi, node: KubernetesObject, began: datetime) -> str:
     """Open a node, which was read as `node`, if both marks were set before `began`. Return their reason, or "".
 
-    If somebody writes to the node meanwhile, it is judged again as it is then.
+    The marks are `kubectl cordon` and our annotation, which asks for the verification: a cordon holds no reason. If
+    somebody writes to the node meanwhile, it is judged again as it is then.
     """
     reasons: list[str] = []
 
@@ -331,10 +319,7 @@ def _is_due(node: KubernetesObject, began: datetime) -> bool:
         return False
     times = [list(_list_write_times(node, path)) for path in _MARK_PATHS]
     known = all(times) and bool(describe_foreign_cordon(node))
-    return known and all(at + TIME_PRECISION <= began for found in times for at in found)
-
-
-_MARK_PATHS = (("f:spec", "f:unschedulable"), ("f:metadata", "f:annotations", f"f:{VERIFY_UNDRAIN_ANNOTATION}"))
+    return known and all(at + TIME_PRECISION <= began for own_times in times for at in own_times)
 
 
 def _list_write_times(node: KubernetesObject, path: tuple[str, ...]) -> Iterator[datetime]:
@@ -355,20 +340,16 @@ def _build_undrain_patch(node: KubernetesObject) -> KubernetesObject:
     return {"metadata": metadata, "spec": {"unschedulable": None}}
 
 
-EVENT_NAMESPACE = "kube-system"
-"""Where every version takes events about what is in no namespace, such as nodes; 1.20 takes them nowhere else."""
-MAX_NOTE_BYTES, MAX_INSTANCE = 1000, 128
-"""The API server's limits for the note of an event (1 kB) and for the name of who reports it."""
-PARALLEL_NOTICES = 8
-UNKNOWN_NODE = "the cluster does not know this node"
-
-
 def show_notices(cluster: KubernetesApi, notices: Mapping[str, NodeNotice]) -> None:
-    """Write each notice to its node. Raises AssayError that names the failures, after all others."""
+    """Write each notice to its node. Raises AssayError that names the failures, after all others.
+
+    The condition is for programs and for `kubectl describe node`, as those of node-problem-detector are; the Event is
+    for people who look at what happened. Its name follows from the move, so that a repeated order makes no second one.
+    """
     failures = _find_failures(notices, lambda node, notice: _show(cluster, node, notice))
     if failures:
-        what = f"{len(failures)} of {len(notices)} notices could not be shown: {'; '.join(failures.values())}"
-        raise AssayError(what)
+        problem = f"{len(failures)} of {len(notices)} notices could not be shown: {'; '.join(failures.values())}"
+        raise AssayError(problem)
 
 
 def find_missing_notices(
@@ -388,7 +369,7 @@ def _find_failures(notices: Mapping[str, NodeNotice], work: Callable[[str, NodeN
             return error.what
 
     with ThreadPoolExecutor(PARALLEL_NOTICES) as threads:
-        return {node: why for node, why in zip(notices, threads.map(attempt, notices), strict=True) if why}
+        return {node: failure for node, failure in zip(notices, threads.map(attempt, notices), strict=True) if failure}
 
 
 def _show(cluster: KubernetesApi, name: str, notice: NodeNotice) -> str:
@@ -408,17 +389,17 @@ def _verify(cluster: KubernetesApi, node: KubernetesObject | None, name: str, no
     if notice.move:
         event = _name_event(notice)
         request = ApiRequest("get", "events.events.k8s.io", event, EVENT_NAMESPACE)
-        found = cluster.request(request, cluster.events.read_namespaced_event, event, EVENT_NAMESPACE)
-        about = (found.get("regarding") or {}).get("name")
+        event_seen = cluster.request(request, cluster.events.read_namespaced_event, event, EVENT_NAMESPACE)
+        about = (event_seen.get("regarding") or {}).get("name")
         return "" if about == name else f"the event {event} is about {about}"
     return ""
 
 
 def find_condition(node: KubernetesObject, kind: str) -> StatusCondition | None:
     """Return a condition of a node, None if the node has none of this type."""
-    for one in node["status"].get("conditions") or []:
-        if one["type"] == kind:
-            return StatusCondition(kind, one["status"], one.get("reason", ""), one.get("message", ""))
+    for condition in node["status"].get("conditions") or []:
+        if condition["type"] == kind:
+            return StatusCondition(kind, condition["status"], condition.get("reason", ""), condition.get("message", ""))
     return None
 
 

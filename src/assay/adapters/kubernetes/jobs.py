@@ -1,8 +1,6 @@
 """Which pods are customers', how each one reads as a customer's job, and which of them wait for what our pod holds.
 
-Evicts customers' pods, as far as their PodDisruptionBudgets allow, and says which budget forbids it.
-
-No pod is ever deleted instead. Label selectors mean what they mean in Kubernetes.
+They are evicted as far as their PodDisruptionBudgets allow. No pod is ever deleted instead.
 """
 
 from __future__ import annotations
@@ -26,6 +24,7 @@ from assay.adapters.kubernetes.cordon import SPARE_LABEL, measure_age_s
 from assay.adapters.scheduler import CustomerJob
 from assay.model.errors import AssayError
 
+EVICTION_RETRY_S = 1.0
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 ENDED_PHASES = ("Succeeded", "Failed")
 NODE_OWNER_KINDS = ("DaemonSet", "Node")
@@ -78,7 +77,7 @@ def describe_termination(pod: KubernetesObject) -> str:
 def is_ready(thing: KubernetesObject) -> bool:
     """Say whether a pod counts as healthy, or a node's kubelet as present."""
     conditions = thing["status"].get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def _find_controller(pod: KubernetesObject) -> KubernetesObject:
@@ -127,9 +126,6 @@ def read_resource_requests(pod: KubernetesObject) -> dict[str, Any]:
     return requests
 
 
-EVICTION_RETRY_S = 1.0
-
-
 def evict_pods(
     cluster: KubernetesApi, pods: Sequence[KubernetesObject], patience_s: float
 ) -> Sequence[KubernetesObject]:
@@ -148,7 +144,9 @@ def evict_pods(
 
 def _evict_each(cluster: KubernetesApi, pods: Sequence[KubernetesObject]) -> tuple[list[KubernetesObject], float]:
     """Evict pods. Return those that may not go now, and after how many seconds the next try makes sense."""
-    kept, refusals, pause_s = [], [], EVICTION_RETRY_S
+    kept = []
+    refusals = []
+    pause_s = EVICTION_RETRY_S
     for pod in pods:
         try:
             _evict_pod(cluster, pod)
@@ -235,9 +233,9 @@ def _describe_budget(budget: KubernetesObject) -> str:
     name = f"{budget['metadata']['namespace']}/{budget['metadata']['name']}"
     conditions = (budget.get("status") or {}).get("conditions") or []
     times = (
-        one["lastTransitionTime"]
-        for one in conditions
-        if one["type"] == "DisruptionAllowed" and one["status"] == "False"
+        condition["lastTransitionTime"]
+        for condition in conditions
+        if condition["type"] == "DisruptionAllowed" and condition["status"] == "False"
     )
     since = next(times, "")
     return f"PodDisruptionBudget {name} allows no disruption{f' since {since}' if since else ''}"
@@ -249,7 +247,9 @@ def matches_selector(selector: KubernetesObject | None, labels: Mapping[str, str
         return False
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
     is_equal = all(labels.get(key) == value for key, value in wanted.items())
-    return is_equal and all(_matches_expression(one, labels) for one in selector.get("matchExpressions") or [])
+    return is_equal and all(
+        _matches_expression(expression, labels) for expression in selector.get("matchExpressions") or []
+    )
 
 
 def _matches_expression(expression: KubernetesObject, labels: Mapping[str, str]) -> bool:

@@ -2,8 +2,6 @@
 
 A controller watches the pod as long as it exists. A pod that nobody watches is deleted by the next controller.
 
-Builds the pod for a node's spare time.
-
 The pod is the site's PodTemplate with our command. Its input is a ConfigMap, not `attach`: no broken connection cuts it
 short, a restarted kubelet finds it again, and it ends with the pod. Its output is the pod's log. Its standard error is
 the termination message, of which the kubelet keeps the last 4 KiB.
@@ -61,96 +59,11 @@ RUN_SCRIPT = (
 )
 """The shell ends at once when the kubelet tells it to. Without a trap, the kernel ignores that for a first process."""
 TOLERATED_TAINTS = (CORDON_KEY, "node.kubernetes.io/unschedulable")
-
-
-def format_spare_pod_name(node: str) -> str:
-    """Return the name of a node's pod. It is the same for all controllers, so that a node has one at most."""
-    return f"assay-spare-{node}"
-
-
-def build_spare_pod(
-    template: KubernetesObject,
-    node: str,
-    command: Sequence[str],
-    deadline_s: float,
-    moment: str,
-    load: LoadDelivery | None = None,
-) -> KubernetesObject:
-    """Return the pod. It ends after `deadline_s` by itself, even if no controller watches it any more.
-
-    With `load`, it runs that image, which the kubelet must have already: a visit pulls nothing.
-    """
-    spec: KubernetesObject = copy.deepcopy(template["template"]["spec"])
-    meta = template["template"].get("metadata") or {}
-    first = spec["containers"][0]
-    first["command"] = ["sh", "-c", RUN_SCRIPT, "sh", *command]
-    first.pop("args", None)
-    first["terminationMessagePath"] = STDERR_PATH
-    if load is not None:
-        _use_load_image(spec, load)
-    streams = [
-        {"name": "ASSAY_GIVEN", "value": f"{INPUT_FOLDER}/{INPUT_FILE}"},
-        {"name": "ASSAY_SAID", "value": STDERR_PATH},
-    ]
-    first["env"] = [*(first.get("env") or []), *streams]
-    mount = {"name": "assay-given", "mountPath": INPUT_FOLDER, "readOnly": True}
-    first["volumeMounts"] = [*(first.get("volumeMounts") or []), mount]
-    volume = {"name": "assay-given", "configMap": {"name": format_spare_pod_name(node)}}
-    spec["volumes"] = [*(spec.get("volumes") or []), volume]
-    spec["tolerations"] = [
-        *(spec.get("tolerations") or []),
-        *({"key": k, "operator": "Exists"} for k in TOLERATED_TAINTS),
-    ]
-    spec["affinity"] = {**(spec.get("affinity") or {}), "nodeAffinity": _build_node_affinity(node)}
-    limits = {"activeDeadlineSeconds": max(1, math.ceil(deadline_s)), "terminationGracePeriodSeconds": GRACE_S}
-    spec |= {"restartPolicy": "Never", **limits}
-    annotations = {**(meta.get("annotations") or {}), NODE_ANNOTATION: node, WATCHED_ANNOTATION: moment}
-    labels = {**(meta.get("labels") or {}), SPARE_LABEL: "true"}
-    metadata = {"name": format_spare_pod_name(node), "labels": labels, "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _use_load_image(spec: KubernetesObject, load: LoadDelivery) -> None:
-    """Let the first container run the load's image, with its variables and folders of the node."""
-    first = spec["containers"][0]
-    first |= {"image": load.image, "imagePullPolicy": "Never"}
-    first["env"] = [*(first.get("env") or []), *({"name": k, "value": v} for k, v in sorted(load.environment.items()))]
-    for number, mount in enumerate(load.mounts):
-        source, target, *options = mount.split(":")
-        name = f"assay-load-{number}"
-        spec["volumes"] = [*(spec.get("volumes") or []), {"name": name, "hostPath": {"path": source}}]
-        place = {"name": name, "mountPath": target, "readOnly": options == ["ro"]}
-        first["volumeMounts"] = [*(first.get("volumeMounts") or []), place]
-
-
-def build_input_config_map(pod: KubernetesObject, given: bytes) -> KubernetesObject:
-    """Return the ConfigMap with a pod's input, which ends with the pod. Raises AssayError for too large an input."""
-    meta = pod["metadata"]
-    if len(given) > MAX_INPUT_BYTES:
-        what = f"the input has {len(given)} bytes, more than the {MAX_INPUT_BYTES} of a pod's input"
-        raise AssayError(what, where=meta["name"])
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
-    metadata = {"name": meta["name"], "labels": {SPARE_LABEL: "true"}, "ownerReferences": [owner]}
-    content = {"binaryData": {INPUT_FILE: base64.b64encode(given).decode()}, "immutable": True}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
-
-
-def is_preemptible(pod: KubernetesObject) -> bool:
-    """Say whether a pod, as it was admitted, gives way to every customer's pod and displaces none."""
-    spec = pod["spec"]
-    return bool(spec.get("priority", 0) < 0 and spec.get("preemptionPolicy") == "Never")
-
-
-def _build_node_affinity(node: str) -> KubernetesObject:
-    """Return the affinity by which the scheduler places a pod on one node only, as for DaemonSets."""
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-
-
 MISSING_IMAGE = "ErrImageNeverPull"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 POLL_S = 0.25
-LEAVE_POLL_S, LEAVE_TIMEOUT_S = 0.05, 5.0
+LEAVE_POLL_S = 0.05
+LEAVE_TIMEOUT_S = 5.0
 WATCH_INTERVAL_S = 3.0
 UNWATCHED_AFTER_S = 15.0
 """A pod that was not watched for this long is a leftover of a killed controller."""
@@ -164,7 +77,10 @@ class KubernetesSpareRun:
         self, cluster: KubernetesApi, settings: KubernetesClusterSettings, node: str, load: LoadDelivery | None = None
     ) -> None:
         self._load = load if load and load.way == "kubernetes" else None
-        self._cluster, self._core, self._settings, self._node = cluster, cluster.core, settings, node
+        self._cluster = cluster
+        self._core = cluster.core
+        self._settings = settings
+        self._node = node
         self._namespace, self._name = settings.namespace, format_spare_pod_name(node)
 
     def run(self, command: Sequence[str], given: bytes, deadline_s: float) -> SpareRunResult:
@@ -199,9 +115,9 @@ class KubernetesSpareRun:
         except ApiRefusal as refusal:
             if refusal.status != HTTP_NOT_FOUND:
                 raise
-            what = f"there is no PodTemplate {name} in the namespace {self._namespace}"
+            problem = f"there is no PodTemplate {name} in the namespace {self._namespace}"
             fix = "`kubectl apply -f deploy/kubernetes.yaml` creates one"
-            raise AssayError(what, where=self._cluster.server, fix=fix) from None
+            raise AssayError(problem, where=self._cluster.server, fix=fix) from None
 
     def _create(self, wanted: KubernetesObject) -> KubernetesObject:
         """Create the pod. A pod of that name is another controller's, or a leftover that is deleted first."""
@@ -217,8 +133,8 @@ class KubernetesSpareRun:
             if there and not is_ending and not delete_unwatched_pods(self._cluster, [there]):
                 raise AssayError("another controller uses its spare time now", where=self._node)
             if time.monotonic() > ends_at:
-                what = f"the last pod of its spare time was not deleted within {DELETE_TIMEOUT_S:g} s"
-                raise AssayError(what, where=self._node)
+                problem = f"the last pod of its spare time was not deleted within {DELETE_TIMEOUT_S:g} s"
+                raise AssayError(problem, where=self._node)
             time.sleep(POLL_S)
 
     def _leave(self, pod: KubernetesObject, result: SpareRunResult) -> SpareRunResult:
@@ -230,7 +146,9 @@ class KubernetesSpareRun:
         ends_at = time.monotonic() + LEAVE_TIMEOUT_S
         while time.monotonic() < ends_at:
             there = self._read_pod()
-            if there is None or there["metadata"]["uid"] != pod["metadata"]["uid"] or _has_ended(there):
+            states = there["status"].get("containerStatuses") or [] if there else []
+            has_ended = bool(states) and all("terminated" in (state.get("state") or {}) for state in states)
+            if there is None or there["metadata"]["uid"] != pod["metadata"]["uid"] or has_ended:
                 gone_ms = math.ceil(1000 * (time.monotonic() - self._free_until))
                 return replace(result, output=output, gone_ms=gone_ms)
             time.sleep(LEAVE_POLL_S)
@@ -246,7 +164,12 @@ class KubernetesSpareRun:
                 return SpareRunResult(None, preempted_by=self._find_customers() or "whoever deleted our pod")
             if ended := read_exit(seen):
                 return SpareRunResult(ended[0], self._read_log(seen), ended[1])
-            if preemptor := self._find_preemptor(seen):
+            preemptor = (
+                describe_preemption(seen, self._list_nominated)
+                or self._find_customers()
+                or format_jobs(make_customer_job(waiting) for waiting in self._list_waiting(seen))
+            )
+            if preemptor:
                 return SpareRunResult(None, preempted_by=preemptor)
             self._free_until = asked_at
             if lack := find_missing_image(seen):
@@ -257,12 +180,6 @@ class KubernetesSpareRun:
                 self._renew_watch()
                 renewed_at = time.monotonic()
             time.sleep(POLL_S)
-
-    def _find_preemptor(self, seen: KubernetesObject) -> str:
-        """Return who needs the place of our pod, or took it; "" while nobody does."""
-        if disrupted := describe_preemption(seen, self._list_nominated):
-            return disrupted
-        return self._find_customers() or format_jobs(make_customer_job(pod) for pod in self._list_waiting(seen))
 
     def _find_customers(self) -> str:
         """Return the customers that are on the node."""
@@ -316,29 +233,26 @@ def read_exit(pod: KubernetesObject) -> tuple[int, str] | None:
     if pod["status"].get("reason") or pod["metadata"].get("deletionTimestamp"):
         return None  # DeadlineExceeded, Evicted, Preempting, UnexpectedAdmissionError: somebody else ended it
     name = pod["spec"]["containers"][0]["name"]
-    states = [one.get("state") or {} for one in pod["status"].get("containerStatuses") or [] if one["name"] == name]
+    states = [
+        status.get("state") or {} for status in pod["status"].get("containerStatuses") or [] if status["name"] == name
+    ]
     ended = next((state["terminated"] for state in states if state.get("terminated")), None)
     return None if ended is None else (int(ended["exitCode"]), str(ended.get("message") or ""))
 
 
 def find_missing_image(pod: KubernetesObject) -> str:
     """Return that the node lacks the image of the pod, "" if it has it or that is not known yet."""
-    states = (one.get("state") or {} for one in pod["status"].get("containerStatuses") or [])
+    states = (status.get("state") or {} for status in pod["status"].get("containerStatuses") or [])
     waiting = [state["waiting"] for state in states if state.get("waiting")]
-    lacks = [one for one in waiting if one.get("reason") == MISSING_IMAGE]
+    lacks = [status for status in waiting if status.get("reason") == MISSING_IMAGE]
     image = pod["spec"]["containers"][0].get("image", "")
     return f"the image {image} is not on the node, and a visit pulls nothing (docs/load-tools.md)" if lacks else ""
-
-
-def _has_ended(pod: KubernetesObject) -> bool:
-    states = [one.get("state") or {} for one in pod["status"].get("containerStatuses") or []]
-    return bool(states) and all("terminated" in state for state in states)
 
 
 def describe_preemption(pod: KubernetesObject, list_nominated: Callable[[], Iterable[KubernetesObject]]) -> str:
     """Return who or what ended a pod early, "" if nobody did. `list_nominated` returns the pods that get its node."""
     conditions = pod["status"].get("conditions") or []
-    disruption = next((one for one in conditions if one["type"] == "DisruptionTarget"), None)
+    disruption = next((condition for condition in conditions if condition["type"] == "DisruptionTarget"), None)
     if disruption and disruption["status"] == "True":
         takers = format_jobs(make_customer_job(taker) for taker in list_nominated())
         return takers or str(disruption.get("message") or disruption.get("reason") or "the cluster")
@@ -352,7 +266,9 @@ def make_unplaced_result(pod: KubernetesObject) -> SpareRunResult:
     """Return the result of a pod that ran out of time, with the reasons why it did not start."""
     conditions = pod["status"].get("conditions") or []
     reasons = [
-        f"{one['type']}: {one['message']}" for one in conditions if one["status"] == "False" and one.get("message")
+        f"{condition['type']}: {condition['message']}"
+        for condition in conditions
+        if condition["status"] == "False" and condition.get("message")
     ]
     return SpareRunResult(None, stderr="; ".join(reasons))
 
@@ -382,3 +298,83 @@ def delete_pod(cluster: KubernetesApi, pod: KubernetesObject) -> None:
     except ApiRefusal as refusal:
         if refusal.status not in (HTTP_NOT_FOUND, HTTP_CONFLICT):
             raise
+
+
+def format_spare_pod_name(node: str) -> str:
+    """Return the name of a node's pod. It is the same for all controllers, so that a node has one at most."""
+    return f"assay-spare-{node}"
+
+
+def build_spare_pod(
+    template: KubernetesObject,
+    node: str,
+    command: Sequence[str],
+    deadline_s: float,
+    moment: str,
+    load: LoadDelivery | None = None,
+) -> KubernetesObject:
+    """Return the pod. It ends after `deadline_s` by itself, even if no controller watches it any more.
+
+    With `load`, it runs that image, which the kubelet must have already: a visit pulls nothing.
+    """
+    spec: KubernetesObject = copy.deepcopy(template["template"]["spec"])
+    meta = template["template"].get("metadata") or {}
+    first = spec["containers"][0]
+    first["command"] = ["sh", "-c", RUN_SCRIPT, "sh", *command]
+    first.pop("args", None)
+    first["terminationMessagePath"] = STDERR_PATH
+    if load is not None:
+        _use_load_image(spec, load)
+    streams = [
+        {"name": "ASSAY_GIVEN", "value": f"{INPUT_FOLDER}/{INPUT_FILE}"},
+        {"name": "ASSAY_SAID", "value": STDERR_PATH},
+    ]
+    first["env"] = [*(first.get("env") or []), *streams]
+    mount = {"name": "assay-given", "mountPath": INPUT_FOLDER, "readOnly": True}
+    first["volumeMounts"] = [*(first.get("volumeMounts") or []), mount]
+    volume = {"name": "assay-given", "configMap": {"name": format_spare_pod_name(node)}}
+    spec["volumes"] = [*(spec.get("volumes") or []), volume]
+    spec["tolerations"] = [
+        *(spec.get("tolerations") or []),
+        *({"key": k, "operator": "Exists"} for k in TOLERATED_TAINTS),
+    ]
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}  # as for a pod of a DaemonSet
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    spec["affinity"] = {**(spec.get("affinity") or {}), "nodeAffinity": affinity}
+    limits = {"activeDeadlineSeconds": max(1, math.ceil(deadline_s)), "terminationGracePeriodSeconds": GRACE_S}
+    spec |= {"restartPolicy": "Never", **limits}
+    annotations = {**(meta.get("annotations") or {}), NODE_ANNOTATION: node, WATCHED_ANNOTATION: moment}
+    labels = {**(meta.get("labels") or {}), SPARE_LABEL: "true"}
+    metadata = {"name": format_spare_pod_name(node), "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _use_load_image(spec: KubernetesObject, load: LoadDelivery) -> None:
+    """Let the first container run the load's image, with its variables and folders of the node."""
+    first = spec["containers"][0]
+    first |= {"image": load.image, "imagePullPolicy": "Never"}
+    first["env"] = [*(first.get("env") or []), *({"name": k, "value": v} for k, v in sorted(load.environment.items()))]
+    for number, mount in enumerate(load.mounts):
+        source, target, *options = mount.split(":")
+        name = f"assay-load-{number}"
+        spec["volumes"] = [*(spec.get("volumes") or []), {"name": name, "hostPath": {"path": source}}]
+        place = {"name": name, "mountPath": target, "readOnly": options == ["ro"]}
+        first["volumeMounts"] = [*(first.get("volumeMounts") or []), place]
+
+
+def build_input_config_map(pod: KubernetesObject, given: bytes) -> KubernetesObject:
+    """Return the ConfigMap with a pod's input, which ends with the pod. Raises AssayError for too large an input."""
+    meta = pod["metadata"]
+    if len(given) > MAX_INPUT_BYTES:
+        problem = f"the input has {len(given)} bytes, more than the {MAX_INPUT_BYTES} of a pod's input"
+        raise AssayError(problem, where=meta["name"])
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+    metadata = {"name": meta["name"], "labels": {SPARE_LABEL: "true"}, "ownerReferences": [owner]}
+    content = {"binaryData": {INPUT_FILE: base64.b64encode(given).decode()}, "immutable": True}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content}
+
+
+def is_preemptible(pod: KubernetesObject) -> bool:
+    """Say whether a pod, as it was admitted, gives way to every customer's pod and displaces none."""
+    spec = pod["spec"]
+    return bool(spec.get("priority", 0) < 0 and spec.get("preemptionPolicy") == "Never")

@@ -15,12 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.adapters.prometheus.readings import normalize_part_name
 from assay.model.errors import AssayError
-from assay.model.specs.monitoring import AlertMapping, AlertRule
+from assay.model.specs.monitoring import AlertMapping
 
 LabelText = Annotated[str, Field(max_length=4096)]
 MAX_ALERTS = 10_000
 LABEL_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NO_NAME_CHARACTERS = re.compile(r"[^a-z0-9]+")
+FAULT_NAME = re.compile(r"[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]{0,63})+")
 
 
 class AlertmanagerAlert(BaseModel):
@@ -77,27 +78,28 @@ def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
     except (ValidationError, RecursionError) as error:
         first = error.errors(include_input=False, include_url=False)[0] if isinstance(error, ValidationError) else None
         path = ".".join(map(str, first["loc"])) if first else ""
-        what = f"no alerts of Alertmanager's version 4: {path or 'the body'} does not fit"
-        raise AssayError(what[:300]) from None
+        problem = f"no alerts of Alertmanager's version 4: {path or 'the body'} does not fit"
+        raise AssayError(problem[:300]) from None
 
 
 def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Collection[str]) -> MappedAlert:
     """Map an alert by the first rule that matches it, or else to the fault `alert.NAME`, which no catalogue has."""
-    rule = next((rule for rule in alerts.rules if _matches(rule, alert.labels)), None)
-    fault = _fill_labels(rule.fault, alert.labels) if rule else ""
-    name = fault or f"alert.{_kebab_case(alert.name)}"
-    node, part = _find_node(alerts, alert.labels, nodes), _find_part(alerts, alert.labels)
-    return MappedAlert(alert, node, part, name, over=bool(rule and rule.over), matched_rule=bool(fault))
-
-
-def _matches(rule: AlertRule, labels: Mapping[str, str]) -> bool:
-    return all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items())
-
-
-def _fill_labels(fault: str, labels: Mapping[str, str]) -> str:
-    """Return the fault with its labels filled in, "" where the result is no fault name."""
-    name = LABEL_PLACEHOLDER.sub(lambda found: labels.get(found[1], "").lower(), fault)
-    return name if re.fullmatch(r"[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]{0,63})+", name) else ""
+    labels = alert.labels
+    matching = (
+        rule
+        for rule in alerts.rules
+        if all(labels.get(name) and text in ("*", labels[name]) for name, text in rule.match.items())
+    )
+    rule = next(matching, None)
+    fault = LABEL_PLACEHOLDER.sub(lambda match: labels.get(match[1], "").lower(), rule.fault) if rule else ""
+    is_mapped = FAULT_NAME.fullmatch(fault) is not None
+    if not is_mapped:
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", alert.name[:64]).lower()
+        fault = f"alert.{NO_NAME_CHARACTERS.sub('-', words).strip('-') or 'unnamed'}"
+    parts = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
+    part = next((part[:128] for part in parts if part and "/" not in part), "")
+    node = _find_node(alerts, labels, nodes)
+    return MappedAlert(alert, node, part, fault, over=bool(rule and rule.over), matched_rule=is_mapped)
 
 
 def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collection[str]) -> str:
@@ -108,14 +110,3 @@ def _find_node(alerts: AlertMapping, labels: Mapping[str, str], nodes: Collectio
             if name in nodes:
                 return name
     return ""
-
-
-def _find_part(alerts: AlertMapping, labels: Mapping[str, str]) -> str:
-    """Return the part that the first fitting label names, "" for none."""
-    names = (normalize_part_name(labels[label], how) for label, how in alerts.part.items() if label in labels)
-    return next((part[:128] for part in names if part and "/" not in part), "")
-
-
-def _kebab_case(name: str) -> str:
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name[:64])
-    return NO_NAME_CHARACTERS.sub("-", spaced.lower()).strip("-") or "unnamed"

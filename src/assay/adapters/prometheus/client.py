@@ -88,8 +88,8 @@ class PrometheusClient:
                 raise AssayError("its certificate is not trusted", where=self._url) from None
             except (requests.RequestException, HTTPError, OSError) as error:
                 is_late = late.is_set() or isinstance(error, requests.Timeout)
-                what = f"no answer within {self._timeout_s:.1f} s" if is_late else "no connection, or one that broke"
-                raise AssayError(what, where=self._url) from None
+                problem = f"no answer within {self._timeout_s:.1f} s" if is_late else "no connection, or one that broke"
+                raise AssayError(problem, where=self._url) from None
 
 
 def _read_content(response: requests.Response) -> bytes:

@@ -1,12 +1,8 @@
 """Turns metric series into the readings of the channel `probe`, as a Monitoring document maps them. Pure.
 
 A reading without a metric is unsupported, and one whose metric has no series is absent. A sample that is too old is
-failed. Where Prometheus warned that parts of it did not answer, a missing series is failed too.
-
-Finds XIDs in a gauge that holds the last code for ever: only a change to a code is an XID. Pure.
-
-Samples are read on a fixed grid, so that a change has the same time in every query. The value before the window is
-queried too, so that a gap in the scraping is no change. A repeated XID does not change the gauge and is not seen.
+failed. Where Prometheus warned that parts of it did not answer, a missing series is failed too. XIDs are in a gauge
+that holds the last code for ever: only a change to a code is one.
 """
 
 from __future__ import annotations
@@ -25,6 +21,14 @@ from assay.model.text.lists import normalize_pci_address
 
 NOT_MAPPED = unsupported("the Monitoring document maps no metric to it")
 NO_KERNEL_LOG = unsupported("no metric holds the kernel's log")
+REPEATS_INVISIBLE = unsupported("the gauge holds the last code: the same XID again cannot be seen in it")
+BEFORE_WINDOW = absent("it changed before the window that was looked at")
+NO_XID_YET = absent("it is 0: no XID since the exporter started")
+GRID_S = 15.0
+"""Samples are read on a fixed grid, so that a change has the same time in every query."""
+MAX_POINTS = 10_000
+BASELINE_DAYS = 7
+"""The value before the window is queried too, so that a gap in the scraping is no change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +126,10 @@ def _convert_sample(wanted: MetricReading, number: float, scrape: ScrapeContext)
     return value(int(converted) if converted.is_integer() and abs(converted) < 2**63 else converted)
 
 
-def _missing_leaf(what: str, scrape: ScrapeContext) -> ReadingTree:
+def _missing_leaf(metric: str, scrape: ScrapeContext) -> ReadingTree:
     if scrape.warnings:
-        return failed(f"{what}: {scrape.warnings}")
-    return absent(f"Prometheus has no sample of {what} here")
+        return failed(f"{metric}: {scrape.warnings}")
+    return absent(f"Prometheus has no sample of {metric} here")
 
 
 def normalize_part_name(text: str, spelling: LabelSpelling) -> str:
@@ -142,13 +146,6 @@ def _put(tree: ReadingTree, path: str, branch: ReadingTree) -> None:
     for step in steps:
         tree = tree.setdefault(step, {})
     tree[last] = branch
-
-
-REPEATS_INVISIBLE = unsupported("the gauge holds the last code: the same XID again cannot be seen in it")
-BEFORE_WINDOW = absent("it changed before the window that was looked at")
-NO_XID_YET = absent("it is 0: no XID since the exporter started")
-GRID_S, MAX_POINTS = 15.0, 10_000
-BASELINE_DAYS = 7
 
 
 class XidGaugeChange(NamedTuple):

@@ -105,10 +105,14 @@ class SlurmScheduler:
             for name in job.nodes:
                 jobs_by_node[name].append(job)
         reserved = self._list_reserved(known.values())
-        return {
-            name: _make_status(node, list_customer_jobs(jobs_by_node[name], name), name in reserved)
-            for name, node in known.items()
-        }
+        statuses = {}
+        for name, node in known.items():
+            cordon = find_slurm_cordon(node) or (read_reservation_reason(node) if name in reserved else "")
+            # A node that slurmctld itself set DOWN clears itself, unless we reserved it.
+            is_self_clearing = bool(cordon) and not (name in reserved or is_closed_in_slurm(node))
+            jobs = list_customer_jobs(jobs_by_node[name], name)
+            statuses[name] = SchedulerNodeStatus(jobs, cordon, is_self_clearing)
+        return statuses
 
     def cordon_many(self, reasons: Mapping[str, str]) -> None:
         """Close nodes with one sinfo and one scontrol. Raises AssayError for unknown nodes after closing the others."""
@@ -190,13 +194,6 @@ class SlurmScheduler:
         reasons = (node.comment for node in nodes if not is_our_notice(node.comment))
         possible = self.uses_reservation or any(map(is_our_reason, reasons))
         return list_reserved_nodes(self.client) if possible else set()
-
-
-def _make_status(node: SlurmNode, jobs: tuple[CustomerJob, ...], reserved: bool) -> SchedulerNodeStatus:
-    """Return the status. A node that slurmctld itself set DOWN clears itself, unless we reserved it."""
-    cordon = find_slurm_cordon(node) or (read_reservation_reason(node) if reserved else "")
-    is_self_clearing = bool(cordon) and not (reserved or is_closed_in_slurm(node))
-    return SchedulerNodeStatus(jobs, cordon, is_self_clearing)
 
 
 def _make_unknown_node_error(*nodes: str) -> AssayError:

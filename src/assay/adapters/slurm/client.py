@@ -3,8 +3,6 @@
 While slurmctld is down, `sinfo --json` and `squeue --json` end with exit code 0 and an empty list (seen with 22.05). So
 the errors in the document decide, not the exit code. No accounting database is needed.
 
-The JSON of sinfo and squeue, and the states of jobs that decide something (meanings: `man squeue`).
-
 Field names are those of Slurm's openapi v0.0.38 (22.05). There a state is a word and a list of flags, and a time is a
 number. Newer versions write lists of states, and numbers as `{"set", "infinite", "number"}`. Both forms are read.
 A job state that is not listed here counts as the cautious one: the job goes on, and is on its node.
@@ -35,6 +33,39 @@ MAX_MESSAGE_LENGTH = 300
 PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ONE_TASK_OPTIONS = ("--nodes=1", "--ntasks=1", "--chdir=/", f"--export=PATH={PLAIN_PATH}")
 """Options of srun for one task on one node. srun would pass on our whole environment, credentials included."""
+ENDED_JOB_STATES = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "LAUNCH_FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    }
+)
+"""The job is over: nothing of it runs any more (the meanings of states: `man squeue`)."""
+WAITING_JOB_STATES = frozenset(
+    {
+        "PENDING",
+        "RECONFIG_FAIL",
+        "REQUEUED",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+    }
+)
+"""The job waits to start, or to start again: nothing of it is on a node."""
+SELF_ENDED_JOB_STATES = frozenset({"COMPLETED", "FAILED", "OUT_OF_MEMORY"})
+"""The job's own command ended."""
+UNSET_FROM = 2**32 - 2
+"""Slurm writes "not set" and "infinite" as the largest numbers of 32 and of 64 bits, from here on."""
+MAX_HOSTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +124,10 @@ class SlurmClient:
         if not isinstance(document, dict):
             raise self.make_error(program, "its JSON is no object")
         if done.returncode or document.get("errors"):
-            raise self.make_error(program, message or f"{json.dumps(document.get('errors'))}; {self._ping()}")
+            if not message:  # the document's errors are only "Unspecified", so say how slurmctld is
+                ping = self.run(["scontrol", "ping"]).stdout.replace("*", "").split()
+                message = f"{json.dumps(document.get('errors'))}; {' '.join(ping)}"
+            raise self.make_error(program, message)
         return document
 
     def read_lines(self, *command: str, timeout_s: float | None = None) -> list[str]:
@@ -131,10 +165,6 @@ class SlurmClient:
             return make_missing_program_error(program)
         return self.make_error(program, f"it cannot be started: {error.strerror}")
 
-    def _ping(self) -> str:
-        """Return the state of slurmctld: in the documents, its errors are only "Unspecified"."""
-        return " ".join(self.run(["scontrol", "ping"]).stdout.replace("*", "").split())
-
 
 def read_user_name() -> str:
     """Return the user whose jobs are ours. Slurm goes by the user of the process, not by environment variables."""
@@ -153,56 +183,20 @@ def make_missing_program_error(program: str) -> AssayError:
     return AssayError(f"there is no {program} here", where="Slurm", fix=fix)
 
 
-ENDED_JOB_STATES = frozenset(
-    {
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "LAUNCH_FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "REVOKED",
-        "TIMEOUT",
-    }
-)
-"""The job is over: nothing of it runs any more."""
-WAITING_JOB_STATES = frozenset(
-    {
-        "PENDING",
-        "RECONFIG_FAIL",
-        "REQUEUED",
-        "REQUEUE_FED",
-        "REQUEUE_HOLD",
-        "RESV_DEL_HOLD",
-        "SPECIAL_EXIT",
-    }
-)
-"""The job waits to start, or to start again: nothing of it is on a node."""
-SELF_ENDED_JOB_STATES = frozenset({"COMPLETED", "FAILED", "OUT_OF_MEMORY"})
-"""The job's own command ended."""
-UNSET_FROM = 2**32 - 2
-"""Slurm writes "not set" and "infinite" as the largest numbers of 32 and of 64 bits, from here on."""
-
-
 def _parse_number(value: Any) -> Any:
     if isinstance(value, Mapping):
         value = value.get("number") if value.get("set") and not value.get("infinite") else 0
     return 0 if not value or (isinstance(value, int | float) and not 0 <= value < UNSET_FROM) else value
 
 
-def _parse_states(value: Any) -> Any:
-    return [str(word).upper() for word in ([value] if isinstance(value, str) else value or ())]
-
-
 SlurmNumber = Annotated[int, BeforeValidator(_parse_number)]
 SlurmText = Annotated[str, BeforeValidator(lambda value: value or "")]
 UnquotedText = Annotated[str, BeforeValidator(lambda value: (value or "").strip('"'))]
 """scontrol keeps the quotes around a comment as a part of it, but removes those around a reason (22.05)."""
-StateWords = Annotated[frozenset[str], BeforeValidator(_parse_states)]
-MAX_HOSTS = 1_000_000
+StateWords = Annotated[
+    frozenset[str],
+    BeforeValidator(lambda value: [str(word).upper() for word in ([value] if isinstance(value, str) else value or ())]),
+]
 HostNames = Annotated[tuple[str, ...], BeforeValidator(lambda value: expand_node_set(value or "", MAX_HOSTS))]
 
 

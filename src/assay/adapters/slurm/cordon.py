@@ -1,9 +1,8 @@
-"""Cordons in Slurm: why no job starts on a node, and the orders for scontrol that close and open nodes.
+"""Cordons and notices in Slurm: why no job starts on a node, and the orders for scontrol that close and open nodes.
 
-Shows notices in Slurm: in the node's comment while it is out of service. A comment of somebody else stays.
-
-With `slurm_cordon: reservation`, the comment has the reason of our reservation, and the notice is in `extra`. A notice
-has our prefix, its own words and our tag (model/cordon_ownership.py): whoever edits it owns it.
+A notice is in the comment of a node that is out of service; with `slurm_cordon: reservation`, the comment has the
+reason of our reservation, and the notice is in `extra`. It has our prefix, its own words and our tag
+(model/cordon_ownership.py): whoever edits it owns it. A comment of somebody else stays.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ from assay.model.cordon_ownership import (
     tag_reason,
 )
 
+NOTICE_PREFIX = f"{REASON_PREFIX} for customers: "
+NoticeField = Literal["comment", "extra"]
 RESERVATION_PREFIX = "assay-suspicious-"
 RESERVATION_FLAGS = "maint,ignore_jobs"
 CLOSED_NODE_STATES = ("DOWN", "FAIL", "ERROR", "INVAL", "FUTURE")
@@ -85,8 +86,10 @@ def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterato
     for node, reason in reasons:
         if not node.comment or is_untampered(node.comment):
             yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
-        what = f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
-        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {what}"
+        options = (
+            f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
+        )
+        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {options}"
 
 
 def make_release_orders(node: SlurmNode) -> Iterator[str]:
@@ -94,10 +97,6 @@ def make_release_orders(node: SlurmNode) -> Iterator[str]:
     yield f"delete reservation={RESERVATION_PREFIX}{node.name}"
     if is_untampered(node.comment):
         yield f"update nodename={node.name} comment="
-
-
-NOTICE_PREFIX = f"{REASON_PREFIX} for customers: "
-NoticeField = Literal["comment", "extra"]
 
 
 def is_our_notice(text: str) -> bool:
@@ -120,8 +119,8 @@ def find_missing_notices(
     nodes: Mapping[str, SlurmNode], notices: Mapping[str, NodeNotice], field: NoticeField
 ) -> dict[str, str]:
     """Return why a notice is not shown, by node. `nodes` are the nodes as they were just read."""
-    found = {name: _find_lack(nodes.get(name), notice, field) for name, notice in notices.items()}
-    return {name: why for name, why in found.items() if why}
+    lacks = {name: _find_lack(nodes.get(name), notice, field) for name, notice in notices.items()}
+    return {name: lack for name, lack in lacks.items() if lack}
 
 
 def _find_lack(node: SlurmNode | None, notice: NodeNotice, field: NoticeField) -> str:

@@ -1,7 +1,4 @@
-"""Submits, queries and cancels Slurm jobs and job arrays.
-
-Which customers' jobs are on a node, by Slurm's states of jobs. Pure.
-"""
+"""Submits, queries and cancels our own jobs in Slurm, and tells which customers' jobs are on a node."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Slurm preempts with SIGTERM and kills after KillWait (30 s by default). A customer would have to wait for a check that
 ignores SIGTERM. So the command runs in a session of its own, which the shell before it kills at once, also where the
-signal comes before that session has begun. srun ends with
-exit code 0 for a preempted job (seen with 22.05); so Slurm is asked how the job ended.
+signal comes before that session has begun. srun ends with exit code 0 for a preempted job (seen with 22.05); so Slurm
+is asked how the job ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ WHOLE_NODE_OPTIONS = (*ONE_TASK_OPTIONS, "--exclusive", "--mem=0")
 START_TIMEOUT_S = 5
 CANCEL_TIMEOUT_S = 40.0
 """Longer than KillWait, after which nothing of a cancelled job is left."""
-SUCCESSOR_TIMEOUT_S, POLL_S = 5.0, 0.2
+SUCCESSOR_TIMEOUT_S = 5.0
+POLL_S = 0.2
 FIRST_SIGNAL_CODE = 128
 """Exit codes from here on are a shell's, whose command was ended by a signal."""
 
@@ -85,14 +86,12 @@ def _classify_result(client: SlurmClient, node: str, name: str, result: SpareRun
     if job and (job.preempt_time or "PREEMPTED" in job.job_state):
         gone_ms = 1000 * max(0, job.end_time - job.preempt_time) if job.preempt_time and job.end_time else None
         return SpareRunResult(None, result.output, result.stderr, _find_successor(client, node), gone_ms)
-    if job and job.start_time and (job.job_state & SELF_ENDED_JOB_STATES or _is_completing(job, result)):
-        return result
+    if job and job.start_time:
+        # While its epilog runs, Slurm does not show yet how the job ended. A signal's exit code is not its own.
+        has_own_code = result.exit_code is not None and result.exit_code < FIRST_SIGNAL_CODE
+        if job.job_state & SELF_ENDED_JOB_STATES or ("COMPLETING" in job.job_state and has_own_code):
+            return result
     return SpareRunResult(None, result.output, result.stderr, format_jobs(_list_customers(client, node)))
-
-
-def _is_completing(job: SlurmJob, result: SpareRunResult) -> bool:
-    """Say whether a job whose epilog still runs had ended by itself: Slurm does not show yet how it ended."""
-    return "COMPLETING" in job.job_state and result.exit_code is not None and result.exit_code < FIRST_SIGNAL_CODE
 
 
 def _find_successor(client: SlurmClient, node: str) -> str:

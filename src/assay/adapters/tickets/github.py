@@ -96,7 +96,7 @@ class GitHubIssueSink:
 
     def _list_issues(self) -> dict[str, str]:
         """Return the address of the oldest issue of each ticket."""
-        found: dict[str, str] = {}
+        addresses: dict[str, str] = {}
         for page in range(1, MAX_PAGES + 1):
             query = {"labels": self._label, "state": "all", "sort": "created", "direction": "desc"}
             query |= {"per_page": str(ISSUES_PER_PAGE), "page": str(page)}
@@ -104,11 +104,11 @@ class GitHubIssueSink:
             issues = self._client.read_list(answer)
             for issue in issues:
                 if "pull_request" not in issue:
-                    found[find_ticket_mark(str(issue.get("body")))] = str(issue.get("html_url"))
+                    addresses[find_ticket_mark(str(issue.get("body")))] = str(issue.get("html_url"))
             if len(issues) < ISSUES_PER_PAGE:
-                return found
-        what = f"more than {MAX_PAGES * ISSUES_PER_PAGE} issues have the label"
-        raise TicketRefusal(what, where=self._client.where, fix="give this fleet a label of its own")
+                return addresses
+        problem = f"more than {MAX_PAGES * ISSUES_PER_PAGE} issues have the label"
+        raise TicketRefusal(problem, where=self._client.where, fix="give this fleet a label of its own")
 
     def _request(self, method: str, path: str, body: dict[str, object]) -> SinkHttpAnswer:
         return self._client.request(method, self._issues_path + path, body, headers=HEADERS)

@@ -116,10 +116,12 @@ class JiraIssueSink:
         transitions = self._client.read_list(self._client.request("GET", f"/issue/{key}/transitions"), "transitions")
         name = self._settings.close_by if must_be_done else self._settings.reopen_by
         fitting = [
-            one for one in transitions if _is_done(one.get("to")) == must_be_done and name in ("", one.get("name"))
+            transition
+            for transition in transitions
+            if _is_done(transition.get("to")) == must_be_done and name in ("", transition.get("name"))
         ]
         if not fitting:
-            offered = ", ".join(str(one.get("name")) for one in transitions) or "none"
+            offered = ", ".join(str(transition.get("name")) for transition in transitions) or "none"
             verb, setting = ("close", "close_by") if must_be_done else ("reopen", "reopen_by")
             raise TicketRefusal(
                 f"no transition of {key} would {verb} it. It has these: {offered}",

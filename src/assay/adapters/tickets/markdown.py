@@ -1,6 +1,6 @@
 """The ticket sink `markdown`: one Markdown file for each ticket. A file is complete at every moment.
 
-Formats a ticket as Markdown for technicians. Text from the fabric stands in fences, where it is never markup.
+Other sinks use its text too. What the fabric or a machine said stands in fences, where it is never markup.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.model.ticket import TicketEvent, TicketPlace
 
 
+DEFAULT_TICKET_FOLDER = ".assay/tickets"
 TICKET_MARK = "assay-ticket:"
 _MARKED = re.compile(r"\A\s*(?:<!-- )?assay-ticket: ([0-9a-f]{16})\b")
 
@@ -28,6 +29,7 @@ def format_ticket_markdown(record: TicketRecord) -> str:
     """Return the whole ticket. Its first line holds the mark by which a sink finds it again."""
     ticket = record.ticket
     closes_by_itself = not ticket.verify.startswith("assay ")
+    files = [line.partition("  ") for line in ticket.files.splitlines()]  # a path, two spaces, and what the file is
     sections = (
         ("Where", _format_places(ticket.places)),
         ("Expected", _fence(ticket.expected)),
@@ -35,7 +37,7 @@ def format_ticket_markdown(record: TicketRecord) -> str:
         ("Likely cause", _fence(ticket.cause)),
         ("Also interrupted by this work", _fence(ticket.beside)),
         ("Steps", "\n".join(f"{n}. {_escape(line)}" for n, line in enumerate(ticket.steps.splitlines(), 1))),
-        ("Files", _format_files(ticket.files)),
+        ("Files", "\n".join(f"- `{escape_line(path)}` {_escape(content)}" for path, _, content in files)),
         ("Closes by itself when this passes" if closes_by_itself else "When you are done", _fence(ticket.verify)),
         ("History", "\n".join(f"- {format_ticket_event(event)}" for event in record.history)),
     )
@@ -48,8 +50,8 @@ def format_ticket_markdown(record: TicketRecord) -> str:
 
 def find_ticket_mark(text: str) -> str:
     """Return the id in the mark of a text that `format_ticket_markdown` wrote, "" for any other text."""
-    found = _MARKED.match(text)
-    return found[1] if found else ""
+    match = _MARKED.match(text)
+    return match[1] if match else ""
 
 
 def format_ticket_title(record: TicketRecord, longest: int = 250) -> str:
@@ -60,8 +62,8 @@ def format_ticket_title(record: TicketRecord, longest: int = 250) -> str:
 
 def format_ticket_event(event: TicketEvent) -> str:
     """Return one line of a ticket's history, with the reason of a closing or reopening."""
-    why = " ".join(event.why.split()) if event.what in ("closed", "reopened") else ""
-    return f"{format_minute(event.at)} {event.what}{f': {_escape(why)}' if why else ''}"
+    reason = " ".join(event.why.split()) if event.what in ("closed", "reopened") else ""
+    return f"{format_minute(event.at)} {event.what}{f': {_escape(reason)}' if reason else ''}"
 
 
 def _format_state(record: TicketRecord) -> str:
@@ -85,12 +87,6 @@ def _format_places(places: tuple[TicketPlace, ...]) -> str:
     return "\n".join([*head, *lines]) if lines else ""
 
 
-def _format_files(text: str) -> str:
-    """Return a list of `Ticket.files`: in each line a path, two spaces, and what the file is."""
-    pairs = [line.partition("  ") for line in text.splitlines()]
-    return "\n".join(f"- `{escape_line(path)}` {_escape(what)}" for path, _, what in pairs)
-
-
 def _fence(text: str) -> str:
     """Return a text between fences that are longer than any in it."""
     if not text:
@@ -103,9 +99,6 @@ def _fence(text: str) -> str:
 def _escape(text: str) -> str:
     """Return a text in which nothing is markup for Markdown or a tracker: no table, tag, link or mention."""
     return re.sub(r"([\\`*_<>\[\]|@#])", r"\\\1", escape_line(text)).replace("\\@", "@\u2060")
-
-
-DEFAULT_TICKET_FOLDER = ".assay/tickets"
 
 
 class MarkdownRoute(SinkSettings):

@@ -1,9 +1,8 @@
 """What a ticket sink is: one module, and an entry point of the group `assay.ticket_sinks` that names its class.
 
 The entry point's name is the key below which a TicketRoute declares the sink's settings. A sink imports what takes long
-to load (an HTTP client) in its constructor: assay loads all sinks' classes to check a TicketRoute.
-
-The HTTP client of ticket sinks: requests with a deadline, answers as JSON, error messages without secrets.
+to load (an HTTP client) in its constructor: assay loads all sinks' classes to check a TicketRoute. `SinkHttpClient` is
+for sinks that speak to a web service: requests with a deadline, answers as JSON, error messages without secrets.
 """
 
 from __future__ import annotations
@@ -26,6 +25,13 @@ from assay.model.text.safe_text import escape_document, redact
 
 if TYPE_CHECKING:
     from assay.model.ticket import TicketRecord
+
+REQUEST_TIMEOUT_S = 10.0
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+RETRYABLE_STATUSES = {408, 425, 500, 502, 503, 504}
+DEFAULT_WAIT_S = 60.0
+"""How long to wait for a service that asks for it without a readable time."""
+RequestSigner = Callable[[requests.PreparedRequest], requests.PreparedRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +85,9 @@ class SinkUnavailable(AssayError):
     `soon`: another attempt within seconds may work. `after_s`: the seconds that the sink asks to wait, 0 for none.
     """
 
-    def __init__(self, what: str, *, where: str = "", fix: str = "", soon: bool = False, after_s: float = 0) -> None:
-        super().__init__(what, where=where, fix=fix)
+    def __init__(self, problem: str, *, where: str = "", fix: str = "", soon: bool = False, after_s: float = 0) -> None:
+        super().__init__(problem, where=where, fix=fix)
         self.soon, self.after_s = soon, after_s
-
-
-REQUEST_TIMEOUT_S = 10.0
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
-RETRYABLE_STATUSES = {408, 425, 500, 502, 503, 504}
-DEFAULT_WAIT_S = 60.0
-"""How long to wait for a service that asks for it without a readable time."""
-RequestSigner = Callable[[requests.PreparedRequest], requests.PreparedRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,9 @@ class SinkHttpClient:
     """
 
     def __init__(self, base: str, where: str, sign: RequestSigner, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
-        self._base, self.where, self._timeout_s = base.rstrip("/"), where, timeout_s
+        self._base = base.rstrip("/")
+        self.where = where
+        self._timeout_s = timeout_s
         self._session, self._adapter = requests.Session(), DeadlineHttpAdapter(make_ca_context(None))
         self._session.auth = sign
         for scheme in ("https://", "http://"):
@@ -144,8 +144,8 @@ class SinkHttpClient:
                         raise requests.Timeout
                     return self._classify_response(response, _parse_json(content))
             except (requests.RequestException, HTTPError, OSError) as error:
-                what = self._describe_failure(error, late=late.is_set())
-                raise SinkUnavailable(what, where=self.where, soon=True) from None
+                problem = self._describe_failure(error, late=late.is_set())
+                raise SinkUnavailable(problem, where=self.where, soon=True) from None
 
     def read_list(self, answer: SinkHttpAnswer, *steps: str) -> list[dict[str, Any]]:
         """Return the list of objects at the path `steps` of an answer. Raises SinkUnavailable if there is none."""
@@ -153,17 +153,17 @@ class SinkHttpClient:
         for step in steps:
             data = data.get(step) if isinstance(data, dict) else None
         if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-            what = "the service answers without the list that its API promises"
-            raise SinkUnavailable(what, where=self.where, fix="check the address in the route")
+            problem = "the service answers without the list that its API promises"
+            raise SinkUnavailable(problem, where=self.where, fix="check the address in the route")
         return data
 
     def read_text(self, answer: SinkHttpAnswer, name: str) -> str:
         """Return the text in the field `name` of an answer. Raises SinkUnavailable if there is none."""
-        found = answer.data.get(name) if isinstance(answer.data, dict) else None
-        if not isinstance(found, str) or not found:
-            what = f"the service answers without {name}"
-            raise SinkUnavailable(what, where=self.where, fix="check the address in the route")
-        return found
+        text = answer.data.get(name) if isinstance(answer.data, dict) else None
+        if not isinstance(text, str) or not text:
+            problem = f"the service answers without {name}"
+            raise SinkUnavailable(problem, where=self.where, fix="check the address in the route")
+        return text
 
     def _read(self, response: requests.Response) -> bytes:
         content = b""
@@ -178,20 +178,20 @@ class SinkHttpClient:
         if 200 <= status < 300:
             return SinkHttpAnswer(response.headers, data)
         reason = _read_reason(data)
-        what = f"answers {status}: {reason}" if reason else f"answers {status}"
+        problem = f"answers {status}: {reason}" if reason else f"answers {status}"
         wait_s = _parse_wait_s(response.headers)
         if status == 429 or (status == 403 and wait_s):
-            what = f"asks to wait ({status})"
-            raise SinkUnavailable(what, where=self.where, soon=True, after_s=wait_s or DEFAULT_WAIT_S)
+            problem = f"asks to wait ({status})"
+            raise SinkUnavailable(problem, where=self.where, soon=True, after_s=wait_s or DEFAULT_WAIT_S)
         if status in RETRYABLE_STATUSES or status >= 500:
-            raise SinkUnavailable(what, where=self.where, soon=True, after_s=wait_s)
+            raise SinkUnavailable(problem, where=self.where, soon=True, after_s=wait_s)
         if status in (401, 403):
             fix = "correct the route's credentials, or the rights that they have"
-            raise SinkUnavailable(what, where=self.where, fix=fix)
+            raise SinkUnavailable(problem, where=self.where, fix=fix)
         if 300 <= status < 400:
-            what = f"redirects to another address ({status})"
-            raise SinkUnavailable(what, where=self.where, fix="correct the address in the route")
-        raise (TicketNotFound if status in (404, 410) else TicketRefusal)(what, where=self.where)
+            problem = f"redirects to another address ({status})"
+            raise SinkUnavailable(problem, where=self.where, fix="correct the address in the route")
+        raise (TicketNotFound if status in (404, 410) else TicketRefusal)(problem, where=self.where)
 
     def _describe_failure(self, error: Exception, *, late: bool) -> str:
         if late or isinstance(error, requests.Timeout):
@@ -213,7 +213,9 @@ def _read_reason(data: Any) -> str:
     if not isinstance(data, dict):
         return ""
     reasons = [data.get("message"), data.get("errorMessages"), data.get("errors")]
-    texts = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in reasons if one]
+    texts = [
+        reason if isinstance(reason, str) else json.dumps(reason, ensure_ascii=False) for reason in reasons if reason
+    ]
     return " ".join(redact("; ".join(texts)).split())[:200]
 
 
