@@ -93,7 +93,7 @@ class FabricComparison:
             expected=self.expected,
             found=self.found,
             matching=self.matching,
-            discrepancies=[describe_discrepancy(one) for one in self.discrepancies],
+            discrepancies=[describe_discrepancy(discrepancy) for discrepancy in self.discrepancies],
             faults=self.list_faults(),
             problems=self.problems,
             notes=self.notes,
@@ -101,26 +101,26 @@ class FabricComparison:
         )
 
 
-def describe_discrepancy(one: CablingDiscrepancy) -> DiscrepancyAnswer:
+def describe_discrepancy(discrepancy: CablingDiscrepancy) -> DiscrepancyAnswer:
     """Return what is told of a discrepancy."""
     return DiscrepancyAnswer(
-        kind=one.kind,
-        summary=one.summary,
-        nodes=one.nodes,
+        kind=discrepancy.kind,
+        summary=discrepancy.summary,
+        nodes=discrepancy.nodes,
         cables=[
             CablePairAnswer(*(cable.ends if cable else None for cable in (pair.expected, pair.observed)))
-            for pair in one.cables
+            for pair in discrepancy.cables
         ],
-        device=one.device,
-        corrections=one.corrections,
-        likelier=one.corrections[0] if one.likelier_reason else "",
-        because=one.likelier_reason,
-        box=one.box,
-        module=one.module if one.box else "",
-        plane=one.plane if one.box else 0,
-        costs=one.capacity_loss,
-        beside=one.links_sharing_transceiver,
-        cut_off=tuple(cable.ends for cable in one.cut_off),
+        device=discrepancy.device,
+        corrections=discrepancy.corrections,
+        likelier=discrepancy.corrections[0] if discrepancy.likelier_reason else "",
+        because=discrepancy.likelier_reason,
+        box=discrepancy.box,
+        module=discrepancy.module if discrepancy.box else "",
+        plane=discrepancy.plane if discrepancy.box else 0,
+        costs=discrepancy.capacity_loss,
+        beside=discrepancy.links_sharing_transceiver,
+        cut_off=tuple(cable.ends for cable in discrepancy.cut_off),
     )
 
 

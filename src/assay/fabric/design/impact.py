@@ -262,13 +262,9 @@ class _FailureAssessment:
         if low.node:
             return f"{lost} of the {len(self.topology.cables_of_node(low.node))} links of {low.node}"
         below, above = ({pair[side].guid for pair in pairs} for side in (0, 1))
-        up = [
-            own
-            for guid in below
-            for own in self.topology.cables_of_device(guid)
-            for end in own.ends
-            if self.tiers.get(end.guid, 0) > self.tiers[low.guid]
-        ]
+        up = []
+        for own in (own for guid in below for own in self.topology.cables_of_device(guid)):
+            up += [own for end in own.ends if self.tiers.get(end.guid, 0) > self.tiers[low.guid]]
         to_high = [own for own in up if above & {own.a.guid, own.b.guid}]
         a, b = (low.box, high.box) if lost > 1 else (low.device, high.device)
         links = "links" if lost > 1 else "cables"

@@ -229,11 +229,9 @@ def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
     slow for one reason, such as all of a leaf, and the links of all planes of a cable that is in another place.
     """
     exceptions = judged.exceptions
-    repairs = [
-        repair
-        for kinds in (LOST_KINDS, MOVED_TITLES, ("device-missing",))
-        for repair in group_by_common_cause(discrepancy for discrepancy in exceptions if discrepancy.kind in kinds)
-    ]
+    repairs: list[CablingRepair] = []
+    for kinds in (LOST_KINDS, MOVED_TITLES, ("device-missing",)):
+        repairs += group_by_common_cause(discrepancy for discrepancy in exceptions if discrepancy.kind in kinds)
     together = {
         id(discrepancy): repair for repair in repairs if _is_told_at_once(repair) for discrepancy in repair.members
     }
@@ -298,14 +296,10 @@ def _describe_others(judged: JudgedDesign, discrepancy: CablingDiscrepancy) -> s
     if not adapter.node or switch.node:
         return ""
     slot = adapter.device.partition(" ")[2]
-    wrong = {
-        end.node
-        for other in judged.exceptions
-        if other.kind in CABLE_KINDS
-        for pair in other.cables
-        if pair.expected and switch.guid in (pair.expected.a.guid, pair.expected.b.guid)
-        for end in pair.expected.ends
-    }
+    wrong: set[str] = set()
+    for other in (other for other in judged.exceptions if other.kind in CABLE_KINDS):
+        for cable in (pair.expected for pair in other.cables if pair.expected):
+            wrong |= {end.node for end in cable.ends} if switch.guid in (cable.a.guid, cable.b.guid) else set()
     others = [
         row
         for row in judged.topology.rows[switch.guid[2:]]

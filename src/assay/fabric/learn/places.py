@@ -207,7 +207,10 @@ def find_down_ports(votes: PlugVotes, rails: int, up: range) -> range:
 
     Without plugs it is empty.
     """
-    plugs = Counter(port for places in votes.values() for (_, port), count in places.items() for _ in range(count))
+    plugs = Counter[int]()
+    for places in votes.values():
+        for (_, port), count in places.items():
+            plugs[port] += count
     sides = [[p for p in sorted(plugs) if p < up[0]], [p for p in sorted(plugs) if p > up[-1]]]
     side = max(sides, key=lambda ports: sum(plugs[port] for port in ports))
     if not side:
