@@ -55,7 +55,8 @@ def _check_chain(
     seq, before = 0, ""
     for row in _stream_rows(connection, select(*columns).order_by(table.seq)):
         if row[0] != seq + 1:
-            yield f"{_missing(of, seq + 1, row[0] - 1)} before {_describe_row(of, row)}"
+            gap = f"{of} {seq + 1} is" if row[0] <= seq + 2 else f"{of} {seq + 1} to {row[0] - 1} are"
+            yield f"{gap} missing before {_describe_row(of, row)}"
         if row[-1] != hash_line(before, row[:-1]) and not is_incomplete(row):
             yield f"{_describe_row(of, row)} was changed, or is not the one that was written after {of} {seq}"
         yield from inside(row)
@@ -65,14 +66,10 @@ def _check_chain(
         yield f"the chain ends with {of} {kept.seq if kept else 'unknown'}, not with {of} {seq}, the last that is here"
 
 
-def _missing(of: ChainName, first: int, last: int) -> str:
-    return f"{of} {first} is missing" if first >= last else f"{of} {first} to {last} are missing"
-
-
 def _describe_row(of: ChainName, row: ChainRow) -> str:
     node = getattr(row, "node", "")
-    what = f"{row.kind}{node and ' of '}{node}" if of == "entry" else row.id
-    return f"{of} {row.seq} ({what}, {row.at})"
+    shown = f"{row.kind}{node and ' of '}{node}" if of == "entry" else row.id
+    return f"{of} {row.seq} ({shown}, {row.at})"
 
 
 class _ArchivedEntries:
@@ -113,8 +110,10 @@ class _Rows:
 class _RunContents:
     """The contents of runs, compared with the runs' digests one after the other."""
 
-    def __init__(self, texts: _Rows, told: _Rows, measured: _Rows) -> None:
-        self._texts, self._told, self._measured = texts, told, measured
+    def __init__(self, texts: _Rows, outcomes: _Rows, measured: _Rows) -> None:
+        self._texts = texts
+        self._outcomes = outcomes
+        self._measured = measured
         self.pruned: OutcomesPrunedEntry | None = None
         self._left = RunDigest()
 
@@ -132,13 +131,13 @@ class _RunContents:
     def add_to(self, digest: RunDigest, run: ChainRow) -> None:
         """Add to a digest what no earlier call has added, up to the end of a run."""
         digest.texts(self._texts.take_until(run.texts))
-        digest.outcomes(select_hashed_columns(self._told.take_until(run.outcomes)))
+        digest.outcomes(select_hashed_columns(self._outcomes.take_until(run.outcomes)))
         digest.measured(self._measured.take_until(run.outcomes))
 
     def find_orphans(self) -> Iterator[str]:
-        for what, rows in (("text", self._texts), ("outcome", self._told), ("measurement", self._measured)):
+        for kind, rows in (("text", self._texts), ("outcome", self._outcomes), ("measurement", self._measured)):
             if rows.next is not None:
-                yield f"there is a {what} that no run brought: {dict(rows.next._mapping)}"
+                yield f"there is a {kind} that no run brought: {dict(rows.next._mapping)}"
 
 
 def find_pruning(connection: Connection) -> OutcomesPrunedEntry | None:
@@ -160,10 +159,10 @@ def digest_contents(connection: Connection, run: ChainRow) -> str:
 
 
 def _open_contents(connection: Connection) -> _RunContents:
-    texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
+    texts, outcomes, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
     return _RunContents(
         _Rows(_stream_rows(connection, select(texts.seq, texts.key, texts.long).order_by(texts.seq))),
-        _Rows(_stream_rows(connection, select(*(told[name] for name in OUTCOME_COLUMNS)).order_by(told.seq))),
+        _Rows(_stream_rows(connection, select(*(outcomes[name] for name in OUTCOME_COLUMNS)).order_by(outcomes.seq))),
         _Rows(
             _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
         ),
@@ -172,7 +171,7 @@ def _open_contents(connection: Connection) -> _RunContents:
 
 def _check_members(connection: Connection) -> Iterator[str]:
     """Yield the lists of subjects that are not what their text says. Whoever reads outcomes uses this table."""
-    table, texts, said = tables.members.c, tables.texts.c, tables.outcomes.c
+    table, texts, outcomes = tables.members.c, tables.texts.c, tables.outcomes.c
     query = select(table.list, table.place, table.subject, texts.key, texts.long).order_by(table.list, table.place)
     rows = _stream_rows(connection, query.outerjoin_from(tables.members, tables.texts, texts.seq == table.list))
     for number, some in groupby(rows, itemgetter(0)):
@@ -180,17 +179,15 @@ def _check_members(connection: Connection) -> Iterator[str]:
         expected = list_members(number, of_list[0].long or of_list[0].key or "")
         if [(row.place, row.subject) for row in of_list] != list(enumerate(expected)):
             yield f"the subjects of list {number} were changed"
-    unknown = select(said.seq).where(said.subject.not_in(select(table.list))).limit(1)
+    unknown = select(outcomes.seq).where(outcomes.subject.not_in(select(table.list))).limit(1)
     for number in connection.execute(unknown).scalars():
         yield f"nobody can tell whom outcome {number} is about: its list of subjects is missing"
 
 
 def _check_newest(connection: Connection) -> Iterator[str]:
     """Yield the rows of `newest` that do not follow from the outcomes. Decisions use this table."""
-    kept, follows = (
-        select(*(tables.newest.c[name] for name in NEWEST_COLUMNS)),
-        select_expected_newest(),
-    )
+    kept = select(*(tables.newest.c[name] for name in NEWEST_COLUMNS))
+    follows = select_expected_newest()
     for row in connection.execute(except_(kept, follows).limit(1)):
         yield f"outcome {row.outcome} stands as the newest of its kind and is not"
     for row in connection.execute(except_(follows, kept).limit(1)):

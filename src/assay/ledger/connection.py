@@ -1,8 +1,7 @@
 """Opens a ledger: SQLite beside the fleet, or PostgreSQL by URL. Says what is wrong if it cannot be opened.
 
-Opens an SQLite ledger for reading where nobody can write: a full or read-only disk, a lock, a file of somebody else.
-
-SQLite writes `-shm` beside a ledger even to read it. Where that fails, the ledger is read from a copy with its
+An SQLite ledger can be read where nobody can write: on a full or read-only disk, under a lock, as a file of somebody
+else. SQLite writes `-shm` beside a ledger even to read it. Where that fails, the ledger is read from a copy with its
 write-ahead log, in memory or in the folder for temporary files. On a read-only file system without a log it is read as
 it is.
 """
@@ -58,6 +57,9 @@ FileStamps = tuple[tuple[int, int] | None, ...]
 
 _held_files: set[str] = set()
 """The files on whose lock this process has waited in vain."""
+LOCK_TIMEOUT_S = 10.0
+SECRET_PARAMETERS = ("password", "sslpassword")
+"""Words of a URL's query that are never shown."""
 
 
 class SqliteSource:
@@ -67,7 +69,8 @@ class SqliteSource:
     """
 
     def __init__(self, file: Path, patience_s: float) -> None:
-        self._file, self._patience_s = file.resolve(), patience_s
+        self._file = file.resolve()
+        self._patience_s = patience_s
         self._uri = ""
 
     def connect(self) -> sqlite3.Connection:
@@ -81,40 +84,38 @@ class SqliteSource:
         try:
             connection = self._open(in_place)
         except sqlite3.OperationalError as error:
-            said = str(error)
-            if not any(sign in said for sign in _OBSTACLES):
+            message = str(error)
+            if not any(sign in message for sign in _OBSTACLES):
                 raise
-            if "is locked" in said:
+            if "is locked" in message:
                 _held_files.add(str(self._file))
-            return self._find_detour(said)
+            return self._find_detour(message)
         self._uri = in_place
         if trouble := describe_storage(str(self._file)):
             _warn(f"{trouble}: nothing can be recorded until that changes")
         return connection
 
-    def _find_detour(self, said: str) -> sqlite3.Connection:
+    def _find_detour(self, message: str) -> sqlite3.Connection:
         try:
-            uri = f"{self._file.as_uri()}?immutable=1" if self._is_frozen() else self._copy()
+            # frozen: nobody can change the file, and no log beside it holds more of it
+            logs = [Path(f"{self._file}{ending}") for ending in COPIED[1:]]
+            is_frozen = "read-only" in describe_storage(str(self._file)) and not any(_size(log) for log in logs)
+            uri = f"{self._file.as_uri()}?immutable=1" if is_frozen else self._copy()
         except OSError as error:
             raise make_no_read_error(str(self._file), error.strerror or str(error)) from error
         connection = self._open(uri)
         self._uri = uri
-        trouble = describe_storage(str(self._file)) or self._describe_obstacle(said)
+        trouble = describe_storage(str(self._file)) or self._describe_obstacle(message)
         how = "it was read as it is" if "immutable" in uri else "it was read from a copy"
         _warn(f"{trouble}: {how}, and nothing can be recorded until that changes")
         return connection
 
-    def _describe_obstacle(self, said: str) -> str:
-        if "is locked" in said:
+    def _describe_obstacle(self, message: str) -> str:
+        if "is locked" in message:
             return f"another process holds {self._file} locked"
         if not (os.access(self._file, os.W_OK) and os.access(self._file.parent, os.W_OK)):
             return f"this user may not write {self._file} or its folder"
-        return f"{self._file}: SQLite cannot open it in place ({said})"
-
-    def _is_frozen(self) -> bool:
-        """Whether nobody can change the file, and no log beside it holds more of it."""
-        logs = [Path(f"{self._file}{ending}") for ending in COPIED[1:]]
-        return "read-only" in describe_storage(str(self._file)) and not any(_size(log) for log in logs)
+        return f"{self._file}: SQLite cannot open it in place ({message})"
 
     def _copy(self) -> str:
         """Copy the files of a moment in which nobody writes, and return the URI of the copy."""
@@ -133,17 +134,17 @@ class SqliteSource:
                     shutil.copyfile(source, f"{copy}{ending}")
             if self._stamps() == before:
                 return f"{copy.as_uri()}?mode=rw"
-        what = "another process holds the ledger locked and writes to it all the time"
-        raise LedgerError(what, where=str(self._file), fix="wait for it, or end the process that holds it")
+        problem = "another process holds the ledger locked and writes to it all the time"
+        raise LedgerError(problem, where=str(self._file), fix="wait for it, or end the process that holds it")
 
     def _find_room(self) -> Path:
         needed = sum(_size(Path(f"{self._file}{ending}")) for ending in COPIED) + SPARE_BYTES
         for folder in _list_folders():
             if shutil.disk_usage(folder).free > needed:
                 return folder
-        what = f"no folder has {needed:,} bytes free for a copy of the ledger, which cannot be read in place"
+        problem = f"no folder has {needed:,} bytes free for a copy of the ledger, which cannot be read in place"
         raise LedgerError(
-            what, where=str(self._file), fix="make room on its disk, or name another one: TMPDIR=/a/folder"
+            problem, where=str(self._file), fix="make room on its disk, or name another one: TMPDIR=/a/folder"
         )
 
     def _stamps(self) -> FileStamps:
@@ -172,10 +173,10 @@ def _list_folders() -> Iterator[Path]:
 
 def _stamp(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _size(file: Path) -> int:
@@ -185,11 +186,6 @@ def _size(file: Path) -> int:
 
 def _warn(text: str) -> None:
     warnings.warn(LedgerReadWarning(text), stacklevel=2)
-
-
-LOCK_TIMEOUT_S = 10.0
-SECRET_PARAMETERS = ("password", "sslpassword")
-"""Words of a URL's query that are never shown."""
 
 
 def parse_ledger_url(where: Path | str) -> URL:

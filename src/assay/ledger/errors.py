@@ -52,25 +52,25 @@ _DATABASE_ERRORS = (
 _STORAGE_SIGNS = ("disk I/O error", "disk is full", "unable to open", "readonly database", "readonly directory")
 
 
-def make_database_error(said: str, where: str) -> LedgerError:
+def make_database_error(message: str, where: str) -> LedgerError:
     """Return the database error of the ledger at `where` for people."""
-    trouble = describe_storage(where) if any(sign in said for sign in _STORAGE_SIGNS) else ""
+    trouble = describe_storage(where) if any(sign in message for sign in _STORAGE_SIGNS) else ""
     if "full" in trouble:
         return LedgerError(trouble, where=where, fix="make room; nothing acknowledged was lost")
     if trouble:
         return LedgerError(trouble, where=where, fix="mount it writable, or name another ledger: ASSAY_LEDGER")
-    for sign, what, fix in _DATABASE_ERRORS:
-        if sign in said:
-            return LedgerError(what, where=where, fix=fix)
-    what = f"the ledger's database says: {' '.join(said.split())}"
-    return LedgerError(what, where=where, fix="check that it runs and may be reached")
+    for sign, problem, fix in _DATABASE_ERRORS:
+        if sign in message:
+            return LedgerError(problem, where=where, fix=fix)
+    problem = f"the ledger's database says: {' '.join(message.split())}"
+    return LedgerError(problem, where=where, fix="check that it runs and may be reached")
 
 
 def describe_storage(where: str) -> str:
     """Return why nothing can be written to the disk of a ledger's file, "" if it is not full and not read-only."""
     if "://" in where:
         return ""
-    folder = next((one for one in (Path(where), *Path(where).parents) if one.exists()), Path("/"))
+    folder = next((path for path in (Path(where), *Path(where).parents) if path.exists()), Path("/"))
     disk = os.statvfs(folder)
     if disk.f_flag & os.ST_RDONLY:
         return f"the file system that holds the ledger is read-only ({folder})"
@@ -86,24 +86,24 @@ def make_no_ledger_error(where: str) -> LedgerError:
     return LedgerError("there is no ledger yet: nothing was recorded", where=where, fix=fix)
 
 
-def make_no_read_error(where: str, why: str) -> LedgerError:
+def make_no_read_error(where: str, cause: str) -> LedgerError:
     """Return the error for a ledger's file that this user cannot read."""
-    return LedgerError(f"the ledger cannot be read: {why}", where=where, fix="check who owns the file and its folder")
+    return LedgerError(f"the ledger cannot be read: {cause}", where=where, fix="check who owns the file and its folder")
 
 
 def make_not_a_ledger_error(tables: list[str], where: str) -> LedgerError:
     """Return the error for a database that holds something else."""
-    what = f"a database, but no ledger (its tables: {', '.join(tables[:5])})"
-    return LedgerError(what, where=where, fix="give the ledger a place of its own")
+    problem = f"a database, but no ledger (its tables: {', '.join(tables[:5])})"
+    return LedgerError(problem, where=where, fix="give the ledger a place of its own")
 
 
 def make_schema_version_error(version: int, where: str) -> LedgerError:
     """Return the error for a ledger that another version of assay wrote."""
-    what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
-    return LedgerError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")
+    problem = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
+    return LedgerError(problem, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")
 
 
 def make_other_context_error(made_in: str, chosen: str, where: str) -> LedgerError:
     """Return the error for the ledger of a lab where the fleet is chosen, or the other way round."""
-    what, fix = f"this is the ledger of a {made_in}, and the {chosen} is chosen", "name another ledger"
-    return LedgerError(what, where=where, fix=fix)
+    problem, fix = f"this is the ledger of a {made_in}, and the {chosen} is chosen", "name another ledger"
+    return LedgerError(problem, where=where, fix=fix)

@@ -1,9 +1,8 @@
 """The hash chains: each line holds a hash over its content and over the line before it.
 
 Whoever changes, removes, swaps or inserts a line must therefore rebuild every later line, and `chain`, which holds the
-end of each chain. Only a copy of the end that is kept elsewhere reveals such a rebuilt chain.
-
-Inserts entries into the ledger's table, each id once.
+end of each chain. Only a copy of the end that is kept elsewhere reveals such a rebuilt chain. `insert_entries` adds
+entries to the ledger's table and its chain, each id once.
 """
 
 from __future__ import annotations
@@ -25,6 +24,18 @@ _END = select(_table.seq, _table.hash).where(_table.name == bindparam("of"))
 _SAVE_END = (
     update(tables.chains).where(_table.name == bindparam("of")).values(seq=bindparam("at"), hash=bindparam("to"))
 )
+HASHED_FIELDS: dict[ChainName, tuple[str, ...]] = {
+    "entry": ("id", "at", "kind", "node", "body"),
+    "run": ("id", "at", "phases", "nodes", "spec_commit", "dirty", "suite_hash", "who", "texts", "outcomes", "digest"),
+}
+HASHED_OUTCOME_FIELDS = (
+    "seq", "run", "measured_s", "check", "subject", "node", "verdict", "reason", "fault", "phases", "active",
+    "evidence", "evidence_at", "basis", "judged_by", "micros",
+)  # fmt: skip
+"""By name, so that a new column changes no hash of older lines. Schema 4 had no `basis` and no `judged_by`."""
+OUTCOME_COLUMNS = (*HASHED_OUTCOME_FIELDS, "numbers")
+"""All columns of `outcome`; the hash covers `numbers` in a row for several subjects."""
+LINES_AT_ONCE = 1000
 
 
 class HashChain:
@@ -44,20 +55,6 @@ class HashChain:
         """Store the present end of the chain."""
         self._connection.execute(_SAVE_END, {"of": self._of, "at": self.seq, "to": self.hash})
 
-
-HASHED_FIELDS: dict[ChainName, tuple[str, ...]] = {
-    "entry": ("id", "at", "kind", "node", "body"),
-    "run": (
-        "id", "at", "phases", "nodes", "spec_commit", "dirty", "suite_hash", "who", "texts", "outcomes", "digest"
-    ),
-}  # fmt: skip
-HASHED_OUTCOME_FIELDS = (
-    "seq", "run", "measured_s", "check", "subject", "node", "verdict", "reason", "fault", "phases", "active",
-    "evidence", "evidence_at", "basis", "judged_by", "micros",
-)  # fmt: skip
-"""By name, so that a new column changes no hash of older lines. Schema 4 had no `basis` and no `judged_by`."""
-OUTCOME_COLUMNS = (*HASHED_OUTCOME_FIELDS, "numbers")
-"""All columns of `outcome`; the hash covers `numbers` in a row for several subjects."""
 
 _get_hashed_fields = {of: itemgetter(*fields) for of, fields in HASHED_FIELDS.items()}
 
@@ -97,7 +94,12 @@ def _bytes(line: Iterable[object]) -> bytes:
     return "\0".join(map(str, line)).encode("utf-8", "surrogatepass")
 
 
-LINES_AT_ONCE = 1000
+_PLACEHOLDER = {"sqlite": "?", "postgresql": "%s"}
+_ENTRY_COLUMNS = tables.entries.columns.keys()
+_SELECT_KNOWN = {
+    table.name: select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True)))
+    for table in (tables.entries, tables.runs)
+}
 
 
 def _update_with_numbers(update: Callable[[bytes], object], lines: Iterable[Iterable[object]]) -> None:
@@ -115,27 +117,14 @@ def insert_entries(connection: Connection, chain: HashChain, entries: Sequence[L
         if entry.id not in known and entry.id not in new:
             new[entry.id] = chain.add(tables.entry_to_row(entry))
     if new:
-        _insert(connection, list(new.values()))
+        # one statement of the driver: SQLAlchemy's statement takes longer per entry than its hash
+        marks = ", ".join([_PLACEHOLDER[connection.dialect.name]] * len(_ENTRY_COLUMNS))
+        rows = ", ".join([f"({marks})"] * len(new))
+        statement = f"INSERT INTO entry ({', '.join(_ENTRY_COLUMNS)}) VALUES {rows}"  # noqa: S608
+        connection.exec_driver_sql(statement, tuple(line[name] for line in new.values() for name in _ENTRY_COLUMNS))
     return new.keys()
 
 
 def find_known_ids(connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
     """Return the ids that the table already has."""
     return set(connection.execute(_SELECT_KNOWN[table.name], {"ids": ids}).scalars())
-
-
-_SELECT_KNOWN = {
-    table.name: select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True)))
-    for table in (tables.entries, tables.runs)
-}
-
-
-def _insert(connection: Connection, lines: Sequence[tables.TableRow]) -> None:
-    """Insert entries by one statement of the driver: SQLAlchemy's statement takes longer per entry than its hash."""
-    marks = ", ".join([_PLACEHOLDER[connection.dialect.name]] * len(_ENTRY_COLUMNS))
-    statement = f"INSERT INTO entry ({', '.join(_ENTRY_COLUMNS)}) VALUES {', '.join([f'({marks})'] * len(lines))}"  # noqa: S608
-    connection.exec_driver_sql(statement, tuple(line[name] for line in lines for name in _ENTRY_COLUMNS))
-
-
-_PLACEHOLDER = {"sqlite": "?", "postgresql": "%s"}
-_ENTRY_COLUMNS = tables.entries.columns.keys()

@@ -109,8 +109,11 @@ def hold_section(engine: sa.Engine, name: str, turn: threading.Lock, patience_s:
                 yield
         else:
             path = Path(f"{engine.url.database}.{name}.lock")
-            what, fix = "another process does not let go of its turn", "wait for it, or end the process that holds it"
-            refusal = AssayError(what, where=str(path), fix=fix)
+            problem, fix = (
+                "another process does not let go of its turn",
+                "wait for it, or end the process that holds it",
+            )
+            refusal = AssayError(problem, where=str(path), fix=fix)
             with hold_file_lock(path, patience_s, lambda _: refusal, poll_s=SECTION_POLL_S):
                 yield
     finally:
@@ -137,10 +140,10 @@ def release_lease(connection: sa.Connection, name: str, holder: str) -> None:
 def list_leases(connection: sa.Connection) -> dict[str, LedgerLease]:
     """Return the leases that are held now, by name."""
     table = tables.leases
-    found = connection.execute(
+    rows = connection.execute(
         sa.select(table).where(table.c.until_s > _database_time(connection)).order_by(table.c.name)
     )
-    return {row.name: LedgerLease(row.holder, row.until_s) for row in found}
+    return {row.name: LedgerLease(row.holder, row.until_s) for row in rows}
 
 
 def _database_time(connection: sa.Connection) -> sa.ColumnElement[Any]:
@@ -153,7 +156,9 @@ class LeaseRenewal:
     """A thread that calls `renew` every `every_s` real seconds, as long as the `with` block lasts."""
 
     def __init__(self, renew: Callable[[], object], every_s: float) -> None:
-        self._renew, self._every_s, self._over = renew, every_s, threading.Event()
+        self._renew = renew
+        self._every_s = every_s
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease renewal", daemon=True)
 
     def __enter__(self) -> None:
@@ -225,8 +230,10 @@ def hold_node_lease(
     work, this function waits for it: on this machine until its file locks are free, on another machine until the lease
     ends. Raises AssayError if this machine's lock of the node is held for longer than `deadline_s`.
     """
-    lease, holder, shown = f"hands/{node}", NodeLeaseHolder.of_this_process(home), ""
+    lease = f"hands/{node}"
+    holder = NodeLeaseHolder.of_this_process(home)
     us = json.dumps(holder._asdict())
+    shown = ""
     with hold_file_lock(home / "locks" / f"{node}.hands"):
         while not ledger.claim_lease(lease, us, deadline_s):
             if (held := ledger.leases().get(lease)) is None:

@@ -91,7 +91,7 @@ class SqliteEntries:
 
     def hash_of(self, seq: int) -> str | None:
         """Return the hash of an entry, None where there is none of that number."""
-        return next((str(found) for (found,) in self._ask("SELECT hash FROM entry WHERE seq = ?", (seq,))), None)
+        return next((str(digest) for (digest,) in self._ask("SELECT hash FROM entry WHERE seq = ?", (seq,))), None)
 
     def _ask(self, question: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         if not has_file(self._file):

@@ -1,7 +1,4 @@
-"""The ledger: append entries, and read them in order. It never changes or removes anything.
-
-Waits for new entries in a ledger without polling for them.
-"""
+"""The ledger: append entries, read them in order, wait for new ones without polling. It changes and removes nothing."""
 
 from __future__ import annotations
 
@@ -178,16 +175,21 @@ class Ledger:
         if self._context == "lab":
             entries = tuple(replace(entry, body={**entry.body, IN_LAB: True}) for entry in entries)
         elif made_in_lab := next((entry for entry in entries if entry.context == "lab"), None):
-            what = f"the entry {made_in_lab.id} ({made_in_lab.kind}) was made in a lab: no ledger of a fleet takes it"
-            raise LedgerError(what, where=name_ledger(self._engine))
+            name = f"the entry {made_in_lab.id} ({made_in_lab.kind})"
+            problem = f"{name} was made in a lab: no ledger of a fleet takes it"
+            raise LedgerError(problem, where=name_ledger(self._engine))
         with open_writer(self._engine) as connection:
             chain = HashChain(connection, "entry")
             batches = split_batches(entries, BATCH_SIZE)
-            added = {one for some in batches for one in insert_entries(connection, chain, some)}
+            added = {entry_id for some in batches for entry_id in insert_entries(connection, chain, some)}
             chain.save()
             if added and connection.dialect.name == "postgresql":
                 connection.execute(text(f"NOTIFY {NOTIFY_CHANNEL}"))
-        return [_take_new(added, entry.id) for entry in entries]
+        is_new = []
+        for entry in entries:
+            is_new.append(entry.id in added)
+            added.discard(entry.id)  # an id that is given twice is new once
+        return is_new
 
     def entries(
         self, node: str | None = None, kinds: Collection[str] = (), after: int = 0, most: int | None = None
@@ -205,14 +207,14 @@ class Ledger:
 
     def entries_by_node(self, nodes: Collection[str], kinds: Collection[str]) -> dict[str, list[LedgerEntry]]:
         """Return the entries of some kinds of each of these nodes, in order."""
-        table, found = tables.entries.c, dict[str, list[LedgerEntry]]((name, []) for name in nodes)
+        table, by_node = tables.entries.c, dict[str, list[LedgerEntry]]((name, []) for name in nodes)
         wanted = table.kind.in_(sorted(kinds)), is_in_ledger(table.body)
         query = select(*tables.ENTRY_COLUMNS).where(*wanted).order_by(table.seq)
         with open_reader(self._engine) as connection:
-            for some in split_batches(found, BATCH_SIZE):
+            for some in split_batches(by_node, BATCH_SIZE):
                 for row in connection.execute(query.where(table.node.in_(some))):
-                    found[row.node].append(tables.entry_from_row(row))
-        return found
+                    by_node[row.node].append(tables.entry_from_row(row))
+        return by_node
 
     def head(self) -> int:
         """Return the number of the newest entry, 0 if there is none. Costs some 100 µs."""
@@ -222,7 +224,7 @@ class Ledger:
         """Return `head()` as soon as it is above `after`, or its value when the time is over (real seconds)."""
         return wait_for_entries(self._engine, self.head, after, timeout_s)
 
-    def record(self, run: SuiteRun, told: Iterable[Outcome], now: datetime | None = None) -> bool:
+    def record(self, run: SuiteRun, judged: Iterable[Outcome], now: datetime | None = None) -> bool:
         """Write a run with all its outcomes; return False, and write nothing, if the run's id is known.
 
         `now` is the fleet's time, None if the run was long ago: no outcome gets a date later than that.
@@ -232,7 +234,7 @@ class Ledger:
                 return False
             chain = HashChain(connection, "run")
             dates = outcomes.OutcomeDates(connection, run.at, now)
-            brought = outcomes.write_outcomes(connection, told, chain.seq + 1, dates)
+            brought = outcomes.write_outcomes(connection, judged, chain.seq + 1, dates)
             connection.execute(insert(tables.runs), chain.add(tables.run_to_row(run) | brought))
             chain.save()
             return True
@@ -276,8 +278,8 @@ class Ledger:
         """
         wanted = [node] if node is not None else nodes
         with open_reader(self._engine) as connection:
-            found = outcomes.read_newest(connection, wanted, self._texts)
-        return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
+            newest = outcomes.read_newest(connection, wanted, self._texts)
+        return sorted(newest, key=lambda recorded: (recorded.outcome.check, recorded.outcome.subject))
 
     def newest_rows(self) -> Iterator[Sequence[Any]]:
         """Yield the newest outcome of each check × subject as numbers, see `select_newest_rows`."""
@@ -329,8 +331,8 @@ class Ledger:
         with open_reader(self._engine) as connection:
             numbers = find_text_number(connection, check), find_text_number(connection, subject)
             query = queries.select_last_pass_before(before, *numbers) if before else queries.select_last_pass(*numbers)
-            found = outcomes.read_outcomes(connection, query, self._texts)
-        return found[0] if found else None
+            passes = outcomes.read_outcomes(connection, query, self._texts)
+        return passes[0] if passes else None
 
     def newest_passes(self, check: str) -> list[RecordedOutcome]:
         """Return the newest pass of a check on each subject, in no order."""
@@ -401,10 +403,3 @@ class Ledger:
         with open_reader(self._engine) as connection:
             number: int = connection.execute(select(func.coalesce(func.max(table.c.seq), 0))).scalar_one()
             return number
-
-
-def _take_new(added: set[str], one: str) -> bool:
-    """Whether this id was added and is asked for the first time."""
-    new = one in added
-    added.discard(one)
-    return new

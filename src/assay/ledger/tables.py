@@ -171,6 +171,8 @@ _POSTGRES_GUARD = (
     "CREATE TRIGGER {t}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {t} "
     "FOR EACH STATEMENT EXECUTE FUNCTION assay_append_only()"
 )
+ENTRY_COLUMNS = tuple(entries.c[name] for name in ("id", "at", "kind", "node", "body", "seq"))
+"""The columns of which `entry_from_row` makes one."""
 
 
 def create_tables(connection: Connection) -> None:
@@ -231,10 +233,6 @@ def entry_to_row(entry: LedgerEntry) -> TableRow:
     """Return the row of an entry; the ledger gives `seq`."""
     body = _encode_json(entry.body)
     return {"id": entry.id, "at": entry.at, "kind": entry.kind, "node": entry.node, "body": body}
-
-
-ENTRY_COLUMNS = tuple(entries.c[name] for name in ("id", "at", "kind", "node", "body", "seq"))
-"""The columns of which `entry_from_row` makes one."""
 
 
 def entry_from_row(row: Sequence[Any]) -> LedgerEntry:

@@ -1,13 +1,9 @@
-"""The anchor of a name as people write it: `file:PATH`, `git-note[:REF]`, `rfc3161:URL[#CA]`.
+"""The places that keep seals: a file, git notes of the fleet repository, and a time-stamp authority (RFC 3161).
 
-Seals in git notes of the fleet repository: each is a note on the commit that was checked out.
-
-Seals in a file, one JSON document a line: an anchor on another disk, and the register of all seals.
-
-Seals that a time-stamp authority (RFC 3161) signs with the time. `openssl ts` makes and checks the messages.
-
-The authority keeps nothing: its stamps lie in the register, and whoever keeps a copy of that elsewhere keeps the proof.
-A stamp is checked as of its own time, so it stays valid when the authority's certificate ends.
+A person names an anchor as `file:PATH`, `git-note[:REF]` or `rfc3161:URL[#CA]`. A file has one JSON document a line, as
+the register of all seals has. The authority keeps nothing: its stamps lie in the register, and whoever keeps a copy of
+that elsewhere keeps the proof. A stamp is checked as of its own time, so it stays valid when the authority's
+certificate ends.
 """
 
 from __future__ import annotations
@@ -35,6 +31,12 @@ DEFAULT_REF = "assay-seals"
 GIT_TIMEOUT_S = 60
 ANONYMOUS = ("-c", "user.name=assay", "-c", "user.email=assay@localhost")
 """Who writes the note where git knows no name: a service often has none. The seal says who made it."""
+REGISTER_NAME = "seals.jsonl"
+"""The register's file in `.assay/`: which anchors were used, and the stamps of time-stamp authorities."""
+ANSWER_TIMEOUT_S = 20
+OPENSSL_TIMEOUT_S = 30
+MAX_ANSWER_BYTES = 1 << 20
+ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, or rfc3161:URL#ROOTS.pem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ class GitNoteAnchor:
         listed = self._git("notes", f"--ref={self.ref}", "list").split()
         kept = [seal for note in self._read_notes(listed[::2]) for seal in parse_stored_seals(note, self.name)]
         if not kept:
-            what = f"the repository has no seal in refs/notes/{self.ref}"
-            raise make_no_seal_error(self.name, what, self.register)
+            problem = f"the repository has no seal in refs/notes/{self.ref}"
+            raise make_no_seal_error(self.name, problem, self.register)
         return sorted(kept, key=lambda seal: (seal.at, seal.seal.entry.seq))
 
     def prove(self, seal: StoredSeal) -> StoredSeal:
@@ -69,19 +71,19 @@ class GitNoteAnchor:
     def _read_notes(self, blobs: list[str]) -> Iterator[str]:
         """Yield the text of each note, by one process for all."""
         wanted = "".join(f"{blob}\n" for blob in dict.fromkeys(blobs))
-        told = self._git("cat-file", "--batch", stdin=wanted).encode(errors="surrogateescape")
-        while told:
-            header, _, rest = told.partition(b"\n")
+        output = self._git("cat-file", "--batch", stdin=wanted).encode(errors="surrogateescape")
+        while output:
+            header, _, rest = output.partition(b"\n")
             size = int(header.split()[-1])
             yield rest[:size].decode(errors="replace")
-            told = rest[size + 1 :]
+            output = rest[size + 1 :]
 
     def _git(self, *command: str, stdin: str = "") -> str:
         done = self._run(*command, stdin=stdin)
         if done.returncode:
-            said = " ".join(done.stderr.decode(errors="replace").split())
+            message = " ".join(done.stderr.decode(errors="replace").split())
             fix = f"this must be a git repository with a commit, and refs/notes/{self.ref} writable"
-            raise AssayError(f"git says: {said}", where=f"{self.name} of {self.root}", fix=fix)
+            raise AssayError(f"git says: {message}", where=f"{self.name} of {self.root}", fix=fix)
         return done.stdout.decode(errors="surrogateescape")
 
     def _run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[bytes]:
@@ -92,10 +94,6 @@ class GitNoteAnchor:
             raise AssayError(f"git cannot be run: {error.strerror}", where=self.name, fix="install git") from error
         except subprocess.TimeoutExpired:
             raise AssayError(f"git did not answer within {GIT_TIMEOUT_S} s", where=self.name) from None
-
-
-REGISTER_NAME = "seals.jsonl"
-"""The register's file in `.assay/`: which anchors were used, and the stamps of time-stamp authorities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +108,8 @@ class FileAnchor:
         """Return the seals of the file. Raises AssayError where it is missing, empty or damaged."""
         kept = read_seal_file(self.path)
         if not kept:
-            what = "this file holds no seal" if self.path.exists() else "this file is missing"
-            raise make_no_seal_error(self.name, what, self.register)
+            problem = "this file holds no seal" if self.path.exists() else "this file is missing"
+            raise make_no_seal_error(self.name, problem, self.register)
         return kept
 
     def prove(self, seal: StoredSeal) -> StoredSeal:
@@ -131,8 +129,10 @@ def read_seal_file(path: Path) -> list[StoredSeal]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise AssayError(f"the seals cannot be read: {why}", where=str(path), fix="check its owner and mode") from error
+        cause = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise AssayError(
+            f"the seals cannot be read: {cause}", where=str(path), fix="check its owner and mode"
+        ) from error
 
 
 def append_to_seal_file(path: Path, seal: StoredSeal) -> None:
@@ -153,9 +153,6 @@ def append_to_seal_file(path: Path, seal: StoredSeal) -> None:
         raise AssayError(f"the seal cannot be written: {error.strerror}", where=str(path), fix=fix) from error
 
 
-ANSWER_TIMEOUT_S = 20
-OPENSSL_TIMEOUT_S = 30
-MAX_ANSWER_BYTES = 1 << 20
 _STAMPED = re.compile(r"^Time stamp: (\w+ +\d+ [\d:]+)(?:\.\d+)? (\d+) GMT$", re.MULTILINE)
 
 
@@ -192,15 +189,17 @@ class TimeStampAnchor:
     def _ask(self, query: bytes) -> bytes:
         headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
         try:
-            told = requests.post(self.url, data=query, headers=headers, timeout=ANSWER_TIMEOUT_S, stream=True)
-            answer: bytes = told.raw.read(MAX_ANSWER_BYTES, decode_content=True) if told.ok else b""
+            response = requests.post(self.url, data=query, headers=headers, timeout=ANSWER_TIMEOUT_S, stream=True)
+            answer: bytes = response.raw.read(MAX_ANSWER_BYTES, decode_content=True) if response.ok else b""
         except (requests.RequestException, OSError) as error:
-            why = type(error).__name__
+            cause = type(error).__name__
             fix = "nothing was sealed there: check the URL, the network and the proxy, and seal again"
-            raise AssayError(f"the time-stamp authority does not answer ({why})", where=self.name, fix=fix) from error
-        if not told.ok:
+            raise AssayError(f"the time-stamp authority does not answer ({cause})", where=self.name, fix=fix) from error
+        if not response.ok:
             fix = "nothing was sealed there: check the URL"
-            raise AssayError(f"the authority answers {told.status_code} {told.reason}", where=self.name, fix=fix)
+            raise AssayError(
+                f"the authority answers {response.status_code} {response.reason}", where=self.name, fix=fix
+            )
         return answer
 
     def _check(self, seal: StoredSeal, *question: str) -> StoredSeal:
@@ -217,8 +216,8 @@ class TimeStampAnchor:
                 raise AssayError("the answer is not a time stamp", where=self.name, fix="check the authority's URL")
             at = datetime.strptime(" ".join(shown.groups()), "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
             question = question or ("-digest", _digest(seal))
-            told = ("-in", str(file), *self._trusted(), "-attime", str(int(at.timestamp())))
-            self._openssl("-verify", *question, *told)
+            options = ("-in", str(file), *self._trusted(), "-attime", str(int(at.timestamp())))
+            self._openssl("-verify", *question, *options)
         return replace(seal, at=at.isoformat())
 
     def _trusted(self) -> tuple[str, str]:
@@ -245,7 +244,7 @@ class TimeStampAnchor:
         except subprocess.TimeoutExpired:
             raise AssayError(f"openssl did not end within {OPENSSL_TIMEOUT_S} s", where=self.name) from None
         if done.returncode:
-            raise AssayError(_describe_refusal(done.stderr), where=self.name, fix=_choose_fix(done.stderr))
+            raise _make_refusal_error(done.stderr, self.name)
         return done.stdout
 
 
@@ -253,19 +252,17 @@ def _digest(seal: StoredSeal) -> str:
     return hashlib.sha256(str(seal.seal).encode()).hexdigest()
 
 
-def _describe_refusal(said: str) -> str:
-    reasons = [line.split(":")[5] for line in said.splitlines() if line.count(":") > 5]
-    detail = said.rpartition("Verify error:")[2].strip().partition("\n")[0] if "Verify error:" in said else ""
-    return f"the time stamp does not hold: {', '.join(filter(None, [*reasons[:1], detail])) or 'openssl refuses it'}"
+def _make_refusal_error(output: str, name: str) -> AssayError:
+    """Return the error for what `openssl ts` printed when it refused a stamp."""
+    reasons = [line.split(":")[5] for line in output.splitlines() if line.count(":") > 5]
+    detail = output.rpartition("Verify error:")[2].strip().partition("\n")[0] if "Verify error:" in output else ""
+    shown = ", ".join(filter(None, [*reasons[:1], detail])) or "openssl refuses it"
+    fix = "keep the register as it is, and find out who changed the stamp or its seal"
+    if "certificate" in output:
+        fix = "name the authority's root certificate: rfc3161:URL#FILE.pem"
+    return AssayError(f"the time stamp does not hold: {shown}", where=name, fix=fix)
 
 
-def _choose_fix(said: str) -> str:
-    if "certificate" in said:
-        return "name the authority's root certificate: rfc3161:URL#FILE.pem"
-    return "keep the register as it is, and find out who changed the stamp or its seal"
-
-
-ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, or rfc3161:URL#ROOTS.pem"
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
 
 

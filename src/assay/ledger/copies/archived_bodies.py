@@ -32,13 +32,13 @@ def list_archives(connection: Connection) -> list[EntriesArchivedEntry]:
     """Return what the ledger says of its archives: number 1 first. Leaves out an entry that somebody changed."""
     table = tables.entries.c
     query = select(table.body).where(table.kind == EntriesArchivedEntry.kind).order_by(table.seq)
-    found = []
+    archives = []
     for body in connection.execute(query).scalars():
         try:
-            found.append(EntriesArchivedEntry.from_body(json.loads(body)))
+            archives.append(EntriesArchivedEntry.from_body(json.loads(body)))
         except (AssayError, ValueError):
             continue  # the chain of entries shows the change
-    return found
+    return archives
 
 
 class RestDigest:
@@ -61,7 +61,9 @@ def put_marks(connection: Connection, numbers: Iterable[int], archive: int) -> i
 
     `connection` is in the writing transaction.
     """
-    table, mark, changed = tables.entries, f"{ARCHIVE_MARK}{archive}", 0
+    table = tables.entries
+    mark = f"{ARCHIVE_MARK}{archive}"
+    changed = 0
     lifted, restored = tables.suspend_update_guard(connection.dialect.name, table)
     connection.exec_driver_sql(lifted)
     for some in split_batches(numbers, ROWS_AT_ONCE):

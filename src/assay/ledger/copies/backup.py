@@ -1,9 +1,8 @@
 """Backs a ledger up into one file, and restores it from such a file. Both are verified by the hash chains.
 
 A backup is an SQLite ledger, whichever database it was made from. So it can be read as it is, and moves a ledger from
-one database to the other. What is not whole yet has no name: a kill leaves no half backup and no half ledger.
-
-Writes a new file that is whole and on the disk when it gets its name, and replaces none.
+one database to the other. A new file gets its name when it is whole and on the disk, and replaces none: a kill leaves
+no half backup and no half ledger.
 """
 
 from __future__ import annotations
@@ -115,8 +114,8 @@ def _open_backup(file: Path) -> Engine:
     try:
         return open_reading_engine(parse_ledger_url(file))
     except LedgerError as error:
-        what = error.what if file.exists() else "there is no such file"
-        raise LedgerError(what, where=str(file), fix="name a file that `assay ledger backup` made") from error
+        problem = error.what if file.exists() else "there is no such file"
+        raise LedgerError(problem, where=str(file), fix="name a file that `assay ledger backup` made") from error
 
 
 def _restore_file(backup: Engine, place: Path) -> CopiedLedger:

@@ -22,8 +22,8 @@ def is_mixed(home: Path) -> bool:
 
 def make_mixed_error(home: Path) -> AssayError:
     """Return the error for a command that would act on what a rehearsal wrote."""
-    what = "a lab of an earlier version wrote into this home: its ledger holds rehearsed faults, orders and passes"
-    return AssayError(what, where=str(home), fix="run: assay ledger split")
+    problem = "a lab of an earlier version wrote into this home: its ledger holds rehearsed faults, orders and passes"
+    return AssayError(problem, where=str(home), fix="run: assay ledger split")
 
 
 def split_home(home: Path, aside: Path, real_from: int | None) -> int:

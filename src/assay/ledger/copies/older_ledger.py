@@ -1,6 +1,6 @@
-"""Reads a ledger of an older schema: from a copy of its own that has the present schema. The ledger stays as it is.
+"""Copies all rows of a ledger into an empty one, whatever database and readable schema the first one has.
 
-Copies all rows of one ledger into another, empty one, whatever database and readable schema the first one has.
+So a ledger of an older schema is read from a copy of its own that has the present schema, and stays as it is.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ def copy_rows(source: Connection, target: Connection) -> None:
             target.execute(table.insert(), rows)
     if not known.has_table(tables.members.name):
         fill_members(target)
-    if target.dialect.name == "postgresql":
-        _continue_sequences(target)
+    if target.dialect.name == "postgresql":  # numbers new rows after those that brought their own number
+        for table in (tables.texts, tables.measurements):
+            if last := target.execute(select(func.max(table.c.seq))).scalar():
+                target.execute(text(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'seq'), {last})"))
 
 
 def _read_rows(source: Connection, table: Table, names: set[str]) -> Iterator[list[dict[str, Any]]]:
@@ -50,16 +52,9 @@ def _read_rows(source: Connection, table: Table, names: set[str]) -> Iterator[li
     absent = {name: ADDED_COLUMNS[name] for name in {column.name for column in table.columns} - names}
     key = list(table.primary_key.columns)
     query = select(*columns).order_by(*key)
-    found = source.execute(query, execution_options={"yield_per": ROWS_AT_ONCE})
-    for some in found.mappings().partitions():
+    result = source.execute(query, execution_options={"yield_per": ROWS_AT_ONCE})
+    for some in result.mappings().partitions():
         yield [{**row, **absent} for row in some]
-
-
-def _continue_sequences(target: Connection) -> None:
-    """Let PostgreSQL number new rows after those that brought their own number."""
-    for table in (tables.texts, tables.measurements):
-        if last := target.execute(select(func.max(table.c.seq))).scalar():
-            target.execute(text(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'seq'), {last})"))
 
 
 def open_upgraded_copy(source: Connection, name: str) -> Engine:
@@ -76,8 +71,8 @@ def open_upgraded_copy(source: Connection, name: str) -> Engine:
         raise make_database_error(str(error), folder) from error
     engine = create_engine(URL.create("sqlite", database=name), creator=partial(_connect, copy, reads_only=True))
     weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
-    what = f"{name}: an older assay wrote this ledger; it was read from a copy, which takes longer"
-    warnings.warn(LedgerReadWarning(f"{what}: call `assay ledger upgrade`"), stacklevel=2)
+    notice = f"{name}: an older assay wrote this ledger; it was read from a copy, which takes longer"
+    warnings.warn(LedgerReadWarning(f"{notice}: call `assay ledger upgrade`"), stacklevel=2)
     return engine
 
 

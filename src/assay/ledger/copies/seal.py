@@ -1,9 +1,7 @@
-"""Seals: how both hash chains of a ledger end, as one word to keep outside of the ledger.
+"""Seals: how both hash chains of a ledger end, as one word to keep outside of the ledger, in an anchor.
 
 Whoever makes a chain anew as a whole leaves no trace in the ledger. A seal of before shows it: the line that it names
 is missing, or has another hash. The hash of a run covers its outcomes, their measurements and their texts.
-
-What an anchor of a ledger is.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ CHAINS: tuple[ChainName, ChainName] = ("entry", "run")
 MIN_HASH_CHARS = 12
 HASH_OF_NOTHING = "0" * 64
 SEAL_FIX = "use SEQ:HASH,SEQ:HASH (entries, runs) as `assay ledger verify` printed it"
+LOST_FIX = "bring it back; if it was given up, name the other anchors with --anchor, and its lines leave {register}"
 
 
 class ChainEnd(NamedTuple):
@@ -68,11 +67,11 @@ class StoredSeal:
 def parse_stored_seal(body: object) -> StoredSeal:
     """Return the stored seal of JSON data. Raises AssayError if it is none."""
     try:
-        said: Mapping[str, Any] = dict(body)  # type: ignore[call-overload]  # raises where it is no mapping
-        at, who = str(said["at"]), str(said["who"])
+        fields: Mapping[str, Any] = dict(body)  # type: ignore[call-overload]  # raises where it is no mapping
+        at, who = str(fields["at"]), str(fields["who"])
         parse_time(at)
         return StoredSeal(
-            parse_seal(str(said["seal"])), at, who, str(said.get("stamp", "")), str(said.get("anchor", ""))
+            parse_seal(str(fields["seal"])), at, who, str(fields.get("stamp", "")), str(fields.get("anchor", ""))
         )
     except (TypeError, ValueError, KeyError, AssayError):
         raise AssayError("this is not a stored seal: it names no seal, no time or no person") from None
@@ -113,9 +112,6 @@ def make_seal(ends: Mapping[str, tuple[int, str]]) -> LedgerSeal:
     return LedgerSeal(entry, run)
 
 
-LOST_FIX = "bring it back; if it was given up, name the other anchors with --anchor, and its lines leave {register}"
-
-
 class AnchoredFleet(NamedTuple):
     """A fleet whose ledger is anchored: its folder, its ledger's location, and the register of its seals."""
 
@@ -140,6 +136,6 @@ class Anchor(Protocol):
         """Keep one seal more, for good, and return it as the register is to keep it. Raises AssayError."""
 
 
-def make_no_seal_error(name: str, what: str, register: Path) -> AssayError:
+def make_no_seal_error(name: str, problem: str, register: Path) -> AssayError:
     """Return that an anchor does not give its seals back."""
-    return AssayError(what, where=name, fix=LOST_FIX.format(register=register))
+    return AssayError(problem, where=name, fix=LOST_FIX.format(register=register))

@@ -1,6 +1,6 @@
-"""Seals a ledger in its anchors, and keeps the register of the anchors that were used.
+"""Seals a ledger in its anchors, and compares it with their seals: where they contradict it, and how far they prove it.
 
-Compares a ledger with seals: where the two contradict each other, and up to where the seals prove the ledger.
+The register names each anchor that was used, so that one that lost its seals is missed.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class AnchorReport:
 
 def find_contradictions(ledger: Ledger, seal: LedgerSeal) -> list[str]:
     """Return where a ledger is not the one that was sealed. Reads two rows."""
-    found = []
+    contradictions = []
     for chain, end in zip(CHAINS, (seal.entry, seal.run), strict=True):
         if not end or not end.seq:
             continue
         present = ledger.hash_of(end.seq, chain)
         if present is None:
-            found.append(f"{chain} {end.seq}, which was sealed, is missing")
+            contradictions.append(f"{chain} {end.seq}, which was sealed, is missing")
         elif not present.startswith(end.hash):
-            found.append(f"{chain} {end.seq} is not the sealed one")
-    return found
+            contradictions.append(f"{chain} {end.seq} is not the sealed one")
+    return contradictions
 
 
 def check_anchor(ledger: Ledger, anchor: Anchor) -> AnchorReport:
@@ -55,18 +55,17 @@ def check_anchor(ledger: Ledger, anchor: Anchor) -> AnchorReport:
     """
     try:
         kept = anchor.read()
-        wrong = [(seal, found) for seal in kept if (found := find_contradictions(ledger, seal.seal))]
+        wrong = [(seal, lines) for seal in kept if (lines := find_contradictions(ledger, seal.seal))]
         contradicted = {id(seal) for seal, _ in wrong}
         fitting = [seal for seal in kept if id(seal) not in contradicted]
-        proven = anchor.prove(max(reversed(fitting), key=lambda one: _extent(one.seal))) if fitting else None
-        lines = [line for seal, found in wrong[:MAX_CONTRADICTIONS] for line in _describe(anchor.prove(seal), found)]
+        proven = anchor.prove(max(reversed(fitting), key=_get_extent)) if fitting else None
+        contradictions = []
+        for seal, lines in wrong[:MAX_CONTRADICTIONS]:
+            proved = anchor.prove(seal)
+            contradictions += [f"{line} (sealed {format_second(proved.at)} by {proved.who})" for line in lines]
     except AssayError as error:
         return AnchorReport(anchor.name, unreadable=str(error))
-    return AnchorReport(anchor.name, proven, len(kept), tuple(lines[:MAX_CONTRADICTIONS]))
-
-
-def _describe(seal: StoredSeal, contradictions: Iterable[str]) -> list[str]:
-    return [f"{line} (sealed {format_second(seal.at)} by {seal.who})" for line in contradictions]
+    return AnchorReport(anchor.name, proven, len(kept), tuple(contradictions[:MAX_CONTRADICTIONS]))
 
 
 def format_contradictions(report: AnchorReport) -> str:
@@ -88,7 +87,8 @@ def count_unproven(seal: LedgerSeal, ends: LedgerSeal) -> tuple[int, int]:
     return ends.entry.seq - seal.entry.seq, runs
 
 
-def _extent(seal: LedgerSeal) -> tuple[int, int]:
+def _get_extent(kept: StoredSeal) -> tuple[int, int]:
+    seal = kept.seal
     return seal.entry.seq, seal.run.seq if seal.run else 0
 
 

@@ -1,9 +1,8 @@
-"""Appends ended runs to history, each once. Whatever a kill prevented, the next run does.
+"""Appends ended runs to history, each once: what a kill prevented, the next run does. Compacts the files of past days.
 
-Compacts the files of past days into few, since the cost of a query is mostly in the files that it opens.
-
-A compacted file is renamed into place, with the list of its runs beside it, before the others are deleted. So neither a
-reader nor a kill in between leads to a run that is seen twice or not at all.
+The cost of a query is mostly in the files that it opens. A compacted file is renamed into place, with the list of its
+runs beside it, before the others are deleted. So neither a reader nor a kill in between leads to a run that is seen
+twice or not at all.
 """
 
 from __future__ import annotations
@@ -47,6 +46,10 @@ MAX_ROWS_AT_ONCE = 1_000_000
 COMPACTION_WINDOW = timedelta(days=7)
 """Older days are left alone, even when a run is added to one."""
 _ORDER = "node, subject, check_, run"
+MAX_RUNS_AT_ONCE, MAX_RUNS_TRIED = 10, 50
+"""Missing runs that are appended, and tried, at a time, newest first, so that a run does not wait long for others."""
+DAY_LENGTH = len("20261121")
+"""Length of the day at the start of a run's id."""
 
 
 def compact_days(home: Path) -> None:
@@ -120,10 +123,6 @@ def _date(day: Path) -> date:
     return date.fromisoformat(day.name.removeprefix(DAY_PREFIX))
 
 
-MAX_RUNS_AT_ONCE, MAX_RUNS_TRIED = 10, 50
-"""Missing runs that are appended, and tried, at a time, newest first, so that a run does not wait long for others."""
-DAY_LENGTH = len("20261121")
-"""Length of the day at the start of a run's id."""
 _RETRY_FIX = "nothing is lost; the next run tries again"
 
 

@@ -1,12 +1,10 @@
-"""The rules for flaky checks and for the noise of measurements, wherever the values come from.
+"""Flaky checks and the noise of measurements: the rules, wherever values come from, and their queries of history.
 
 A check is flaky on a subject when its verdict turned between pass and fail at least MIN_FLAKY_TURNS times in its last
 WINDOW_RUNS verdicts. The noise of a measurement is 1.4826 × MAD over up to WINDOW_RUNS earlier documents, the standard
 deviation of normal values (Rousseeuw and Croux, 1993). It is at least the median noise of that measurement on other
 subjects, since few values often lie too close together. A shift counts beyond NOISE_FACTOR × noise. With fewer than
 MIN_VALUES values, or where no subject's values vary, noise is unknown and no shift is reported.
-
-Queries history for flaky checks and for noise: verdicts that turn often, and how far measurements usually vary.
 """
 
 from __future__ import annotations
@@ -61,9 +59,9 @@ def estimate_noise(values: Sequence[float], floor: float | None) -> float | None
     return max(robust_deviation(values), floor) if len(values) >= MIN_VALUES and floor else None
 
 
-def exceeds_noise(one: float, other: float, noise: float) -> bool:
+def exceeds_noise(value: float, other: float, noise: float) -> bool:
     """Return whether two values are further apart than noise explains."""
-    return abs(one - other) > NOISE_FACTOR * noise
+    return abs(value - other) > NOISE_FACTOR * noise
 
 
 def robust_deviation(values: Sequence[float]) -> float:

@@ -1,12 +1,9 @@
-"""The files of history, `TABLE/day=2026-11-21/RUN.parquet`, and how a run's file is written to them with DuckDB.
+"""The files of history, `TABLE/day=2026-11-21/RUN.parquet`, and the databases of DuckDB that write and read them.
 
 Every table is a Parquet data set that any tool can read. A file is written elsewhere and renamed when it is complete; a
 run counts once every table has it. A compacted file, `all-NAME.parquet`, lists its runs in `all-NAME.runs`; a file
-whose runs another file holds is not read.
-
-Damaged files of history: they are named and left out, so that one hides no others.
-
-Databases of DuckDB in memory: bounded, and tried again with more memory where it does not suffice.
+whose runs another file holds is not read. A damaged file is named and left out, so that it hides no others. A database
+is in memory and bounded; what does not fit is tried again with more memory.
 """
 
 from __future__ import annotations
@@ -34,6 +31,16 @@ OUTCOMES_TABLE, MEASUREMENTS_TABLE, ARTEFACTS_TABLE, RUNS_TABLE = "outcomes", "m
 HISTORY_TABLES = (RUNS_TABLE, ARTEFACTS_TABLE, MEASUREMENTS_TABLE, OUTCOMES_TABLE)
 DAY_PREFIX, COMPACTED_PREFIX = "day=", "all-"
 SCRATCH_FOLDER, LOCK_FILE = ".making", ".lock"
+ROWS_AT_ONCE = 10_000
+ROW_GROUP_ROWS = 61_440
+"""Fewer rows make every footer longer, more make every query read more; measured by bench."""
+WRITE_MEMORY_LIMITS = ("100MB", "1GB")
+"""Memory for writing, tried in turn. A million outcomes fit into the first; with a long reason each, the second."""
+WRITE_THREADS = 1
+"""A second thread would only cost memory."""
+MAX_TRIES = 3
+"""Attempts of a question; files that were compacted in the meantime are listed again."""
+FIX = "delete it: the next run writes it again from reports/runs, if the run is still there"
 
 
 class ParquetFile(NamedTuple):
@@ -122,9 +129,6 @@ def _read_file_runs(path: Path) -> ParquetFile:
     return ParquetFile(path, frozenset(path.with_suffix(".runs").read_text().split()))
 
 
-ROWS_AT_ONCE = 10_000
-ROW_GROUP_ROWS = 61_440
-"""Fewer rows make every footer longer, more make every query read more; measured by bench."""
 _BY_NODE = "FROM (SELECT id FROM subject ORDER BY node, name) s CROSS JOIN {} o ON o.subject = s.id"
 """Rows in the order of nodes; CROSS JOIN keeps SQLite from choosing another join order."""
 
@@ -199,7 +203,8 @@ class RunExport:
     """A run's rows in DuckDB, in the order of nodes, from which each table of history is written."""
 
     def __init__(self, stored: StoredRun, database: DuckDBPyConnection) -> None:
-        self._database, self._stored = database, stored
+        self._database = database
+        self._stored = stored
         for table, (columns, query) in _LOADED_TABLES.items():
             database.execute(f"CREATE TABLE {table} ({columns})")
             appender, rows = database.appender(table), stored.connection.execute(query)
@@ -219,12 +224,6 @@ class RunExport:
         about = {name: value for name, value in self._stored.about.items() if name != "run"}
         plain = {**asdict(run), "run": run.id, "phases": list(run.phases), "nodes": list(run.nodes)}
         return {**plain, "about": json.dumps(about, ensure_ascii=False), "verdicts": list(VERDICTS)}
-
-
-WRITE_MEMORY_LIMITS = ("100MB", "1GB")
-"""Memory for writing, tried in turn. A million outcomes fit into the first; with a long reason each, the second."""
-WRITE_THREADS = 1
-"""A second thread would only cost memory."""
 
 
 def connect_duckdb(**limits: str | int) -> DuckDBPyConnection:
@@ -254,17 +253,14 @@ def run_with_memory_limit(scratch: Path, work: Callable[[DuckDBPyConnection], No
 
 
 Answer = TypeVar("Answer")
-MAX_TRIES = 3
-"""Attempts of a question; files that were compacted in the meantime are listed again."""
-FIX = "delete it: the next run writes it again from reports/runs, if the run is still there"
 
 
 class DamagedFilesError(AssayError):
     """These files of history cannot be read; none: files have gone since they were listed."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        what = "this file of history cannot be read" if files else "files of history have gone while they were read"
-        super().__init__(what, where=", ".join(files), fix=FIX if files else "try again")
+        problem = "this file of history cannot be read" if files else "files of history have gone while they were read"
+        super().__init__(problem, where=", ".join(files), fix=FIX if files else "try again")
         self.files = files
 
 
@@ -277,12 +273,12 @@ def read_without_damaged(
         try:
             return read(frozenset(left_out))
         except DamagedFilesError as error:
-            found, tries = {*error.files} - left_out, tries - 1
-            if not found and not tries:
+            damaged, tries = {*error.files} - left_out, tries - 1
+            if not damaged and not tries:
                 raise
-        for file in sorted(found):
+        for file in sorted(damaged):
             skipped(DamagedFilesError([file]))
-        left_out |= found
+        left_out |= damaged
 
 
 @contextmanager

@@ -103,7 +103,10 @@ class OutcomeHistory:
     """
 
     def __init__(self, home: Path, now: datetime, skipped: Callable[[AssayError], None] | None = None) -> None:
-        self.home, self.now, self._skipped, self._damaged = home, now, skipped, set[str]()
+        self.home = home
+        self.now = now
+        self._skipped = skipped
+        self._damaged = set[str]()
         self._database = connect_duckdb(temp_directory="")  # queries write nothing
         self._database.execute("SET parquet_metadata_cache = true")
         self._database.execute(_FILTERED_ROWS)

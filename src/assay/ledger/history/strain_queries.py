@@ -6,9 +6,8 @@ The strain of a value is its share of its limit: 1 at the limit, more beyond it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from assay.ledger.history import parquet_files
 from assay.ledger.history.queries import OutcomeHistory, OutcomeQuery
@@ -95,26 +94,24 @@ def query_strain(
     total = history.fetch(_COUNT, query, days=DAY, table=table, pool=pool) if len(groups) == most else [(len(groups),)]
     subjects = {subject for row in groups for subject in row[-1]}
     parts = _query_newest(history, OutcomeQuery(subjects=subjects, checks={row[1] for row in groups})) if groups else {}
-    found = []
+    strained = []
     for group, check_, name, unit, count, low, middle, high, candidates in groups:
         near = [parts[check_, name, subject] for subject in candidates]
         nearest = tuple(sorted(near, key=lambda part: (-part.strain, part.subject))[:NEAREST_PARTS])
-        found.append(StrainedMeasurement(group, check_, name, unit, count, low, middle, high, nearest))
-    return sorted(found, key=lambda one: -one.nearest[0].strain), int(total[0][0])
+        strained.append(StrainedMeasurement(group, check_, name, unit, count, low, middle, high, nearest))
+    return sorted(strained, key=lambda measurement: -measurement.nearest[0].strain), int(total[0][0])
 
 
 def _query_newest(history: OutcomeHistory, query: OutcomeQuery) -> dict[SeriesName, StrainedPart]:
     rows = history.fetch(_NEWEST, query, days=DAY, table=parquet_files.MEASUREMENTS_TABLE)
-    return {
-        (check, name, subject): StrainedPart(subject, node, at, value, _find_strain(value, bound), *bound.values())
-        for check, name, subject, node, at, value, bound in rows
-    }
-
-
-def _find_strain(value: float, bound: Mapping[str, Any]) -> float:
-    shares = [value / bound["high"]] if bound["high"] else []
-    shares += [bound["low"] / value if value else math.inf] if bound["low"] else []
-    return max(shares, default=0.0)
+    parts = {}
+    for check, name, subject, node, at, value, bound in rows:
+        strain = value / bound["high"] if bound["high"] else 0.0
+        if bound["low"]:
+            below = bound["low"] / value if value else math.inf
+            strain = max(strain, below) if bound["high"] else below
+        parts[check, name, subject] = StrainedPart(subject, node, at, value, strain, *bound.values())
+    return parts
 
 
 def query_course(
@@ -123,8 +120,8 @@ def query_course(
     """Return the points (time, value) of some series, oldest first, one an hour."""
     query = OutcomeQuery(subjects={subject for _, _, subject in series}, checks={check for check, _, _ in series})
     rows = history.fetch(_COURSE, query, days=days, table=parquet_files.MEASUREMENTS_TABLE) if series else []
-    found: dict[SeriesName, list[tuple[str, float]]] = {name: [] for name in series}
+    courses: dict[SeriesName, list[tuple[str, float]]] = {name: [] for name in series}
     for check, name, subject, at, value in rows:
-        if (points := found.get((check, name, subject))) is not None:
+        if (points := courses.get((check, name, subject))) is not None:
             points.append((at, value))
-    return found
+    return courses

@@ -1,9 +1,8 @@
-"""Counts outcomes and dates passes in the database, for readers of the whole fleet who need no single outcome.
+"""How checks stand on all nodes, as the database counts it, for readers of the whole fleet who need no single outcome.
 
-Reads how checks stand on all nodes: passes counted by the database, failures with the row that they end.
-
-Two ways lead to a row's begin. If a check fails on many nodes that passed it before, its outcomes since the oldest of
-these passes are read at once. Else the outcomes of the failing nodes are read.
+Outcomes and passes are counted; failures come with the row that they end. Two ways lead to a row's begin. If a check
+fails on many nodes that passed it before, its outcomes since the oldest of these passes are read at once. Else the
+outcomes of the failing nodes are read.
 """
 
 from __future__ import annotations
@@ -22,6 +21,9 @@ from assay.ledger.newest.queries import EACH_NEWEST, PASS, is_recorded_after, ra
 from assay.model.outcome import VERDICTS, CheckStandings, CheckVerdict, PassCount, StandingFailure
 from assay.model.timestamps import format_epoch_seconds
 
+MANY_SUBJECTS = 100
+"""With more failing subjects of one check, reading what the check said since is cheaper than reading their nodes."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCounts:
@@ -38,15 +40,15 @@ class OutcomeCounts:
 
 def count_outcomes(connection: Connection, texts: TextCache, after: int) -> OutcomeCounts:
     """Return the counts of the runs with numbers above `after`. Runs that are recorded meanwhile are left out."""
-    runs, said = tables.runs.c, tables.outcomes.c
+    runs, outcomes = tables.runs.c, tables.outcomes.c
     count, last = connection.execute(select(func.count(), func.max(runs.seq)).where(runs.seq > after)).one()
     if not count:
         return OutcomeCounts(after, 0, "", {})
     last_at: str = connection.execute(select(runs.at).where(runs.seq == last)).scalar_one()
-    new = (is_recorded_after(after), said.run <= last)
-    each = tables.outcomes.join(tables.members, tables.members.c.list == said.subject)
-    query = select(said.check, said.verdict, func.count()).select_from(each).where(*new)
-    query = query.group_by(said.check, said.verdict)
+    new = (is_recorded_after(after), outcomes.run <= last)
+    each = tables.outcomes.join(tables.members, tables.members.c.list == outcomes.subject)
+    query = select(outcomes.check, outcomes.verdict, func.count()).select_from(each).where(*new)
+    query = query.group_by(outcomes.check, outcomes.verdict)
     rows = connection.execute(query).all()
     texts.load(connection, {check for check, *_ in rows})
     counts = {(texts[check], VERDICTS[verdict]): number for check, verdict, number in rows}
@@ -66,8 +68,8 @@ def read_oldest_passes(
         wanted.append(table.node.in_(find_text_numbers(connection, nodes)))
     each = tables.newest.join(tables.members, members.list == table.subject)
     newest = select(table.node, func.max(table.measured_s).label("at_s")).select_from(each).where(*wanted)
-    one = newest.group_by(table.node, table.check, members.subject).subquery().c
-    rows = connection.execute(select(one.node, func.min(one.at_s)).group_by(one.node)).all()
+    latest = newest.group_by(table.node, table.check, members.subject).subquery().c
+    rows = connection.execute(select(latest.node, func.min(latest.at_s)).group_by(latest.node)).all()
     texts.load(connection, [node for node, _ in rows])
     return {texts[node]: at_s for node, at_s in rows}
 
@@ -84,18 +86,16 @@ def read_check_ages(connection: Connection, texts: TextCache, nodes: Collection[
     table = tables.newest.c
     judged = (table.node.in_(find_text_numbers(connection, nodes)), table.verdict != VERDICTS.index("error"))
     each = select(table.node, table.check, func.max(table.measured_s).label("seen")).select_from(EACH_NEWEST)
-    one = each.where(*judged).group_by(table.node, table.check, tables.members.c.subject).subquery().c
-    query = select(one.node, one.check, func.count(), func.min(one.seen)).group_by(one.node, one.check)
+    latest = each.where(*judged).group_by(table.node, table.check, tables.members.c.subject).subquery().c
+    query = select(latest.node, latest.check, func.count(), func.min(latest.seen)).group_by(latest.node, latest.check)
     rows = connection.execute(query).all()
     texts.load(connection, {number for row in rows for number in row[:2]})
-    found: dict[str, dict[str, CheckAge]] = {name: {} for name in nodes}
+    ages: dict[str, dict[str, CheckAge]] = {name: {} for name in nodes}
     for node, check, subjects, oldest_s in rows:
-        found[texts[node]][texts[check]] = CheckAge(subjects, oldest_s)
-    return found
+        ages[texts[node]][texts[check]] = CheckAge(subjects, oldest_s)
+    return ages
 
 
-MANY_SUBJECTS = 100
-"""With more failing subjects of one check, reading what the check said since is cheaper than reading their nodes."""
 RowKey = tuple[str, str]
 """Check and subject."""
 
@@ -106,19 +106,21 @@ def read_check_standings(
     """Return the newest outcomes of these checks; on many nodes, reading those of all (None) is as cheap."""
     numbers = find_text_numbers(connection, checks)
     few = nodes is not None and len(nodes) <= BATCH_SIZE
-    found = find_text_numbers(connection, nodes) if nodes is not None and few else None
-    if not numbers or found == []:
+    node_numbers = find_text_numbers(connection, nodes) if nodes is not None and few else None
+    if not numbers or node_numbers == []:
         return CheckStandings()
     table = tables.newest.c
-    newest = rank_newest(table.check.in_(numbers), *([table.node.in_(found)] if found is not None else []))
+    newest = rank_newest(
+        table.check.in_(numbers), *([table.node.in_(node_numbers)] if node_numbers is not None else [])
+    )
     passes = tuple(_read_passes(connection, texts, newest))
     return CheckStandings(passes, tuple(_read_failures(connection, texts, newest)))
 
 
 def _read_passes(connection: Connection, texts: TextCache, newest: Subquery) -> Iterable[PassCount]:
-    said = tables.outcomes.c
-    key = (said.node, said.check, said.judged_by, said.evidence_at, said.run)
-    query = select(*key, func.count(), func.min(said.measured_s)).join(newest, newest.c.outcome == said.seq)
+    outcomes = tables.outcomes.c
+    key = (outcomes.node, outcomes.check, outcomes.judged_by, outcomes.evidence_at, outcomes.run)
+    query = select(*key, func.count(), func.min(outcomes.measured_s)).join(newest, newest.c.outcome == outcomes.seq)
     rows = connection.execute(query.where(newest.c.verdict == PASS).group_by(*key)).all()
     texts.load(connection, {number for row in rows for number in row[:4]})
     runs = _read_revisions(connection, {row[4] for row in rows})
@@ -129,24 +131,24 @@ def _read_passes(connection: Connection, texts: TextCache, newest: Subquery) -> 
 
 
 def _read_revisions(connection: Connection, numbers: Collection[int]) -> dict[int, str]:
-    runs, found = tables.runs.c, dict[int, str]()
+    runs, commits = tables.runs.c, dict[int, str]()
     for some in split_batches(numbers, BATCH_SIZE):
         query = select(runs.seq, runs.spec_commit).where(runs.seq.in_(some))
-        found |= {seq: commit for seq, commit in connection.execute(query)}  # noqa: C416 — rows are no pairs for mypy
-    return found
+        commits |= {seq: commit for seq, commit in connection.execute(query)}  # noqa: C416 — rows are no pairs for mypy
+    return commits
 
 
 def _read_failures(connection: Connection, texts: TextCache, newest: Subquery) -> Iterable[StandingFailure]:
     failing = read_outcomes(connection, select_failing(newest), texts)
     if not failing:
         return []
-    keys = {(one.outcome.check, one.outcome.subject): one.outcome.node for one in failing}
+    keys = {(failure.outcome.check, failure.outcome.subject): failure.outcome.node for failure in failing}
     passed = _read_last_passes(connection, texts, keys)
     rows = _read_rows(connection, texts, keys, {key: at_s for key, (at_s, _) in passed.items()})
     return [
-        StandingFailure(one, tuple(sorted(rows.get(key, ()))), *passed.get(key, (0.0, "")))
-        for one in failing
-        for key in [(one.outcome.check, one.outcome.subject)]
+        StandingFailure(failure, tuple(sorted(rows.get(key, ()))), *passed.get(key, (0.0, "")))
+        for failure in failing
+        for key in [(failure.outcome.check, failure.outcome.subject)]
     ]
 
 
@@ -161,15 +163,15 @@ def _read_last_passes(
     member, others = tables.members.c.subject, tables.members.alias().c
     query = select(table.check, member, table.measured_s, tables.runs.c.spec_commit).select_from(each)
     query = query.order_by(table.measured_s, table.outcome)
-    found: dict[RowKey, tuple[float, str]] = {}
+    passes: dict[RowKey, tuple[float, str]] = {}
     for some in split_batches({subject for _, subject in keys}, BATCH_SIZE):
         subjects = find_text_numbers(connection, some)
         lists = select(others.list).where(others.subject.in_(subjects))  # as in `_select_row`
         wanted = (table.verdict == PASS, table.check.in_(checks), table.subject.in_(lists), member.in_(subjects))
         rows = connection.execute(query.where(*wanted)).all()
         texts.load(connection, {number for row in rows for number in row[:2]})
-        found |= {(texts[check], texts[subject]): (at_s, commit) for check, subject, at_s, commit in rows}
-    return {key: found[key] for key in keys if key in found}
+        passes |= {(texts[check], texts[subject]): (at_s, commit) for check, subject, at_s, commit in rows}
+    return {key: passes[key] for key in keys if key in passes}
 
 
 def _read_rows(
@@ -182,20 +184,22 @@ def _read_rows(
     many = {check: some for check, some in by_check.items() if len(some) > MANY_SUBJECTS}
     at_once = {key for some in many.values() for key in some}
     left = {key: node for key, node in keys.items() if key not in at_once}
-    said = tables.outcomes.c
+    outcomes = tables.outcomes.c
     queries: list[Select[Any]] = []
     for check, some in many.items():
         (number,) = find_text_numbers(connection, [check])
-        queries.append(_select_row().where(said.check == number, said.measured_s >= min(map(passed.__getitem__, some))))
+        queries.append(
+            _select_row().where(outcomes.check == number, outcomes.measured_s >= min(map(passed.__getitem__, some)))
+        )
     checks = find_text_numbers(connection, {check for check, _ in left})
     for nodes in split_batches(set(left.values()), BATCH_SIZE):
         numbers = find_text_numbers(connection, nodes)
-        queries.append(_select_row().where(said.node.in_(numbers), said.check.in_(checks)))
+        queries.append(_select_row().where(outcomes.node.in_(numbers), outcomes.check.in_(checks)))
     rows: dict[RowKey, dict[str, float]] = defaultdict(dict)
     for query in queries:
-        found = connection.execute(query).all()
-        texts.load(connection, {number for row in found for number in row[:3]})
-        for check_number, subject, reason, first_s in found:
+        batch = connection.execute(query).all()
+        texts.load(connection, {number for row in batch for number in row[:3]})
+        for check_number, subject, reason, first_s in batch:
             times = rows[texts[check_number], texts[subject]]
             times[texts[reason]] = min(first_s, times.get(texts[reason], first_s))
     return {key: [(format_epoch_seconds(at), reason) for reason, at in times.items()] for key, times in rows.items()}
@@ -203,14 +207,14 @@ def _read_rows(
 
 def _select_row() -> Select[Any]:
     """Return the query of the outcomes that are no pass and came after the last one, each reason once."""
-    said, last, own = tables.outcomes.c, tables.newest.alias().c, tables.members.c
+    outcomes, last, own = tables.outcomes.c, tables.newest.alias().c, tables.members.c
     theirs = tables.members.alias().c
     # IN lets SQLite search by the whole key: of a join, it makes a scan of the check on all nodes
     lists = select(theirs.list).where(theirs.subject == own.subject).correlate(tables.members)
-    same = (last.check == said.check, last.subject.in_(lists), last.verdict == PASS)
+    same = (last.check == outcomes.check, last.subject.in_(lists), last.verdict == PASS)
     passes = select(func.max(last.measured_s)).where(*same)
     passed_s = passes.correlate(tables.outcomes, tables.members).scalar_subquery()
-    query = select(said.check, own.subject, said.reason, func.min(said.measured_s))
-    query = query.select_from(tables.outcomes.join(tables.members, own.list == said.subject))
-    later = said.measured_s > func.coalesce(passed_s, 0)
-    return query.where(said.verdict != PASS, later).group_by(said.check, own.subject, said.reason)
+    query = select(outcomes.check, own.subject, outcomes.reason, func.min(outcomes.measured_s))
+    query = query.select_from(tables.outcomes.join(tables.members, own.list == outcomes.subject))
+    later = outcomes.measured_s > func.coalesce(passed_s, 0)
+    return query.where(outcomes.verdict != PASS, later).group_by(outcomes.check, own.subject, outcomes.reason)

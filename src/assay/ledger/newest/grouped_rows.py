@@ -109,17 +109,17 @@ def list_members(number: int, text: str) -> list[int]:
     """Return the subjects of the list with this number and text: a subject that stands alone is a list of itself."""
     if not text.startswith(LIST_MARK):
         return [number]
-    told = json.loads(text.removeprefix(LIST_MARK))
-    return [one for each in told for one in (range(each[0], sum(each)) if isinstance(each, list) else (each,))]
+    runs = json.loads(text.removeprefix(LIST_MARK))
+    return [subject for each in runs for subject in (range(each[0], sum(each)) if isinstance(each, list) else (each,))]
 
 
 def encode_members(subjects: Sequence[int]) -> str:
     """Return the text of a list with these subjects."""
-    told: list[int | tuple[int, int]] = []
+    runs: list[int | tuple[int, int]] = []
     for _, run in groupby(enumerate(subjects), lambda placed: placed[1] - placed[0]):
         numbers = [number for _, number in run]
-        told += [(numbers[0], len(numbers))] if len(numbers) >= MIN_RUN else numbers
-    return f"{LIST_MARK}{_encode(told)}"
+        runs += [(numbers[0], len(numbers))] if len(numbers) >= MIN_RUN else numbers
+    return f"{LIST_MARK}{_encode(runs)}"
 
 
 class SubjectLists:
@@ -135,9 +135,9 @@ class SubjectLists:
         subjects = [tuple(map(get, group.numbers)) for group in groups]
         texts = {each: encode_members(each) for each in dict.fromkeys(subjects) if len(each) > 1}
         self._numbers.load(texts.values())
-        found = {each: get(texts[each]) if each in texts else each[0] for each in subjects}
-        self._add_members({number: each for each, number in found.items()})
-        return [found[each] for each in subjects]
+        lists = {each: get(texts[each]) if each in texts else each[0] for each in subjects}
+        self._add_members({number: each for each, number in lists.items()})
+        return [lists[each] for each in subjects]
 
     def _add_members(self, lists: Mapping[int, Sequence[int]]) -> None:
         fresh = [number for number in lists if number not in self._known]

@@ -31,14 +31,14 @@ class TextNumbers:
         """Give each of these texts a number: its old one, if it has one."""
         unknown = [text for text in dict.fromkeys(wanted) if text not in self._known]
         for some in split_batches(unknown, BATCH_SIZE):
-            found = _found(self._connection, [_key(text) for text in some])
-            fresh = [text for text in some if _key(text) not in found]
+            by_key = _found(self._connection, [_key(text) for text in some])
+            fresh = [text for text in some if _key(text) not in by_key]
             if fresh:
                 self._connection.execute(insert(texts), [_row(text) for text in fresh])
                 numbers = _found(self._connection, [_key(text) for text in fresh])
                 self.added += sorted((numbers[row["key"]], row["key"], row["long"]) for row in map(_row, fresh))
-                found |= numbers
-            self._known |= {text: found[_key(text)] for text in some}
+                by_key |= numbers
+            self._known |= {text: by_key[_key(text)] for text in some}
 
     def __getitem__(self, text: str) -> int:
         """Return the number of a loaded text."""

@@ -57,7 +57,9 @@ class OutcomeDates:
     """The dates of a run's outcomes. The run is of the time `at` and is recorded `now` (None if long ago)."""
 
     def __init__(self, connection: Connection, at: str, now: datetime | None) -> None:
-        self._connection, self._at, self._now = connection, parse_epoch_seconds_cached(at), now
+        self._connection = connection
+        self._at = parse_epoch_seconds_cached(at)
+        self._now = now
         self._latest = now.timestamp() if now else self._at
         self._floors: dict[tuple[int, int], float] = {}
 
@@ -91,8 +93,11 @@ def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int
 
     Returns the outcome columns of the run's row.
     """
-    numbers, digest, insertions = TextNumbers(connection), RunDigest(), OutcomeInsertions(connection)
-    lists_of, number = SubjectLists(connection, numbers), _highest(connection, tables.outcomes)
+    numbers = TextNumbers(connection)
+    digest = RunDigest()
+    insertions = OutcomeInsertions(connection)
+    lists_of = SubjectLists(connection, numbers)
+    number = _highest(connection, tables.outcomes)
     for some in split_at_nodes(outcomes, OUTCOMES_PER_INSERT):
         groups = group_outcomes(some)
         numbers.load(_list_texts(groups))
@@ -133,7 +138,7 @@ def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) 
     texts.load(connection, {row[name] for row in rows for name in (*TEXT_COLUMNS, "phases", "basis")})
     texts.load(connection, {gauge for _, values in numbers for gauge, _ in values})
     lists = _ParsedLists(texts)
-    return [_recorded(row, *found, texts, lists) for row, found in zip(rows, numbers, strict=True)]
+    return [_recorded(row, *own, texts, lists) for row, own in zip(rows, numbers, strict=True)]
 
 
 def _find_numbers(
@@ -154,7 +159,7 @@ def read_newest(connection: Connection, nodes: Collection[str] | None, texts: Te
     if nodes is None:
         return read_outcomes(connection, select_newest(), texts)
     batches = (find_text_numbers(connection, some) for some in split_batches(nodes, NODES_AT_ONCE))
-    return [one for some in batches for one in read_outcomes(connection, select_newest(some), texts)]
+    return [outcome for some in batches for outcome in read_outcomes(connection, select_newest(some), texts)]
 
 
 def read_judged_nodes(connection: Connection, after: int, texts: TextCache) -> set[str]:
@@ -174,19 +179,19 @@ class _ParsedLists(dict[int, Any]):
         self._texts = texts
 
     def __missing__(self, number: int) -> Any:
-        said = self[number] = tuple(json.loads(self._texts[number]))
-        return said
+        parsed = self[number] = tuple(json.loads(self._texts[number]))
+        return parsed
 
 
 def _list_texts(groups: Iterable[OutcomeGroup]) -> Iterable[str]:
     """Return all texts of some rows in order: subjects of a node get consecutive numbers."""
-    found = dict[str, None]()
+    texts = dict[str, None]()
     for first, subjects in groups:
-        found.update(dict.fromkeys(subjects))
-        found.update(dict.fromkeys(_get_texts(first)))
-        found[_encode_list(first.phases)] = found[first.basis.encode()] = None
-        found.update(dict.fromkeys(map(_encode_gauge, first.measurements)))
-    return found
+        texts.update(dict.fromkeys(subjects))
+        texts.update(dict.fromkeys(_get_texts(first)))
+        texts[_encode_list(first.phases)] = texts[first.basis.encode()] = None
+        texts.update(dict.fromkeys(map(_encode_gauge, first.measurements)))
+    return texts
 
 
 @lru_cache(4096)
@@ -199,12 +204,14 @@ def _encode_list(of: tuple[Any, ...]) -> str:
     return json.dumps(of, ensure_ascii=False)
 
 
-def _encode_gauge(one: Measurement) -> str:
-    return _encode_list((one.name, one.unit, one.at_least, one.at_most, one.source))
+def _encode_gauge(measurement: Measurement) -> str:
+    return _encode_list(
+        (measurement.name, measurement.unit, measurement.at_least, measurement.at_most, measurement.source)
+    )
 
 
 def _number_gauges(group: OutcomeGroup, numbers: TextNumbers) -> list[int]:
-    return [numbers[_encode_gauge(one)] for one in group.first.measurements]
+    return [numbers[_encode_gauge(measurement)] for measurement in group.first.measurements]
 
 
 def _make_row(
@@ -249,10 +256,7 @@ def _recorded(
             for name, unit, low, high, source in [lists[gauge]]
         ),
     )
-    return RecordedOutcome(row["run_id"], row["run_at"], outcome, _find_recorded_at(outcome, row["measured_s"]))
-
-
-def _find_recorded_at(outcome: Outcome, measured_s: float) -> str:
-    """Return when an outcome was recorded, if its evidence claims a later time; else ""."""
-    ahead = outcome.evidence_at and measured_s < parse_epoch_seconds_cached(outcome.evidence_at)
-    return format_epoch_seconds(measured_s) if ahead else ""
+    # the evidence may claim a later time than that of its recording, which then counts
+    is_ahead = outcome.evidence_at and row["measured_s"] < parse_epoch_seconds_cached(outcome.evidence_at)
+    recorded_at = format_epoch_seconds(row["measured_s"]) if is_ahead else ""
+    return RecordedOutcome(row["run_id"], row["run_at"], outcome, recorded_at)

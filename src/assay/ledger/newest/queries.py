@@ -1,8 +1,7 @@
 """The queries of outcomes. Each gives a row for each subject, also where one row of the table stands for several.
 
-Inserts outcomes, their measurements and what is newest by statements of the driver.
-
-A run may bring a million outcomes: SQLAlchemy's own statements take longer for a row than the database does.
+Outcomes, their measurements and what is newest are inserted by statements of the driver: a run may bring a million
+outcomes, and SQLAlchemy's own statements take longer for a row than the database does.
 """
 
 from __future__ import annotations
@@ -48,6 +47,9 @@ SET node = excluded.node, measured_s = excluded.measured_s, outcome = excluded.o
 WHERE excluded.measured_s >= newest.measured_s
 """
 """Keeps a newer outcome with the same verdict."""
+PASS = VERDICTS.index("pass")
+EACH_NEWEST = tables.newest.join(tables.members, tables.members.c.list == tables.newest.c.subject)
+"""What is newest, a row for each subject."""
 
 
 class OutcomeInsertions:
@@ -92,9 +94,6 @@ class OutcomeInsertions:
         return f"INSERT INTO {table.name} ({names}) VALUES ({places})"  # noqa: S608 — our own names
 
 
-PASS = VERDICTS.index("pass")
-
-
 def is_recorded_after(run: int) -> ColumnElement[bool]:
     """Return the condition for outcomes of the runs after one: a run's outcomes have numbers of their own, in order."""
     runs = tables.runs.c
@@ -113,10 +112,10 @@ def is_of_run(name: str) -> ColumnElement[bool]:
 
 def select_outcomes() -> Select[Any]:
     """Return the first part of a query of outcomes with their runs, a row for each subject."""
-    runs, said, members = tables.runs, tables.outcomes, tables.members.c
-    columns = (column for column in said.c if column.name != "subject")
+    runs, outcomes, members = tables.runs, tables.outcomes, tables.members.c
+    columns = (column for column in outcomes.c if column.name != "subject")
     query = select(*columns, members.subject, members.place, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
-    joined = said.join(tables.members, members.list == said.c.subject).join(runs, runs.c.seq == said.c.run)
+    joined = outcomes.join(tables.members, members.list == outcomes.c.subject).join(runs, runs.c.seq == outcomes.c.run)
     return query.select_from(joined)
 
 
@@ -126,8 +125,6 @@ def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
     return _join_newest(rank_newest(*wanted))
 
 
-EACH_NEWEST = tables.newest.join(tables.members, tables.members.c.list == tables.newest.c.subject)
-"""What is newest, a row for each subject."""
 _OF_ONE = (tables.newest.c.check, tables.members.c.subject)
 
 
@@ -147,15 +144,15 @@ def select_newest_rows() -> Select[Any]:
     Its columns: node, fault, phases, subject, check, verdict, reason, date, run, the duration in microseconds (of a row
     for several subjects an equal share), and whether the check has ever failed on the subject.
     """
-    said, members = tables.outcomes.c, tables.members.c
+    outcomes, members = tables.outcomes.c, tables.members.c
     failures = func.max(case((tables.newest.c.verdict == VERDICTS.index("fail"), 1), else_=0))
     ranked = rank_newest(more=[failures.over(partition_by=_OF_ONE).label("has_failed")])
     newest = ranked.c
     sizes = select(members.list, func.count().label("size")).group_by(members.list).subquery()
-    shared = (said.node, said.fault, said.phases, newest.subject, said.check, newest.verdict)
-    own = (said.reason, said.measured_s, said.run, said.micros // sizes.c.size, newest.has_failed)
-    joined = tables.outcomes.join(ranked, newest.outcome == said.seq)
-    return select(*shared, *own).select_from(joined.join(sizes, sizes.c.list == said.subject))
+    shared = (outcomes.node, outcomes.fault, outcomes.phases, newest.subject, outcomes.check, newest.verdict)
+    own = (outcomes.reason, outcomes.measured_s, outcomes.run, outcomes.micros // sizes.c.size, newest.has_failed)
+    joined = tables.outcomes.join(ranked, newest.outcome == outcomes.seq)
+    return select(*shared, *own).select_from(joined.join(sizes, sizes.c.list == outcomes.subject))
 
 
 def _join_newest(newest: Subquery) -> Select[Any]:

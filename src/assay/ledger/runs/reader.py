@@ -1,10 +1,7 @@
-"""Reads a run's file: what was asked, and the outcomes one after the other, never all in memory.
+"""Finds runs, and reads a run's file: what was asked, and the outcomes one after the other, never all in memory.
 
-Makes outcomes of the rows of a run's file, in the order of subject and check.
-
-Finds out whether the file of a run is damaged: its pages, and the values that are read by their form.
-
-Finds runs: all of a reports folder, or the one that a person names.
+Outcomes come in the order of subject and check. A damaged file is told by its pages, and by the values that are read by
+their form.
 """
 
 from __future__ import annotations
@@ -38,6 +35,14 @@ OutcomeKey = tuple[int, int]
 """Numbers of subject and check."""
 StoredRow = tuple[Any, ...]
 _NO_DOCUMENT = ("", "", UNKNOWN_BASIS)
+RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
+ENDED_KEY, ENDED_WHOLE, ENDED_IN_PART = "ended", "whole", "in part"
+"""Key and values in `about` of a run that has ended; in part where shards were lost or late."""
+FRESH_HOURS_KEY = "fresh_hours"
+"""Key in `about`: JSON, the greatest age of the evidence of a pass in hours, by check."""
+INFLUENCES_KEY = "influences"
+"""Key in `about`: JSON, the files outside the suites that may change verdicts, each with its sha256 and its hooks."""
+RUN_FILE = "run.sqlite"
 
 
 class RowsByOutcome:
@@ -52,12 +57,12 @@ class RowsByOutcome:
 
     def of(self, key: OutcomeKey) -> tuple[Any, ...]:
         """Return the values of one outcome; to be called for each outcome in order, but for those before `key`."""
-        found = []
+        values = []
         while self.key <= key:
             if self.key == key:
-                found.append(self._make(self._next[2:]))
+                values.append(self._make(self._next[2:]))
             self._step()
-        return tuple(found)
+        return tuple(values)
 
     def _step(self) -> None:
         self._next = next(self._rows, ())
@@ -117,9 +122,9 @@ def damaged_run_error(path: Path, problem: object) -> AssayError:
 
 def find_damage(connection: sqlite3.Connection) -> str:
     """Return what is wrong with a run's file, "" for nothing. Raises what SQLite or JSON raise."""
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        return str(found).replace("\n", " ")
+    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        return str(answer).replace("\n", " ")
     query = f"SELECT count(*) FROM outcome WHERE verdict NOT IN ({', '.join(map(str, range(len(VERDICTS))))})"
     (strange,) = connection.execute(query).fetchone()
     for table, columns in SHARED_TABLES.items():
@@ -146,14 +151,6 @@ _FILTERS = {
     "subjects": "o.subject IN (SELECT id FROM subject WHERE name IN ({}))",
 }
 _EACH = "SELECT value FROM json_each(?)"
-RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
-ENDED_KEY, ENDED_WHOLE, ENDED_IN_PART = "ended", "whole", "in part"
-"""Key and values in `about` of a run that has ended; in part where shards were lost or late."""
-
-FRESH_HOURS_KEY = "fresh_hours"
-"""Key in `about`: JSON, the greatest age of the evidence of a pass in hours, by check."""
-INFLUENCES_KEY = "influences"
-"""Key in `about`: JSON, the files outside the suites that may change verdicts, each with its sha256 and its hooks."""
 
 
 class StoredRun:
@@ -298,17 +295,17 @@ class StoredRun:
         by_number: dict[int, set[str]] = {}
         for check, subject in self.connection.execute("SELECT check_, subject FROM outcome"):
             by_number.setdefault(check, set()).add(subjects[subject])
-        found: dict[str, set[str]] = {}
+        judged: dict[str, set[str]] = {}
         for number, check in self.connection.execute("SELECT id, name FROM check_"):
-            found.setdefault(check, set()).update(by_number.get(number, ()))
-        return {check: names for check, names in found.items() if names}
+            judged.setdefault(check, set()).update(by_number.get(number, ()))
+        return {check: names for check, names in judged.items() if names}
 
     def left_out_subjects(self) -> dict[str, set[str]]:
         """Return the ids of the subjects that the user's options left out, by check."""
-        found: dict[str, set[str]] = {}
+        left_out: dict[str, set[str]] = {}
         for check, subject in self.left_out():
-            found.setdefault(check, set()).add(subject)
-        return found
+            left_out.setdefault(check, set()).add(subject)
+        return left_out
 
 
 def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:
@@ -327,7 +324,6 @@ def _connect_file(path: Path, mode: str) -> tuple[sqlite3.Connection, int]:
     return connection, connection.execute("PRAGMA user_version").fetchone()[0]
 
 
-RUN_FILE = "run.sqlite"
 _LAST_NAME = re.compile(r"last(?:~(\d+))?")
 
 

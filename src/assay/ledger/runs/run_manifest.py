@@ -23,6 +23,18 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
 
 PACKAGE_NAME = "assay-fleet"
+PYTEST_INI_FILES = (
+    "pytest.ini",
+    "pytest.toml",
+    ".pytest.ini",
+    ".pytest.toml",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+PYTEST_SETTINGS = (*PYTEST_INI_FILES, "conftest.py")
+"""Files at the root of a fleet repository where pytest looks for settings."""
+NEW_RUN_FIX = "start a new run: assay validate"
 
 
 def create_run(fleet: Fleet, nodes: Iterable[str], phases: Collection[str], at: datetime) -> SuiteRun:
@@ -62,19 +74,6 @@ def _user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-PYTEST_INI_FILES = (
-    "pytest.ini",
-    "pytest.toml",
-    ".pytest.ini",
-    ".pytest.toml",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
-PYTEST_SETTINGS = (*PYTEST_INI_FILES, "conftest.py")
-"""Files at the root of a fleet repository where pytest looks for settings."""
-
-
 def hash_pytest_settings(root: Path) -> dict[str, str]:
     """Return the sha256 of each file outside `suites/` that may set how pytest judges, by name.
 
@@ -83,9 +82,6 @@ def hash_pytest_settings(root: Path) -> dict[str, str]:
     above = [folder / name for folder in root.resolve().parents for name in PYTEST_INI_FILES]
     files = {name: root / name for name in PYTEST_SETTINGS} | {str(path): path for path in above}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if path.is_file()}
-
-
-NEW_RUN_FIX = "start a new run: assay validate"
 
 
 @dataclass(frozen=True)
@@ -170,8 +166,8 @@ class RunManifest:
         for name, (then, now) in inputs.items():
             if then != now:
                 change = f" from {then[:12]} to {now[:12]}" if name == "the spec commit" else ""
-                what = f"{name} changed{change} since run {self.run.id} started"
-                raise AssayError(what, fix=f"change it back, or {NEW_RUN_FIX}")
+                problem = f"{name} changed{change} since run {self.run.id} started"
+                raise AssayError(problem, fix=f"change it back, or {NEW_RUN_FIX}")
 
 
 def _hash_specs(fleet: Fleet) -> str:

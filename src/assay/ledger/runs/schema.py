@@ -20,16 +20,6 @@ RUN_FILE_VERSION = 3
 OLDER_VERSIONS = (1, 2)
 TWICE_REASON = "the check was judged twice in one run: two functions of its module have this name"
 """The text with id 1, so that every statement can refer to it."""
-
-
-def deciding_condition(outcome: str) -> str:
-    """Return the SQL condition for an outcome that no known issue or stage `observe` excuses.
-
-    `outcome` is the table or its alias. `Outcome.counts_against_subject` is the same in Python, for bad verdicts.
-    """
-    return f"{outcome}.known IS NULL AND {outcome}.observed IS NULL"
-
-
 SHARED_TABLES: dict[str, tuple[str, ...]] = {
     "check_": ("name", "fault", "phases", "active"),
     "subject": ("name", "node"),
@@ -39,6 +29,15 @@ SHARED_TABLES: dict[str, tuple[str, ...]] = {
     "artefact_file": ("name", "digest", "bytes"),
 }
 """Tables of values that outcomes share, each with the columns that identify a row. `phases` is a JSON list."""
+
+
+def deciding_condition(outcome: str) -> str:
+    """Return the SQL condition for an outcome that no known issue or stage `observe` excuses.
+
+    `outcome` is the table or its alias. `Outcome.counts_against_subject` is the same in Python, for bad verdicts.
+    """
+    return f"{outcome}.known IS NULL AND {outcome}.observed IS NULL"
+
 
 _ARTEFACT_SCHEMA = (
     """CREATE TABLE artefact_file (id INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL,

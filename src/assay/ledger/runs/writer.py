@@ -61,6 +61,9 @@ _MERGE_STATEMENTS = (
     """,
     "INSERT OR IGNORE INTO left_out SELECT check_, subject FROM part.left_out",
 )
+READER_WAIT_S = 30.0
+BATCH_OUTCOMES, BATCH_AGE_S = 1000, 1.0
+"""A transaction holds at most so many outcomes, and no outcome waits longer than this."""
 
 
 def merge_run_files(into: Path, parts: Sequence[Path]) -> None:
@@ -130,9 +133,6 @@ def pack_run_file(path: Path) -> None:
         connection.close()
 
 
-READER_WAIT_S = 30.0
-BATCH_OUTCOMES, BATCH_AGE_S = 1000, 1.0
-"""A transaction holds at most so many outcomes, and no outcome waits longer than this."""
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _INSERTS = {
     "outcome": f"""INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -233,22 +233,22 @@ class OutcomeWriter:
     def _check(self, outcome: Outcome) -> int:
         """Return the id of an outcome's check; the phases are encoded once for all its outcomes."""
         key = (outcome.check, outcome.fault, outcome.phases, outcome.active)
-        found = self._checks.get(key)
-        if found is None:
+        number = self._checks.get(key)
+        if number is None:
             phases = json.dumps(outcome.phases)
-            found = self._id("check_", outcome.check, outcome.fault, phases, int(outcome.active))
-            self._checks[key] = found
-        return found
+            number = self._id("check_", outcome.check, outcome.fault, phases, int(outcome.active))
+            self._checks[key] = number
+        return number
 
     def _id(self, table: str, *key: Any) -> int:
         """Return the id of a shared row, which is added where there is none."""
         known = self._ids[table]
-        found = known.get(key)
-        if found is None:
-            found = known[key] = len(known) + 1
+        number = known.get(key)
+        if number is None:
+            number = known[key] = len(known) + 1
             stored = [escape_surrogates(value) if isinstance(value, str) else value for value in key]
-            self._fresh[table].append((found, *stored))
-        return found
+            self._fresh[table].append((number, *stored))
+        return number
 
 
 def _end_write_ahead_log(connection: sqlite3.Connection) -> None:
