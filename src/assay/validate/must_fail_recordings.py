@@ -1,12 +1,8 @@
 """Recordings: evidence on which every check passes, and for every check the changes that must make it fail.
 
-`python -m assay.validate.must_fail_recordings n0003 fabric-compute` stores the last evidence as
-recordings.
-
-The first document of a node spec is what every check must pass on; `suites/recordings/*.yaml` says how each check is
-made to fail on it. Record anew when the probe, the BMC reader or the specs learn something.
-
-Runs one pytest session over recorded documents, and returns the verdicts of the checks.
+`python -m assay.validate.must_fail_recordings n0003 fabric-compute` stores the last evidence as recordings. The first
+document of a node spec is what every check must pass on; `suites/recordings/*.yaml` says how each check is made to fail
+on it. One pytest session judges them all. Record anew when the probe, the BMC reader or the specs learn something.
 """
 
 from __future__ import annotations
@@ -36,6 +32,12 @@ from assay.model.outcome import CheckVerdict
 from assay.model.specs.spec_document import StrictModel
 from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 
+SESSION_PARSE_CACHE = ParseCache()
+SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", CONTEXT_VARIABLE: "lab"}
+"""Recordings are of the lab: so the examples that vouch for its nodes vouch for them."""
+UNUSED_PLUGINS = ("cacheprovider", "unraisableexception", "threadexception")
+"""pytest's own plugins that are not needed; two of them collect garbage, which takes half of a session's time."""
+
 
 def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
     """Write the newest document of `name` to `suites/recordings`, a node's under its spec's name. Raises AssayError."""
@@ -43,9 +45,9 @@ def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
         document = EvidenceCache(evidence).read_latest(name).evidence.as_json()
     except ReadingUnavailable as silence:
         raise AssayError(silence.reason, where=silence.where) from None
-    for said in (document["channels"].get("discovery", {}), *document["channels"].get("ports", {}).values()):
-        if isinstance(said, dict):
-            said.pop("command", None)  # names the machine that it was recorded on
+    for tool in (document["channels"].get("discovery", {}), *document["channels"].get("ports", {}).values()):
+        if isinstance(tool, dict):
+            tool.pop("command", None)  # names the machine that it was recorded on
     known = fleet.nodes.get(name)
     path = fleet.root / "suites" / "recordings" / f"{known.spec if known else name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,17 +97,17 @@ _FILE = TypeAdapter(dict[str, list[MustFailCase]])
 
 def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
     """Return the cases of `folder/*.yaml` by check. Raises AssayError for a wrong file, or a check in two files."""
-    found: dict[str, list[MustFailCase]] = {}
+    cases: dict[str, list[MustFailCase]] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
-            said = _FILE.validate_python(yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
+            of_file = _FILE.validate_python(yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
         except (yaml.YAMLError, ValidationError) as error:
             raise AssayError(f"cannot be read: {error}", where=str(path)) from None
-        twice = sorted(set(said) & set(found))
+        twice = sorted(set(of_file) & set(cases))
         if twice:
             raise AssayError(f"{twice[0]} stands in another file already", where=str(path))
-        found |= said
-    return found
+        cases |= of_file
+    return cases
 
 
 def read_check_recording(folder: Path, name: str) -> dict[str, Any]:
@@ -133,9 +135,9 @@ def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
 
 def _list_printed_texts(channels: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Return path and content of what the tools of a fabric's scan printed."""
-    said: dict[tuple[str, ...], Any] = {("discovery",): channels.get("discovery", {})}
-    said |= {("ports", name): branch for name, branch in channels.get("ports", {}).items()}
-    texts = {(*path, "text", "value"): branch.get("text", {}).get("value") for path, branch in said.items()}
+    branches: dict[tuple[str, ...], Any] = {("discovery",): channels.get("discovery", {})}
+    branches |= {("ports", name): branch for name, branch in channels.get("ports", {}).items()}
+    texts = {(*path, "text", "value"): branch.get("text", {}).get("value") for path, branch in branches.items()}
     return [(path, text) for path, text in texts.items() if text is not None]
 
 
@@ -151,14 +153,6 @@ def _put_leaf(tree: dict[str, Any], path: tuple[str, ...], leaf: Any, above: tup
     if tree.get(step) == leaf or (leaf is None and step not in tree):
         raise AssayError(f"{'/'.join(so_far)} is {leaf} in the recording already")
     return {key: value for key, value in tree.items() if key != step} if leaf is None else {**tree, step: leaf}
-
-
-SESSION_PARSE_CACHE = ParseCache()
-SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", CONTEXT_VARIABLE: "lab"}
-"""Recordings are of the lab: so the examples that vouch for its nodes vouch for them."""
-
-UNUSED_PLUGINS = ("cacheprovider", "unraisableexception", "threadexception")
-"""pytest's own plugins that are not needed; two of them collect garbage, which takes half of a session's time."""
 
 
 class RecordedDocument(NamedTuple):
@@ -212,18 +206,21 @@ def run_recording_session(sitting: RecordingSession) -> list[ObservedVerdict]:
 
     with tempfile.TemporaryDirectory(prefix="assay-proof-") as folder:
         home = _prepare_fleet(sitting, Path(folder))
-        heard, said = ReportListener(), io.StringIO()
+        heard, printed = ReportListener(), io.StringIO()
         with (
             _isolate_environment(),
             _share_parse_cache(),
             _unload_suites_after(sitting.suites),
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
         ):
             ended = pytest.main(_arguments(sitting, home, Path(folder)), plugins=[heard])
-    lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
-    why = f"no outcome: pytest ended with {int(ended)}: {lines[-1] if lines else 'it said nothing'}"
-    return [ObservedVerdict(one, *heard.found.get((one.check, one.subject), ("", why))) for one in sitting.expected]
+    lines = [line.strip() for line in printed.getvalue().splitlines() if line.strip()]
+    silence = f"no outcome: pytest ended with {int(ended)}: {lines[-1] if lines else 'it said nothing'}"
+    return [
+        ObservedVerdict(expected, *heard.found.get((expected.check, expected.subject), ("", silence)))
+        for expected in sitting.expected
+    ]
 
 
 class ReportListener:
@@ -238,13 +235,10 @@ class ReportListener:
         check, _, subject = str(getattr(report, "nodeid", "")).partition("[")
         key = (f"suites/{check.rpartition('suites/')[2]}", subject.removesuffix("]"))
         if verdict and self.found.get(key, ("pass", ""))[0] == "pass":
-            self.found[key] = (verdict, _reason(getattr(report, "longrepr", None)))
-
-
-def _reason(told: object) -> str:
-    if isinstance(told, tuple):
-        return str(told[2]).removeprefix("Skipped: ")
-    return str(told) if told else ""
+            reason = getattr(report, "longrepr", None) or ""
+            if isinstance(reason, tuple):  # pytest's own form of a skip: file, line, reason
+                reason = str(reason[2]).removeprefix("Skipped: ")
+            self.found[key] = (verdict, str(reason))
 
 
 def _prepare_fleet(sitting: RecordingSession, folder: Path) -> Path:
@@ -273,7 +267,7 @@ def _prepare_fleet(sitting: RecordingSession, folder: Path) -> Path:
 
 def _arguments(sitting: RecordingSession, home: Path, folder: Path) -> list[str]:
     root = sitting.suites.parent
-    ids = [f"{root / one.check}[{one.subject}]" for one in sitting.expected]
+    ids = [f"{root / expected.check}[{expected.subject}]" for expected in sitting.expected]
     own = [
         "--import-mode=importlib",
         "-qs",

@@ -1,10 +1,9 @@
-"""The pytest plugin of assay: its options and markers, and the hook that finds suites.
+"""The pytest plugin of assay: its options and markers, the hook that finds suites, and the order of xdist's workers.
 
 pytest loads it in every session where assay is installed. So it imports little, and does nothing until pytest opens a
 module below a fleet's `suites/`; then it loads `assay.validate.items.suite_hooks`, which takes over their functions.
-The options are registered here because pytest takes the values of a conftest's options for test paths.
-
-Distributes items over xdist's workers so that one worker judges all items of a node, rack or fabric.
+The options are registered here because pytest takes the values of a conftest's options for test paths. One worker of
+xdist judges all items of a node, rack or fabric.
 """
 
 from __future__ import annotations
@@ -28,6 +27,8 @@ from assay.validate.runs.shard_processes import PARENT_PID_VARIABLE, end_with_pa
 IS_THROUGH_KEY = pytest.StashKey[bool]()
 VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
 VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
+SUBJECT_PATTERN = re.compile(r"\[([^/\[\]]+/[^/\[\]]+)(?:/[^\[\]]*)?\]$")
+"""The end of an item's id, `[h100-a/n0003/gpu3]`: the first two parts are the node."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -37,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption("--assay-fleet", metavar="DIR", help="fleet repository (default: the folder that holds suites/)")
     group.addoption("--assay-evidence", metavar="DIR", help="evidence by node (default: FLEET/.assay/evidence/latest)")
     group.addoption("--assay-ledger", metavar="WHERE", help="ledger with earlier passes, for `since_last_pass`")
-    for name, what in (("node", "nodes"), ("pool", "pools"), ("rack", "racks"), ("phase", "phases")):
-        wanted = f"judge only these {what} (comma, repeat)"
+    for name, plural in (("node", "nodes"), ("pool", "pools"), ("rack", "racks"), ("phase", "phases")):
+        wanted = f"judge only these {plural} (comma, repeat)"
         group.addoption(f"--assay-{name}", action="append", default=[], metavar="NAME", help=wanted)
     group.addoption("--assay-shard", metavar="I/N", help="judge the I-th of N shards of the nodes, counted from 1")
     group.addoption("--assay-ordinary-items", action="store_true", help="make every check an ordinary item: slower")
@@ -69,12 +70,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     config = parent.config
     if "suites" not in module_path.parts or config.pluginmanager.has_plugin("assay-suites"):
         return
-    found = _find_fleet(module_path, config)
-    if found is None:
+    fleet = _find_fleet(module_path, config)
+    if fleet is None:
         return
     from assay.validate.items.suite_hooks import open_suites
 
-    config.pluginmanager.register(open_suites(config, *found), "assay-suites")
+    config.pluginmanager.register(open_suites(config, *fleet), "assay-suites")
 
 
 def pytest_report_teststatus(
@@ -124,8 +125,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(file).exists():
         from assay.validate.judging.session_outcome_file import has_deciding_outcomes
 
-        found = has_deciding_outcomes(Path(file))
-        session.exitstatus = session.exitstatus if found is None else int(found)
+        has_deciding = has_deciding_outcomes(Path(file))
+        session.exitstatus = session.exitstatus if has_deciding is None else int(has_deciding)
     if session.config.getoption("--assay-shard") and session.stash.get(IS_THROUGH_KEY, False):
         from assay.validate.judging.session_outcome_file import mark_judged
 
@@ -146,10 +147,6 @@ def _find_fleet(module: Path, config: pytest.Config) -> tuple[Path, Path] | None
     return (suites, home) if (home / "inventory").is_dir() and (home / "specs").is_dir() else None
 
 
-SUBJECT_PATTERN = re.compile(r"\[([^/\[\]]+/[^/\[\]]+)(?:/[^\[\]]*)?\]$")
-"""The end of an item's id, `[h100-a/n0003/gpu3]`: the first two parts are the node."""
-
-
 class NodeGroupScheduler(LoadGroupScheduling):  # type: ignore[misc]  # xdist ships no types
     """xdist's scheduler of groups, where a node is a group.
 
@@ -159,5 +156,5 @@ class NodeGroupScheduler(LoadGroupScheduling):  # type: ignore[misc]  # xdist sh
 
     def _split_scope(self, nodeid: str) -> str:
         """Return the group of an item."""
-        found = SUBJECT_PATTERN.search(nodeid)
-        return found[1] if found else str(super()._split_scope(nodeid))
+        match = SUBJECT_PATTERN.search(nodeid)
+        return match[1] if match else str(super()._split_scope(nodeid))

@@ -37,6 +37,8 @@ __all__ = [
 
 OWN_PACKAGES = frozenset({"_pytest", "assay"})
 """Top-level packages whose hooks treat a slim item as pytest treats any item."""
+IS_SILENT_KEY = pytest.StashKey[bool]()
+"""Whether outcomes are not shown as they come."""
 
 
 def is_own_hook(function: Callable[..., Any]) -> bool:
@@ -123,8 +125,8 @@ def find_fixture_functions(module: pytest.Module, function: Callable[..., Any]) 
 
     Public API tells this only of an item that was made.
     """
-    found = module.session._fixturemanager.getfixtureinfo(module, function, None)  # type: ignore[arg-type]  # any node
-    return {name: fixtures[-1].func for name, fixtures in found.name2fixturedefs.items()}
+    info = module.session._fixturemanager.getfixtureinfo(module, function, None)  # type: ignore[arg-type]  # any node
+    return {name: fixtures[-1].func for name, fixtures in info.name2fixturedefs.items()}
 
 
 @contextmanager
@@ -154,10 +156,6 @@ def has_setup_left(session: pytest.Session) -> bool:
 def tear_down_until(session: pytest.Session, next_item: pytest.Item | None) -> None:
     """Tear down what `next_item` does not need. pytest offers this only as part of an item's own teardown."""
     session._setupstate.teardown_exact(next_item)
-
-
-IS_SILENT_KEY = pytest.StashKey[bool]()
-"""Whether outcomes are not shown as they come."""
 
 
 class TerminalDots:

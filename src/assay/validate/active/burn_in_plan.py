@@ -1,7 +1,4 @@
-"""The plan that a node gets: the phases in seconds, which load runs beside which, and when it swings and rests.
-
-Which burn-in a node gets, and the plan that it is sent.
-"""
+"""Which burn-in a node gets, and its plan: phases in seconds, which load runs beside which, when it swings or rests."""
 
 from __future__ import annotations
 
@@ -59,9 +56,9 @@ def list_expected_work(spec: BurnIn, *, held: bool = False) -> list[tuple[str, s
 
 def find_burn_in(fleet: Fleet, name: str) -> BurnIn | None:
     """Return the burn-in for a node: of those that states of the policy name, the first that is for its spec."""
-    named = [one for state in fleet.policy.states.values() for one in state.burn_in]
-    found = (fleet.burn_ins[one] for one in named if one in fleet.burn_ins)
-    return next((burn_in for burn_in in found if burn_in.applies_to(fleet.nodes[name].spec)), None)
+    named = [plan_name for state in fleet.policy.states.values() for plan_name in state.burn_in]
+    candidates = (fleet.burn_ins[plan_name] for plan_name in named if plan_name in fleet.burn_ins)
+    return next((burn_in for burn_in in candidates if burn_in.applies_to(fleet.nodes[name].spec)), None)
 
 
 def make_plan_for(

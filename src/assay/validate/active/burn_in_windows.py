@@ -1,6 +1,7 @@
 """Cuts the lines that a node wrote into windows: what ran, on which parts, and the medians of what was read.
 
-What ends a burn-in early: a wrong result, an error that memory could not correct, a remapped row, a lost link.
+Also finds what ends a burn-in early: a wrong result, an error that memory could not correct, a remapped row, a lost
+link.
 """
 
 from __future__ import annotations
@@ -88,11 +89,11 @@ def _gpus_with_digests(result: Mapping[str, Any]) -> Iterator[str]:
     devices, units = ((result.get(name) or {}).get("value") for name in ("devices", "units"))
     if not isinstance(devices, list) or not isinstance(units, Mapping):
         return
-    said = [one for seeds in units.values() if isinstance(seeds, Mapping) for one in seeds.values()]
+    answers = [answer for seeds in units.values() if isinstance(seeds, Mapping) for answer in seeds.values()]
     for place, device in enumerate(devices):
         if any(
-            isinstance(one, str) or (isinstance(one, list) and one[place : place + 1] not in ([], [None]))
-            for one in said
+            isinstance(answer, str) or (isinstance(answer, list) and answer[place : place + 1] not in ([], [None]))
+            for answer in answers
         ):
             yield f"gpu{device.get('index', place)}"
 
@@ -124,20 +125,20 @@ def _find_reason(result: Any) -> str:
 
 def _compute_medians(group: Iterable[Line], watches: Sequence[Line]) -> dict[str, dict[str, float]]:
     """Return the medians of each GPU while it had load."""
-    found: dict[str, dict[str, list[float]]] = {}
+    series: dict[str, dict[str, list[float]]] = {}
     for watch in watches:
         for subject, readings in watch.get("gpus", {}).items() if watch.get("loaded", True) else ():
             for level in LEVELS:
                 if level in readings:
-                    found.setdefault(subject, {}).setdefault(level, []).append(readings[level])
+                    series.setdefault(subject, {}).setdefault(level, []).append(readings[level])
     for line in group:
         devices = line["result"].get("devices", {}) if "unit" in line else {}
         for index, tree in devices.items() if isinstance(devices, Mapping) else ():
             if isinstance(tree, Mapping) and isinstance(rate := tree.get("gflops"), Mapping) and "value" in rate:
-                found.setdefault(f"gpu{index}", {}).setdefault("gflops", []).append(rate["value"])
+                series.setdefault(f"gpu{index}", {}).setdefault("gflops", []).append(rate["value"])
     return {
         subject: {name: round(median(values), 2) for name, values in levels.items()}
-        for subject, levels in found.items()
+        for subject, levels in series.items()
     }
 
 
@@ -145,17 +146,17 @@ def _last_counters(watches: Sequence[Line], name: str) -> dict[str, int]:
     counters: dict[str, int] = {}
     for watch in watches:
         for group in ("gpus", "dimms"):
-            counters |= {one: tree[name] for one, tree in watch.get(group, {}).items() if name in tree}
+            counters |= {subject: tree[name] for subject, tree in watch.get(group, {}).items() if name in tree}
     return counters
 
 
 def list_hard_counters(watches: Sequence[Line]) -> dict[str, dict[str, int]]:
     """Return the last value of each hard counter of each subject."""
-    found: dict[str, dict[str, int]] = {}
+    counters: dict[str, dict[str, int]] = {}
     for name in HARD_COUNTERS:
         for subject, count in _last_counters(watches, name).items():
-            found.setdefault(subject, {})[name] = count
-    return found
+            counters.setdefault(subject, {})[name] = count
+    return counters
 
 
 HardCounters = Mapping[str, Mapping[str, int]]

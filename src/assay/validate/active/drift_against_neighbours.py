@@ -1,13 +1,8 @@
 """Drift over a burn-in: what changed on one GPU or DIMM more than on its neighbours, with the uncertainty of that.
 
-A drift says that something changes. It does not say that the part will fail, nor when.
-
-The slope of a measure over hours, with an interval: robust regression within blocks of equal load.
-
-Each block has a level of its own, so that a change of load is no change of the part. Outliers are drawn in (Huber), and
-the interval is widened for noise in which a value resembles the one before it.
-
-Compares the GPUs of a burn-in with all GPUs of their kind that were burned in before.
+A drift says that something changes. It does not say that the part will fail, nor when. The slope comes from a robust
+regression within blocks of equal load: each block has a level of its own, so that a change of load is no change of the
+part. Outliers are drawn in (Huber), and the interval is widened for noise in which a value resembles the one before it.
 """
 
 from __future__ import annotations
@@ -28,6 +23,23 @@ HUBER_SPREADS = 1.5
 SPREAD_OF_MEDIAN = 1.4826
 """Turns a median of absolute deviations into a standard deviation."""
 ROUNDS = 6
+NEIGHBOURS_AT_LEAST = 2
+RISING: frozenset[DriftMeasure] = frozenset({"temperature", "memory_temperature", "corrected"})
+AT_EQUAL_POWER: frozenset[DriftMeasure] = frozenset({"temperature", "memory_temperature", "clock"})
+UNITS: Mapping[DriftMeasure, str] = {
+    "temperature": "°C",
+    "memory_temperature": "°C",
+    "clock": "%",
+    "gflops": "%",
+    "corrected": "errors",
+}
+TITLES: Mapping[DriftMeasure, str] = {
+    "temperature": "temperature against its neighbours at equal power",
+    "memory_temperature": "memory temperature against its neighbours at equal power",
+    "clock": "clock against its neighbours at equal power",
+    "gflops": "Gflop/s against its neighbours",
+    "corrected": "corrected memory errors a day",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,10 @@ def estimate_slope(points: Sequence[Point], confidence: float) -> Slope | None:
         slope, residuals = _fit(fitted, blocks, lever)
         spread = SPREAD_OF_MEDIAN * median(abs(rest) for block in residuals for rest in block)
         fitted = _draw_in(blocks, residuals, spread)
-    spread = max(spread, _quantum(points) / math.sqrt(12))
+    # sensors round: below half their smallest step, a constant value is not known exactly
+    values = sorted({point.value for point in points})
+    step = min((after - before for before, after in pairwise(values)), default=0.0)
+    spread = max(spread, step / math.sqrt(12))
     error = spread * math.sqrt(_widen(residuals) / lever)
     reach = NormalDist().inv_cdf(0.5 + confidence / 2) * error
     low, high = (HOURS_OF_A_DAY * (slope + side * reach) for side in (-1, 1))
@@ -73,7 +88,9 @@ def estimate_slope(points: Sequence[Point], confidence: float) -> Slope | None:
 
 def _split_blocks(points: Sequence[Point]) -> list[Block]:
     blocks = []
-    for _, group in groupby(sorted(points, key=lambda one: (repr(one.block), one.hours)), key=attrgetter("block")):
+    for _, group in groupby(
+        sorted(points, key=lambda point: (repr(point.block), point.hours)), key=attrgetter("block")
+    ):
         block = list(group)
         middle = mean(point.hours for point in block)
         blocks.append([(point.hours - middle, point.value) for point in block])
@@ -99,37 +116,12 @@ def _draw_in(blocks: list[Block], residuals: list[list[float]], spread: float) -
     ]
 
 
-def _quantum(points: Sequence[Point]) -> float:
-    """Return the smallest step between two values: sensors round, and a constant value is not known exactly."""
-    values = sorted({point.value for point in points})
-    return min((other - one for one, other in pairwise(values)), default=0.0)
-
-
 def _widen(residuals: list[list[float]]) -> float:
     """Return by how much the variance grows because a value resembles the one before it (lag one)."""
-    products = sum(one * other for block in residuals for one, other in pairwise(block))
+    products = sum(before * after for block in residuals for before, after in pairwise(block))
     squares = sum(rest * rest for block in residuals for rest in block)
     likeness = min(max(products / squares if squares else 0.0, 0.0), MOST_LIKENESS)
     return (1 + likeness) / (1 - likeness)
-
-
-NEIGHBOURS_AT_LEAST = 2
-RISING: frozenset[DriftMeasure] = frozenset({"temperature", "memory_temperature", "corrected"})
-AT_EQUAL_POWER: frozenset[DriftMeasure] = frozenset({"temperature", "memory_temperature", "clock"})
-UNITS: Mapping[DriftMeasure, str] = {
-    "temperature": "°C",
-    "memory_temperature": "°C",
-    "clock": "%",
-    "gflops": "%",
-    "corrected": "errors",
-}
-TITLES: Mapping[DriftMeasure, str] = {
-    "temperature": "temperature against its neighbours at equal power",
-    "memory_temperature": "memory temperature against its neighbours at equal power",
-    "clock": "clock against its neighbours at equal power",
-    "gflops": "Gflop/s against its neighbours",
-    "corrected": "corrected memory errors a day",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +154,12 @@ class DriftFinding:
 
 def find_drifts(spec: BurnIn, windows: Sequence[BurnInWindow]) -> list[DriftFinding]:
     """Return the drifts in the windows of one burn-in, in the order of measures and subjects."""
-    found: list[DriftFinding] = []
+    drifts: list[DriftFinding] = []
     for measure, limit in spec.drift.limits.items():
-        for subject in sorted({name for window in windows for name in _subjects(window, measure)}):
+        subjects = set[str]()
+        for window in windows:
+            subjects |= (window.corrected if measure == "corrected" else window.gpus).keys()
+        for subject in sorted(subjects):
             if measure == "corrected":
                 change = _judge_counter(spec, windows, subject)
             else:
@@ -175,14 +170,10 @@ def find_drifts(spec: BurnIn, windows: Sequence[BurnInWindow]) -> list[DriftFind
                     per_day, low, high = -per_day, -high, -low
                 shown = (round(per_day, 2), round(low, 2), round(high, 2))
                 confidence, holds = spec.drift.confidence, limit.holds
-                found.append(
+                drifts.append(
                     DriftFinding(measure, subject, *shown, limit.per_day, points, confidence, holds),
                 )
-    return found
-
-
-def _subjects(window: BurnInWindow, measure: DriftMeasure) -> Iterator[str]:
-    return iter(window.corrected if measure == "corrected" else window.gpus)
+    return drifts
 
 
 Change = tuple[float, float, float, int]
@@ -205,12 +196,12 @@ def list_points(spec: BurnIn, windows: Sequence[BurnInWindow], measure: DriftMea
     blocks = _name_blocks(spec)
     for window in windows:
         own = window.gpus.get(subject, {})
-        others = [one for name, one in window.gpus.items() if name != subject and measure in one]
+        others = [neighbour for name, neighbour in window.gpus.items() if name != subject and measure in neighbour]
         if measure not in own or len(others) < NEIGHBOURS_AT_LEAST:
             continue
         if measure in AT_EQUAL_POWER and not _has_equal_power(spec.drift, own, others):
             continue
-        middle = median(one[measure] for one in others)
+        middle = median(neighbour[measure] for neighbour in others)
         if UNITS[measure] == "%":
             if middle > 0:
                 yield Point(window.hours, 100 * (own[measure] / middle - 1), blocks.get(window.phase, window.phase))
@@ -219,7 +210,7 @@ def list_points(spec: BurnIn, windows: Sequence[BurnInWindow], measure: DriftMea
 
 
 def _has_equal_power(rules: DriftRules, own: Mapping[str, float], others: Sequence[Mapping[str, float]]) -> bool:
-    powers = [one["power"] for one in others if "power" in one]
+    powers = [neighbour["power"] for neighbour in others if "power" in neighbour]
     if "power" not in own or not powers:
         return False
     middle = median(powers)
@@ -239,8 +230,9 @@ def _judge_counter(spec: BurnIn, windows: Sequence[BurnInWindow], subject: str) 
     steps = list(list_increments(windows, subject))
     if len(steps) < spec.drift.points_at_least:
         return None
-    half = len(steps) // 2
-    (hours_1, count_1), (hours_2, count_2) = (_sum_steps(part) for part in (steps[:half], steps[half:]))
+    halves = (steps[: len(steps) // 2], steps[len(steps) // 2 :])
+    hours_1, hours_2 = (sum(hours for hours, _ in half) for half in halves)
+    count_1, count_2 = (sum(count for _, count in half) for half in halves)
     if not (hours_1 and hours_2) or not _is_rise(count_1, count_2, hours_1, hours_2, 1 - spec.drift.confidence):
         return None
     rise = HOURS_OF_A_DAY * (count_2 / hours_2 - count_1 / hours_1)
@@ -252,13 +244,9 @@ def _judge_counter(spec: BurnIn, windows: Sequence[BurnInWindow], subject: str) 
 def list_increments(windows: Sequence[BurnInWindow], subject: str) -> Iterator[tuple[float, int]]:
     """Yield hours and new errors from one window to the next. A counter that fell began again at 0."""
     known = [window for window in windows if subject in window.corrected]
-    for one, other in pairwise(known):
-        before, after = one.corrected[subject], other.corrected[subject]
-        yield other.hours - one.hours, after - before if after >= before else after
-
-
-def _sum_steps(steps: Sequence[tuple[float, int]]) -> tuple[float, int]:
-    return sum(hours for hours, _ in steps), sum(count for _, count in steps)
+    for earlier, later in pairwise(known):
+        before, after = earlier.corrected[subject], later.corrected[subject]
+        yield later.hours - earlier.hours, after - before if after >= before else after
 
 
 def _is_rise(count_1: int, count_2: int, hours_1: float, hours_2: float, chance: float) -> bool:
@@ -280,7 +268,7 @@ def compute_gpu_rates(windows: Sequence[BurnInWindow]) -> dict[str, float]:
         for subject, medians in window.gpus.items():
             if "gflops" in medians:
                 rates.setdefault(subject, []).append(medians["gflops"])
-    return {subject: round(median(found), 1) for subject, found in sorted(rates.items())}
+    return {subject: round(median(values), 1) for subject, values in sorted(rates.items())}
 
 
 def list_slow_gpus(rules: DriftRules, rates: Mapping[str, float], others: Sequence[float]) -> Iterator[str]:

@@ -1,8 +1,6 @@
-"""Golden digests: which of them belong to a run, and a new spec of them from nodes that agree.
+"""Golden digests: which of them belong to a run, and a draft of new ones from nodes that computed the same.
 
-Reads from evidence what golden digests are learned from: the units of the battery, or series of training.
-
-Writes a draft of the kind GoldenDigests: what nodes that agree have computed.
+They are learned from evidence: the units of the battery, or series of training.
 """
 
 from __future__ import annotations
@@ -19,6 +17,11 @@ from assay.model.text.lists import format_count, format_list
 from assay.validate.active.training import SITE_TRAINING, read_site_training, read_training_run
 from assay.validate.active.unit_results import LoadRun, UnitName, UnreadableRun, read_load_run
 from assay.validate.active.verdict import describe_untold, judge_run
+
+BATTERY = "battery"
+LINE = 118
+ROW = 64  # digits of digests in a line
+SCHEMA = "# yaml-language-server: $schema=../schemas/golden-digests.json"
 
 
 def make_golden_key(run: LoadRun) -> GoldenKey | None:
@@ -41,15 +44,15 @@ def find_golden(run: LoadRun, goldens: Iterable[GoldenDigests]) -> tuple[Mapping
     key = make_golden_key(run)
     if key is None:
         return {}, "the run names no single GPU, engine and program, so it has no key"
-    found: dict[UnitName, str] = {}
+    digests: dict[UnitName, str] = {}
     for golden in goldens:
         if golden.computed_by == key:
-            found.update(golden.list_digests())
-    if not found:
+            digests.update(golden.list_digests())
+    if not digests:
         return {}, f"there are no golden digests for {key.differences_shown}"
-    if not any(unit.name in found for unit in run.computed):
+    if not any(unit.name in digests for unit in run.computed):
         return {}, f"the golden digests for {key.differences_shown} have none of the run's tests and seeds"
-    return found, ""
+    return digests, ""
 
 
 def learn_golden(runs: Mapping[str, LoadRun]) -> tuple[GoldenKey, dict[UnitName, str]]:
@@ -89,7 +92,7 @@ def _require_sound_run(node: str, run: LoadRun) -> GoldenKey:
         raise AssayError(f"{node}: nothing was computed", fix="run it again")
     for place, device in enumerate(run.devices):
         if wrong := verdict.find_wrong_units(place):
-            names = {at: one.uuid for at, one in enumerate(run.devices)}
+            names = {at: gpu.uuid for at, gpu in enumerate(run.devices)}
             raise AssayError(
                 f"{node}: {device.uuid} computed {len(wrong.units)} units wrong {wrong.describe(names)}", fix=fix
             )
@@ -122,21 +125,13 @@ def pack_digests(digests: Mapping[UnitName, str]) -> dict[str, dict[str, list[st
     """Return digests as a spec holds them: by test, then by the first seed of each run of seeds, or of steps."""
     packed: dict[str, dict[str, list[str]]] = {}
     last: tuple[str, tuple[int, ...]] = "", ()
-    for test, numbers in sorted((test, _read_numbers(seed)) for test, seed in digests):
+    for test, numbers in sorted((test, tuple(map(int, seed.split(".")))) for test, seed in digests):
         seed, runs = ".".join(map(str, numbers)), packed.setdefault(test, {})
         if last != (test, (*numbers[:-1], numbers[-1] - 1)):
             runs[seed] = []
         next(reversed(runs.values())).append(digests[test, seed])
         last = test, numbers
     return packed
-
-
-def _read_numbers(seed: str) -> tuple[int, ...]:
-    """Return the seed, and the step if there is one."""
-    return tuple(map(int, seed.split(".")))
-
-
-BATTERY = "battery"
 
 
 def read_golden_run(evidence: EvidenceDocument, part: str) -> LoadRun:
@@ -147,11 +142,6 @@ def read_golden_run(evidence: EvidenceDocument, part: str) -> LoadRun:
     if branch.kind != "value":
         raise UnreadableRun("", branch.kind, branch.reason)
     return read_load_run(branch.value) if part == BATTERY else read_training_run(branch.value).list_golden_units()
-
-
-LINE = 118
-ROW = 64  # digits of digests in a line
-SCHEMA = "# yaml-language-server: $schema=../schemas/golden-digests.json"
 
 
 def format_golden_spec(key: GoldenKey, nodes: Sequence[str], digests: Mapping[UnitName, str], on: date) -> str:
@@ -184,9 +174,9 @@ def _list_tests(digests: Mapping[UnitName, str]) -> Iterator[str]:
             yield line
             continue
         yield f"  {test}:"
-        for first, found in runs.items():
+        for first, values in runs.items():
             yield f"    {json.dumps(first)}:"
-            most = max(1, ROW // len(max(found, key=len)))
-            rows = [found[at : at + most] for at in range(0, len(found), most)]
-            text = ",\n       ".join(", ".join(json.dumps(one) for one in row) for row in rows)
+            most = max(1, ROW // len(max(values, key=len)))
+            rows = [values[at : at + most] for at in range(0, len(values), most)]
+            text = ",\n       ".join(", ".join(json.dumps(value) for value in row) for row in rows)
             yield f"      [{text}]"

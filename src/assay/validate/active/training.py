@@ -1,11 +1,8 @@
-"""Reads what training recorded, as series of steps: the states, and beside them the gradients and losses of each rank.
+"""What training recorded, as series of steps, compared with golden digests step by step. Pure.
 
 A rank is a place in the run. All ranks have one state; gradients and losses differ where ranks have other batches or
-other parts of the layers.
-
-Reads what a site's own training recorded: its digests and losses by step, and the GPUs and driver of the node.
-
-Compares training with golden digests, step by step, and looks for losses that cannot be right; pure.
+other parts of the layers. A site's own training gives its digests and losses too. Losses that cannot be right are found
+without golden digests.
 """
 
 from __future__ import annotations
@@ -34,6 +31,11 @@ from assay.validate.active.unit_results import (
 GOLDEN_STEPS = 20
 """So many steps from the first are golden, then 20, 30, … 100, 200, …: what is wrong stays in the state, so that a
 later step vouches for all before."""
+SITE_TRAINING = "site_training"
+TEST = "train.site"
+ENGINE = "site"
+SEED = "0"
+WORDS = {"loss": "loss", "own": "gradients", "": "state"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,6 @@ def read_training_run(branch: Mapping[str, Any]) -> TrainingRun:
     return TrainingRun(load, StepSeries("", load.units), StepSeries("own", gradients), StepSeries("loss", losses))
 
 
-SITE_TRAINING = "site_training"
-TEST = "train.site"
-ENGINE = "site"
-SEED = "0"
-
-
 def read_site_training(evidence: EvidenceDocument) -> TrainingRun:
     """Return the run of `active.site_training`: one rank, since its lines do not say which rank tells them.
 
@@ -137,18 +133,20 @@ def read_site_training(evidence: EvidenceDocument) -> TrainingRun:
     return TrainingRun(load, StepSeries("", states), StepSeries("own", ()), StepSeries("loss", _list_units(losses)))
 
 
-def _list_units(said: Mapping[str, str]) -> tuple[LoadUnit, ...]:
-    return tuple(LoadUnit(TEST, f"{SEED}.{step}", (digest,)) for step, digest in said.items())
+def _list_units(digests: Mapping[str, str]) -> tuple[LoadUnit, ...]:
+    return tuple(LoadUnit(TEST, f"{SEED}.{step}", (digest,)) for step, digest in digests.items())
 
 
 def _list_gpus(evidence: EvidenceDocument) -> list[LoadDevice]:
     devices = evidence.read("probe", "gpu", "devices").value
-    found = []
+    gpus = []
     for place in devices if isinstance(devices, Mapping) else ():
-        index, uuid, name = (evidence.read("probe", "gpu", "devices", place, one) for one in ("index", "uuid", "name"))
+        index, uuid, name = (
+            evidence.read("probe", "gpu", "devices", place, field) for field in ("index", "uuid", "name")
+        )
         if "value" == index.kind == uuid.kind == name.kind:
-            found.append(LoadDevice(int(index.value), str(uuid.value), str(name.value)))
-    return found
+            gpus.append(LoadDevice(int(index.value), str(uuid.value), str(name.value)))
+    return gpus
 
 
 def _require(evidence: EvidenceDocument, name: str) -> Mapping[str, Any]:
@@ -165,15 +163,12 @@ def _read_text(evidence: EvidenceDocument, *path: str) -> str:
     return str(reading.value) if reading.kind == "value" else ""
 
 
-WORDS = {"loss": "loss", "own": "gradients", "": "state"}
-
-
 @dataclass(frozen=True, slots=True)
 class StepDifference:
-    """What differs from the golden digest at one step: `what` of these ranks, with what they have."""
+    """What differs from the golden digest at one step: `quantity` of these ranks, with what they have."""
 
     unit: LoadUnit
-    what: str
+    quantity: str
     expected: str
     seen: Mapping[int, Digest]
 
@@ -181,9 +176,9 @@ class StepDifference:
         """Return it in one line. `names` of GPUs are by rank."""
         seed, _, step = self.unit.seed.rpartition(".")
         rank, digest = next(iter(self.seen.items()))
-        ranks = format_list((names.get(one, f"rank {one}") for one in self.seen), 8)
+        ranks = format_list((names.get(place, f"rank {place}") for place in self.seen), 8)
         shown = f"{digest or 'no number'}, not {self.expected}"
-        return f"{self.unit.test}, seed {seed}, step {step}: {self.what} of {ranks} ({shown} on rank {rank})"
+        return f"{self.unit.test}, seed {seed}, step {step}: {self.quantity} of {ranks} ({shown} on rank {rank})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,22 +217,17 @@ def compare_training(run: TrainingRun, golden: Mapping[UnitName, str]) -> Traini
             expected = {rank: series.find_golden(golden, unit, rank) for rank in run.list_given_ranks(unit)}
             if not any(expected.values()):
                 continue
-            different = _find_difference(series, unit, expected)
-            compared[unit.seed] = compared.get(unit.seed, False) or different is not None
-            if different:
-                first.setdefault(unit.seed, different)
-    earliest = first[min(first, key=_count_step)] if first else None
+            seen = {}
+            for rank, digest in expected.items():
+                if digest and unit.digests[rank] != digest:
+                    seen[rank] = unit.digests[rank]
+            compared[unit.seed] = compared.get(unit.seed, False) or bool(seen)
+            if seen:
+                right = expected[next(iter(seen))]
+                first.setdefault(unit.seed, StepDifference(unit, WORDS[series.name], right, seen))
+    earliest = first[min(first, key=lambda seed: tuple(map(int, seed.split("."))))] if first else None
     ranks = max((len(unit.digests) for unit in run.states.units), default=0)
     return TrainingVerdict(len(compared), sum(compared.values()), earliest, ranks)
-
-
-def _find_difference(series: StepSeries, unit: LoadUnit, expected: Mapping[int, str]) -> StepDifference | None:
-    seen = {rank: unit.digests[rank] for rank, digest in expected.items() if digest and unit.digests[rank] != digest}
-    return StepDifference(unit, WORDS[series.name], expected[next(iter(seen))], seen) if seen else None
-
-
-def _count_step(seed: str) -> tuple[int, ...]:
-    return tuple(map(int, seed.split(".")))
 
 
 def list_wrong_losses(run: TrainingRun, *, alike: bool) -> Iterator[tuple[LoadUnit, tuple[int, ...]]]:

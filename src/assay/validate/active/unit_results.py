@@ -81,24 +81,28 @@ class LoadRun:
 def read_load_run(branch: Mapping[str, Any]) -> LoadRun:
     """Return the run of a branch such as `active.battery`. Raises UnreadableRun where devices or units lack."""
     devices = tuple(_read_devices(branch))
+    units = read_units(branch, "units", len(devices))
+    times = _read(branch, "busy_ms").value
+    is_whole = isinstance(times, list) and len(times) == len(devices)
+    has_times = is_whole and all(type(ms) in (int, float) and ms > 0 for ms in times)
     return LoadRun(
         devices=devices,
-        units=read_units(branch, "units", len(devices)),
+        units=units,
         cut_short=_find_early_end(branch),
-        busy_ms=_read_times(branch, len(devices)),
+        busy_ms=tuple(map(float, times)) if has_times else (),
         **{name: _read_text(branch, name) for name in ("engine", "backend", "driver", "runtime", "program")},
     )
 
 
 def _read_devices(branch: Mapping[str, Any]) -> Iterator[LoadDevice]:
     listed = _require(branch, "devices", list)
-    for said in listed:
-        match said:
+    for device in listed:
+        match device:
             case {"index": int(index), "uuid": str(uuid), "kind": str(kind)} if uuid:
                 yield LoadDevice(index, uuid, kind)
             case _:
-                raise UnreadableRun("devices", "failed", f"is no GPU with index, uuid and kind: {said!r}")
-    uuids = [said["uuid"] for said in listed]
+                raise UnreadableRun("devices", "failed", f"is no GPU with index, uuid and kind: {device!r}")
+    uuids = [device["uuid"] for device in listed]
     if len(set(uuids)) != len(uuids):
         raise UnreadableRun("devices", "failed", "has one GPU twice, so a vote would count it twice")
 
@@ -112,18 +116,15 @@ def _read_units(branch: Mapping[str, Any], name: str, devices: int) -> Iterator[
     for test, seeds in _require(branch, name, Mapping).items():
         if not isinstance(seeds, Mapping):
             raise UnreadableRun(f"{name}.{test}", "failed", f"has no seeds: {seeds!r}")
-        for seed, said in seeds.items():
-            digests = [said] * devices if isinstance(said, str) else said
-            if not _are_digests(digests) or len(digests) != devices:
-                reason = f"has not one digest for each of {devices} GPUs: {said!r}"
+        for seed, answer in seeds.items():
+            digests = [answer] * devices if isinstance(answer, str) else answer
+            is_whole = isinstance(digests, list) and len(digests) == devices
+            if not is_whole or not all(
+                digest is None or (isinstance(digest, str) and DIGEST.fullmatch(digest)) for digest in digests
+            ):
+                reason = f"has not one digest for each of {devices} GPUs: {answer!r}"
                 raise UnreadableRun(f"{name}.{test}.{seed}", "failed", reason)
             yield LoadUnit(test, seed, tuple(digests))
-
-
-def _are_digests(said: Any) -> bool:
-    return isinstance(said, list) and all(
-        one is None or (isinstance(one, str) and DIGEST.fullmatch(one) is not None) for one in said
-    )
 
 
 def _find_early_end(branch: Mapping[str, Any]) -> str:
@@ -136,12 +137,6 @@ def _find_early_end(branch: Mapping[str, Any]) -> str:
 def _read_text(branch: Mapping[str, Any], name: str) -> str:
     reading = _read(branch, name)
     return reading.value if reading.kind == "value" and isinstance(reading.value, str) else ""
-
-
-def _read_times(branch: Mapping[str, Any], devices: int) -> tuple[float, ...]:
-    times = _read(branch, "busy_ms").value
-    is_whole = isinstance(times, list) and len(times) == devices
-    return tuple(map(float, times)) if is_whole and all(type(ms) in (int, float) and ms > 0 for ms in times) else ()
 
 
 def _require(branch: Mapping[str, Any], name: str, kind: type) -> Any:

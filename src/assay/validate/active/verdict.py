@@ -1,9 +1,8 @@
-"""The verdict on a whole run: which GPUs were outvoted, by whom, how often, and what could not be told.
+"""The verdict on a run: a vote on each unit, and over all units which GPUs were outvoted, by whom, and how often.
 
-The vote on one unit: what most GPUs of one kind computed is right, and who differs is outvoted.
-
-The majority is strict, and counted among all GPUs of the kind: silent ones give nobody a majority. Where there is none,
-and where the majority differs from a golden digest, nobody is named: such a unit cannot be told.
+What most GPUs of one kind computed is right. The majority is strict, and counted among all GPUs of the kind: silent
+ones give nobody a majority. Where there is none, and where the majority differs from a golden digest, nobody is named:
+such a unit cannot be told.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from assay.validate.active.unit_results import LoadDevice, LoadRun, LoadUnit, Un
 LEAST_VOTERS = 3
 """Of two GPUs that differ, nobody knows which one is wrong."""
 LEAST_GOLDEN_VOTERS = 2
+SHOWN_TESTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +56,31 @@ def vote_on_unit(unit: LoadUnit, devices: tuple[LoadDevice, ...], golden: str = 
 
 
 def _vote(unit: LoadUnit, places: list[int], golden: str) -> UnitVerdict:
-    said = {place: digest for place in places if (digest := unit.digests[place]) is not None}
-    silent = tuple(place for place in places if place not in said)
-    expected, why = _find_majority(said, len(places), golden)
+    digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
+    silent = tuple(place for place in places if place not in digests)
+    expected, doubt = _find_majority(digests, len(places), golden)
     if not expected:
-        return UnitVerdict(unit, silent=silent, undecided=why)
+        return UnitVerdict(unit, silent=silent, undecided=doubt)
     if golden and expected != golden:
-        why = f"most GPUs computed {expected}, and the golden digest is {golden}: a cause that they share, as a library"
-        return UnitVerdict(unit, silent=silent, undecided=why, common_cause=True)
+        doubt = (
+            f"most GPUs computed {expected}, and the golden digest is {golden}: a cause that they share, as a library"
+        )
+        return UnitVerdict(unit, silent=silent, undecided=doubt, common_cause=True)
     return UnitVerdict(
         unit,
-        right=tuple(place for place, digest in said.items() if digest == expected),
-        wrong={place: digest for place, digest in said.items() if digest != expected},
+        right=tuple(place for place, digest in digests.items() if digest == expected),
+        wrong={place: digest for place, digest in digests.items() if digest != expected},
         silent=silent,
         expected=expected,
         by_golden=bool(golden),
     )
 
 
-def _find_majority(said: Mapping[int, str], voters: int, golden: str) -> tuple[str, str]:
+def _find_majority(digests: Mapping[int, str], voters: int, golden: str) -> tuple[str, str]:
     """Return the digest of the majority and "", or "" and why there is none. A golden digest decides a tie."""
-    if not said:
+    if not digests:
         return "", "no GPU computed it"
-    counts = Counter(said.values()).most_common()
+    counts = Counter(digests.values()).most_common()
     digest, most = counts[0]
     if voters < LEAST_VOTERS:
         return "", f"{format_count(voters, 'GPU')} of a kind cannot outvote anybody: that takes {LEAST_VOTERS}"
@@ -96,9 +98,6 @@ def _describe_no_majority(counts: list[int], voters: int) -> str:
     if len(counts) > 1 and counts[0] == counts[1]:
         return f"a tie: {' to '.join(str(count) for count in counts)} of {voters} GPUs"
     return f"no majority: at most {counts[0]} of {voters} GPUs agree"
-
-
-SHOWN_TESTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ class WrongUnits:
         """Return what is wrong in one line; no digest tells which bits. `names` of GPUs are by place."""
         first, unit = self.first, self.first.unit
         golden = " and by the golden digest" if first.by_golden else ""
-        tests = Counter(one.unit.test for one in self.units).most_common()
+        tests = Counter(verdict.unit.test for verdict in self.units).most_common()
         shares = format_list((f"{test} {count}" for test, count in tests), SHOWN_TESTS + 1)
         return (
             f"of {self.judged} ({format_share(len(self.units), self.judged)}); first {unit.test}, seed {unit.seed}: "

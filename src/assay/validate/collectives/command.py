@@ -1,6 +1,6 @@
-"""The command that runs a collective: the words of a site's template, and how its output becomes a result.
+"""The command of one run of a collective, of a pair, perhaps on one rail, or of a group.
 
-One run of a collective: of a pair, perhaps on one rail, or of a group. What it fills into a command.
+It is made of the words of a site's template; its output becomes a result.
 """
 
 from __future__ import annotations
@@ -29,6 +29,25 @@ from assay.validate.collectives.results import (
 )
 from assay.validate.collectives.rounds import PairRound
 
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+COMMON = frozenset({"out", "deadline", "round", "python"})
+NEEDED: Mapping[RunKind, frozenset[str]] = {
+    "pair": frozenset({"a", "b"}),
+    "alone": frozenset({"node"}),
+    "together": frozenset({"nodes"}),
+}
+"""The placeholders without which a command would not say where it runs."""
+OPTIONAL: Mapping[RunKind, frozenset[str]] = {
+    "pair": frozenset({"rail", "adapter"}),
+    "alone": frozenset(),
+    "together": frozenset({"count"}),
+}
+EXAMPLES: Mapping[RunKind, str] = {
+    "pair": "srun --nodelist={a},{b} --nodes=2 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
+    "alone": "srun --nodelist={node} --nodes=1 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
+    "together": "srun --nodelist={nodes} --nodes={count} all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class PairTask:
@@ -52,10 +71,10 @@ class PairTask:
         """Return the result of this run."""
         return PairResult(self.round, self.pair, ended, self.rail, note=note, **figures)
 
-    def parse_line(self, found: Mapping[str, Any]) -> PairResult:
+    def parse_line(self, line: Mapping[str, Any]) -> PairResult:
         """Return the result of a line of JSON that the program printed. Raises ValueError if it is none."""
         rail = {} if self.rail is None else {"rail": self.rail}
-        return parse_result({**found, "round": self.round, "pair": list(self.pair), **rail})
+        return parse_result({**line, "round": self.round, "pair": list(self.pair), **rail})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +94,9 @@ class GroupTask:
         """Return the result of this run."""
         return GroupResult(self.round, self.nodes, ended, note=note, **figures)
 
-    def parse_line(self, found: Mapping[str, Any]) -> GroupResult:
+    def parse_line(self, line: Mapping[str, Any]) -> GroupResult:
         """Return the result of a line of JSON that the program printed. Raises ValueError if it is none."""
-        return parse_group_result({**found, "round": self.round, "nodes": list(self.nodes)})
+        return parse_group_result({**line, "round": self.round, "nodes": list(self.nodes)})
 
 
 CollectiveTask = PairTask | GroupTask
@@ -91,25 +110,7 @@ def list_tasks(planned: PairRound | GroupRound, rails: Sequence[int]) -> list[Co
     return [PairTask(planned.name, pair, rail) for pair in planned.pairs for rail in (rails or (None,))]
 
 
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
-COMMON = frozenset({"out", "deadline", "round", "python"})
 RunKind = Literal["pair", "alone", "together"]
-NEEDED: Mapping[RunKind, frozenset[str]] = {
-    "pair": frozenset({"a", "b"}),
-    "alone": frozenset({"node"}),
-    "together": frozenset({"nodes"}),
-}
-"""The placeholders without which a command would not say where it runs."""
-OPTIONAL: Mapping[RunKind, frozenset[str]] = {
-    "pair": frozenset({"rail", "adapter"}),
-    "alone": frozenset(),
-    "together": frozenset({"count"}),
-}
-EXAMPLES: Mapping[RunKind, str] = {
-    "pair": "srun --nodelist={a},{b} --nodes=2 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
-    "alone": "srun --nodelist={node} --nodes=1 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
-    "together": "srun --nodelist={nodes} --nodes={count} all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class CommandTemplate:
         values = {**task.words, "out": str(out), "deadline": f"{deadline_s:g}", "python": sys.executable}
         if isinstance(task, PairTask) and task.rail is not None and task.rail < len(self.adapters):
             values["adapter"] = self.adapters[task.rail]
-        return [PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in self.words]
+        return [PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), word) for word in self.words]
 
     def find_taker(self, output: str) -> str:
         """Return the text in the output that says that somebody took the nodes, "" if there is none."""
@@ -159,11 +160,11 @@ class CommandTemplate:
 
 def check_words(kind: RunKind, words: Sequence[str], where: str) -> None:
     """Raise AssayError for unknown placeholders, and where a node is missing."""
-    found = {name for word in words for name in PLACEHOLDER.findall(word)}
+    names = {name for word in words for name in PLACEHOLDER.findall(word)}
     fix = f"for example: {EXAMPLES[kind]}"
-    if unknown := sorted(found - NEEDED[kind] - OPTIONAL[kind] - COMMON):
+    if unknown := sorted(names - NEEDED[kind] - OPTIONAL[kind] - COMMON):
         raise AssayError(f"the command has the unknown placeholder {{{unknown[0]}}}", where=where, fix=fix)
-    if missing := sorted(NEEDED[kind] - found):
+    if missing := sorted(NEEDED[kind] - names):
         raise AssayError(f"the command does not say where {{{missing[0]}}} goes", where=where, fix=fix)
 
 
@@ -204,8 +205,8 @@ def _read_own_line(task: CollectiveTask, output: str) -> TaskResult | None:
     for line in reversed(output.splitlines()):
         if line.startswith("{") and '"ended"' in line:
             try:
-                found: Mapping[str, Any] = json.loads(line)
-                return task.parse_line(found)
+                fields: Mapping[str, Any] = json.loads(line)
+                return task.parse_line(fields)
             except ValueError as error:
                 return task.make_result("unreadable", str(error))
     return None

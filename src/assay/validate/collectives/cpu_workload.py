@@ -60,12 +60,12 @@ class Plant(NamedTuple):
 
 def parse_plant(text: str) -> Plant:
     """Return a plant. Raises ValueError for another text."""
-    found = PLANT.fullmatch(text)
-    if not found:
+    match = PLANT.fullmatch(text)
+    if not match:
         raise ValueError(f"{text!r} plants no fault")
-    share = float(found["share"] or 1)
-    is_scale = found["link"] == "+"
-    return Plant(found["first"], found["fault"], found["second"] or "", is_scale, found["where"] or "", share)
+    share = float(match["share"] or 1)
+    is_scale = match["link"] == "+"
+    return Plant(match["first"], match["fault"], match["second"] or "", is_scale, match["where"] or "", share)
 
 
 def make_values(member: int, repeat: int) -> array[float]:
@@ -90,11 +90,15 @@ def run_member(member: int, members: int, peers: Sequence[socket.socket], report
         own = make_values(member, repeat)
         if repeat == REPEATS // 2:
             _break(fault, own)
-        total = _reduce(own, peers) if member == 0 else _exchange(own, peers[0])
+        if member == 0:
+            total = _reduce(own, peers)
+        else:
+            peers[0].sendall(own.tobytes())
+            total = array("d", _receive(peers[0], WORDS * own.itemsize))
         expected = [sum(column) for column in zip(*(make_values(at, repeat) for at in range(members)), strict=True)]
-        wrong += sum(found != right for found, right in zip(total, expected, strict=True))
-    told = USUAL_S * random.gauss(1, NOISE) * (SLOW_FACTOR if fault == "slow" else 1)
-    report.write(json.dumps({"seconds": told, "wrong": wrong}) + "\n")
+        wrong += sum(seen != right for seen, right in zip(total, expected, strict=True))
+    seconds = USUAL_S * random.gauss(1, NOISE) * (SLOW_FACTOR if fault == "slow" else 1)
+    report.write(json.dumps({"seconds": seconds, "wrong": wrong}) + "\n")
     report.flush()
 
 
@@ -106,11 +110,6 @@ def _reduce(own: array[float], peers: Sequence[socket.socket]) -> array[float]:
     for peer in peers:
         peer.sendall(total.tobytes())
     return total
-
-
-def _exchange(own: array[float], hub: socket.socket) -> array[float]:
-    hub.sendall(own.tobytes())
-    return array("d", _receive(hub, WORDS * own.itemsize))
 
 
 def _break(fault: str, own: array[float]) -> None:
@@ -146,13 +145,16 @@ def run_members(faults: Sequence[str]) -> dict[str, Any]:
         end.close()
     for _, written in pipes:
         os.close(written)
-    reports = [_read_pipe(read) for read, _ in pipes]
+    reports = []
+    for read, _ in pipes:
+        with os.fdopen(read) as file:
+            reports.append(file.read())
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     if any(codes) or not all(reports):
         return {"ended": "died", "note": f"exit codes {codes}"}
-    told = [json.loads(report) for report in reports]
-    seconds = round(max(one["seconds"] for one in told), 6)
-    return {"ended": "ok", "seconds": seconds, "wrong": sum(one["wrong"] for one in told)}
+    results = [json.loads(report) for report in reports]
+    seconds = round(max(result["seconds"] for result in results), 6)
+    return {"ended": "ok", "seconds": seconds, "wrong": sum(result["wrong"] for result in results)}
 
 
 def _run_child(
@@ -170,11 +172,6 @@ def _run_child(
         code = 4
     finally:
         os._exit(code)
-
-
-def _read_pipe(end: int) -> str:
-    with os.fdopen(end) as file:
-        return file.read()
 
 
 def list_faults(nodes: Sequence[str], plants: Sequence[Plant], rail: int | None, round_name: str) -> list[str]:

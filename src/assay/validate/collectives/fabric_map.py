@@ -1,6 +1,6 @@
 """Which parts of the fabric a pair of nodes uses: the nodes, their adapters, and the uplinks of their leaves.
 
-Builds the map of a fabric from its compiled design, and from the subnet manager's forwarding tables.
+The map comes from the fabric's compiled design, and from the subnet manager's forwarding tables.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class FabricMap:
     @cached_property
     def units(self) -> Mapping[str, Sequence[str]]:
         """Node names by unit: nodes of a unit have the same leaf on every rail."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        by_unit: defaultdict[str, list[str]] = defaultdict(list)
         for name, unit in self._unit_names.items():
-            found[unit].append(name)
-        return found
+            by_unit[unit].append(name)
+        return by_unit
 
     def unit_of(self, name: str) -> str:
         """Return the unit of a node."""
@@ -89,12 +89,12 @@ class FabricMap:
 
     def list_uplinks_between(self, a: str, b: str, rail: int) -> list[FabricPart]:
         """Return the uplinks that two nodes use on a rail, one in each direction; none under one leaf."""
-        one, other = self.nodes[a], self.nodes[b]
-        if rail >= min(len(one.leaves), len(other.leaves)) or one.leaves[rail] == other.leaves[rail]:
+        first, second = self.nodes[a], self.nodes[b]
+        if rail >= min(len(first.leaves), len(second.leaves)) or first.leaves[rail] == second.leaves[rail]:
             return []
-        ways = ((one.leaves[rail], b), (other.leaves[rail], a))
-        found = (self.find_uplink(leaf, destination, rail) for leaf, destination in ways)
-        return [FabricPart("uplink", uplink) for uplink in found if uplink]
+        ways = ((first.leaves[rail], b), (second.leaves[rail], a))
+        uplinks = (self.find_uplink(leaf, destination, rail) for leaf, destination in ways)
+        return [FabricPart("uplink", uplink) for uplink in uplinks if uplink]
 
     def list_node_parts(self, a: str, b: str) -> tuple[FabricPart, ...]:
         """Return the parts that all rails of a pair share."""

@@ -2,12 +2,8 @@
 
 A part is faulty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
 are most of its pairs, or three of them and almost half. The part in most bad pairs is taken first. Its pairs then tell
-nothing about their other parts.
-
-Tells a node that is bad now and then from its adapters, where each rail is measured apart.
-
-Each rail is a run of its own. So a node that is bad in some of its runs looks like several bad adapters. If these are
-two at least, and a third of its rails, the node is the simpler explanation: its bad pairs count against the node.
+nothing about their other parts. Where each rail is measured apart, a node that is bad in some of its runs looks like
+several bad adapters. If these are two at least, and a third of its rails, its bad pairs count against the node.
 """
 
 from __future__ import annotations
@@ -25,6 +21,9 @@ SLOW_SHARE = 0.6
 """The share of its pairs that must be bad, unless two were wrong, hung or died."""
 MIN_OFTEN, OFTEN_SHARE = 3, 0.4
 """So many slow pairs are enough at this smaller share: noise does not hit one part three times."""
+MIN_ADAPTERS = 2
+RAILS_FRACTION = 3
+"""From this fraction (1/3) of the rails on, the node is bad, not each adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,9 @@ class PairExplanation:
 def explain(observations: Sequence[PairObservation]) -> PairExplanation:
     """Return the faulty parts, those that explain most first."""
     tested = _index_suspected_parts(observations)
-    bad = {number for number, one in enumerate(observations) if one.is_bad}
+    bad = {number for number, observation in enumerate(observations) if observation.is_bad}
     open_tests = {part: set(numbers) for part, numbers in tested.items()}
-    found: list[FaultyPart] = []
+    faulty: list[FaultyPart] = []
     while bad:
         candidates = [part for part, numbers in open_tests.items() if _is_faulty(numbers, bad, observations)]
         if not candidates:
@@ -61,20 +60,20 @@ def explain(observations: Sequence[PairObservation]) -> PairExplanation:
         chosen, rivals = _choose(candidates, open_tests, bad, observations)
         explained = open_tests[chosen] & bad
         ordered = tuple(observations[number] for number in sorted(explained))
-        found.append(FaultyPart(chosen, ordered, len(open_tests[chosen]), rivals))
+        faulty.append(FaultyPart(chosen, ordered, len(open_tests[chosen]), rivals))
         bad -= explained
         for numbers in open_tests.values():
             numbers.difference_update(explained)
-    return PairExplanation(tuple(found), tuple(observations[number] for number in sorted(bad)))
+    return PairExplanation(tuple(faulty), tuple(observations[number] for number in sorted(bad)))
 
 
 def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[FabricPart, set[int]]:
     """Return the numbers of the judged observations of each part that is in a bad pair."""
-    suspected = {part for one in observations if one.is_bad for part in one.parts}
+    suspected = {part for observation in observations if observation.is_bad for part in observation.parts}
     tested: defaultdict[FabricPart, set[int]] = defaultdict(set)
-    for number, one in enumerate(observations):
-        if one.verdict != "unknown":
-            for part in one.parts:
+    for number, observation in enumerate(observations):
+        if observation.verdict != "unknown":
+            for part in observation.parts:
                 if part in suspected:
                     tested[part].add(number)
     return tested
@@ -82,7 +81,7 @@ def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[F
 
 def _is_faulty(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
     own = [observations[number] for number in numbers if number in bad]
-    hard = sum(one.verdict in HARD for one in own)
+    hard = sum(observation.verdict in HARD for observation in own)
     share = OFTEN_SHARE if len(own) >= MIN_OFTEN else SLOW_SHARE
     return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= share * len(numbers))
 
@@ -116,11 +115,6 @@ def _is_unlikely(part: FabricPart, own: set[int], tests: set[int], observations:
     return 2 * len(own) <= len(tests)
 
 
-MIN_ADAPTERS = 2
-RAILS_FRACTION = 3
-"""From this fraction (1/3) of the rails on, the node is bad, not each adapter."""
-
-
 def observe_by_node(fabric: FabricMap, results: Iterable[PairResult], rule: SpeedRule) -> list[PairObservation]:
     """Return the observations of all results, with the bad pairs of shaky nodes counted against the nodes."""
     observations = observe(fabric, results, rule)
@@ -130,9 +124,9 @@ def observe_by_node(fabric: FabricMap, results: Iterable[PairResult], rule: Spee
 
 def find_shaky_nodes(fabric: FabricMap, observations: Sequence[PairObservation]) -> set[str]:
     """Return the nodes of which so many adapters would be named that the node itself is at fault."""
-    if not any(one.is_bad and one.rail is not None for one in observations):
+    if not any(observation.is_bad and observation.rail is not None for observation in observations):
         return set()
-    named = (one.part for one in explain(observations).faulty)
+    named = (faulty.part for faulty in explain(observations).faulty)
     adapters = Counter(find_node(part) for part in named if part.kind == "adapter")
     least = max(MIN_ADAPTERS, -(-fabric.rails // RAILS_FRACTION))
     return {node for node, count in adapters.items() if count >= least}
@@ -142,15 +136,15 @@ def _count_against_nodes(
     fabric: FabricMap, observations: Iterable[PairObservation], shaky: Set[str]
 ) -> Iterator[PairObservation]:
     by_pair: defaultdict[tuple[str, Pair], list[PairObservation]] = defaultdict(list)
-    for one in observations:
-        by_pair[one.round, one.pair].append(one)
+    for observation in observations:
+        by_pair[observation.round, observation.pair].append(observation)
     for (name, pair), own in by_pair.items():
-        bad = [one for one in own if one.is_bad]
+        bad = [observation for observation in own if observation.is_bad]
         if not bad or shaky.isdisjoint(pair):
             yield from own
             continue
-        worst = next(verdict for verdict in BY_SEVERITY if any(one.verdict == verdict for one in bad))
-        why = next(one.why for one in bad if one.verdict == worst)
-        rails = len({one.rail for one in own if one.rail is not None}) or fabric.rails
-        why = f"{why}, on {len(bad)} of {rails} rails" if bad[0].rail is not None else why
-        yield PairObservation(name, pair, worst, fabric.list_node_parts(*pair), why)
+        worst = next(verdict for verdict in BY_SEVERITY if any(observation.verdict == verdict for observation in bad))
+        reason = next(observation.why for observation in bad if observation.verdict == worst)
+        rails = len({observation.rail for observation in own if observation.rail is not None}) or fabric.rails
+        reason = f"{reason}, on {len(bad)} of {rails} rails" if bad[0].rail is not None else reason
+        yield PairObservation(name, pair, worst, fabric.list_node_parts(*pair), reason)

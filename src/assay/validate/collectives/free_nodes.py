@@ -19,10 +19,10 @@ class FreeNodes:
     @property
     def names_by_reason(self) -> Mapping[str, Sequence[str]]:
         """The excluded nodes by their reason, the most frequent first."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, reason in self.excluded.items():
-            found[reason].append(name)
-        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+            by_reason[reason].append(name)
+        return dict(sorted(by_reason.items(), key=lambda item: -len(item[1])))
 
 
 def select_free_nodes(

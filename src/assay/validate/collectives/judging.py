@@ -1,12 +1,12 @@
-"""Judges results: each becomes observations of the parts that its pair used: good, slow, wrong, hung or died.
+"""Judges results. A pair's becomes observations of the parts that it used: good, slow, wrong, hung or died.
 
-Judges results of groups: a node alone is compared with the other nodes, all nodes together with what is expected.
+A group's is compared too: a node alone with the other nodes, all nodes together with what is expected.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -89,7 +89,10 @@ def observe(fabric: FabricMap, results: Iterable[PairResult], rule: SpeedRule) -
     medians = _SpeedMedians(fabric, known)
     pairs: defaultdict[tuple[str, Pair], list[tuple[PairResult, PairVerdict, str]]] = defaultdict(list)
     for result in known:
-        pairs[result.round, make_pair(*result.pair)].append((result, *_judge(result, rule, medians)))
+        verdict, reason = judge_ending(result)
+        if verdict == "good":
+            verdict, reason = _judge_speed(result, result.speed or 0, rule, medians)
+        pairs[result.round, make_pair(*result.pair)].append((result, verdict, reason))
     return [
         observation
         for (round_name, pair), own in pairs.items()
@@ -105,10 +108,10 @@ def _observe_pair(
     Measured by rail, a pair that is bad on all its rails says that a node is faulty, not each of its adapters; a pair
     that is bad on some rails says nothing against its nodes.
     """
-    by_rail = [(result.rail, verdict, why) for result, verdict, why in own if result.rail is not None]
-    for result, verdict, why in own:
+    by_rail = [(result.rail, verdict, reason) for result, verdict, reason in own if result.rail is not None]
+    for result, verdict, reason in own:
         if result.rail is None:
-            yield PairObservation(round_name, pair, verdict, fabric.list_pair_parts(*pair), why)
+            yield PairObservation(round_name, pair, verdict, fabric.list_pair_parts(*pair), reason)
     if not by_rail:
         return
     verdicts = {verdict for _, verdict, _ in by_rail}
@@ -119,10 +122,10 @@ def _observe_pair(
         return
     if "good" in verdicts:
         yield PairObservation(round_name, pair, "good", nodes)
-    for rail, verdict, why in by_rail:
+    for rail, verdict, reason in by_rail:
         parts = fabric.list_rail_parts(*pair, rail) if rail is not None else ()
         parts = parts if "good" in verdicts else (*nodes, *parts)  # one rail only: it may be the node as well
-        yield PairObservation(round_name, pair, verdict, parts, why, rail)
+        yield PairObservation(round_name, pair, verdict, parts, reason, rail)
 
 
 def judge_ending(result: CollectiveResult) -> tuple[PairVerdict, str]:
@@ -134,11 +137,6 @@ def judge_ending(result: CollectiveResult) -> tuple[PairVerdict, str]:
     if result.wrong:
         return "wrong", f"{result.wrong} wrong results"
     return ("good", "") if result.speed else ("unknown", "no time was reported")
-
-
-def _judge(result: PairResult, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:
-    verdict, why = judge_ending(result)
-    return _judge_speed(result, result.speed or 0, rule, medians) if verdict == "good" else (verdict, why)
 
 
 def _judge_speed(result: PairResult, speed: float, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:
@@ -166,7 +164,7 @@ class _SpeedMedians:
             if result.ended == "ok" and (speed := result.speed):
                 for key in self._keys(result):
                     speeds[key].append(speed)
-        self._medians = {key: median(found) for key, found in speeds.items() if len(found) >= MIN_PEERS}
+        self._medians = {key: median(values) for key, values in speeds.items() if len(values) >= MIN_PEERS}
 
     def find(self, result: PairResult) -> float:
         """Return the usual speed of pairs like this one, 0 if too few were measured."""
@@ -245,8 +243,14 @@ def observe_alone(results: Iterable[GroupResult], rule: GroupRule) -> list[Group
     for result in every:
         if result.ended == "ok" and result.speed:
             speeds.setdefault(_find_unit(result), []).append(result.speed)
-    medians = {unit: median(found) for unit, found in speeds.items() if len(found) >= MIN_PEERS}
-    return [_judge_group(result, rule, _find_usual(result, rule.alone_gb_s, medians)) for result in every]
+    medians = {unit: median(values) for unit, values in speeds.items() if len(values) >= MIN_PEERS}
+    observations = []
+    for result in every:
+        usual = (medians.get(_find_unit(result), 0.0), "median of the nodes alone")
+        if rule.alone_gb_s and result.gb_s:
+            usual = (rule.alone_gb_s, "expected speed")
+        observations.append(_judge_group(result, rule, usual))
+    return observations
 
 
 def observe_together(results: Iterable[GroupResult], rule: GroupRule) -> list[GroupObservation]:
@@ -255,24 +259,18 @@ def observe_together(results: Iterable[GroupResult], rule: GroupRule) -> list[Gr
 
 
 def _judge_group(result: GroupResult, rule: GroupRule, usual: tuple[float, str]) -> GroupObservation:
-    verdict, why = judge_ending(result)
+    verdict, reason = judge_ending(result)
     has_ended = verdict == "good"
     if has_ended:
-        verdict, why = _judge_group_speed(result, rule, *usual)
-    return GroupObservation(result.round, result.nodes, verdict, why, result.wrong is not None, has_ended)
+        verdict, reason = _judge_group_speed(result, rule, *usual)
+    return GroupObservation(result.round, result.nodes, verdict, reason, result.wrong is not None, has_ended)
 
 
-def _judge_group_speed(result: GroupResult, rule: GroupRule, usual: float, what: str) -> tuple[PairVerdict, str]:
+def _judge_group_speed(result: GroupResult, rule: GroupRule, usual: float, basis: str) -> tuple[PairVerdict, str]:
     if not usual or not result.speed:
         return "unknown", "no usual speed to compare it with"
     share = result.speed / usual
-    return ("slow", f"{share:.2f} of the {what}") if share < rule.share else ("good", "")
-
-
-def _find_usual(result: GroupResult, expected: float, medians: Mapping[str, float]) -> tuple[float, str]:
-    if expected and result.gb_s:
-        return expected, "expected speed"
-    return medians.get(_find_unit(result), 0.0), "median of the nodes alone"
+    return ("slow", f"{share:.2f} of the {basis}") if share < rule.share else ("good", "")
 
 
 def _find_unit(result: GroupResult) -> str:

@@ -1,10 +1,6 @@
 """The report of a search: who is named on which evidence, what could not be told and why, and what was exercised.
 
-What a search exercised, of all that the fabric has: a part that no pair used is not known to be good.
-
-What the stages beside the pairs found: nodes alone, all nodes together, and blocks that fail only together.
-
-The report of a search with all its stages: a node that fails alone is named as such, before what pairs show.
+A node that fails alone is named as such, before what pairs show. A part that no pair used is not known to be good.
 """
 
 from __future__ import annotations
@@ -50,6 +46,16 @@ if TYPE_CHECKING:
 
 
 COVERED_KINDS: tuple[PartKind, ...] = ("node", "adapter", "uplink")
+ALONE = "alone"
+"""How the symptom of a node that the gate names ends."""
+RING_NOTE = "a ring of many nodes crosses few uplinks: this says nothing about the others"
+WHOLE_WORDS: Mapping[str, str] = {
+    "good": "as expected",
+    "bad": "bad in two runs",
+    "once": "bad once, and then good twice",
+    "unjudged": "ended in time, without a wrong result; the speed that it should have is not known (no `expected`)",
+    "open": "could not tell: too few runs gave an answer",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,10 @@ class CoverageShare:
         return {"exercised": self.exercised, "reachable": self.reachable, "total": self.total}
 
     def __str__(self) -> str:
-        share = f"{self.exercised:,} of {self.total:,} {self.kind}s ({_format_percent(self.exercised, self.total)})"
+        percent = round(100 * self.exercised / max(self.total, 1))
+        if 0 < self.exercised < self.total:  # neither all nor nothing may be shown as such
+            percent = min(max(percent, 1), 99)
+        share = f"{self.exercised:,} of {self.total:,} {self.kind}s ({percent} %)"
         out_of_reach = self.total - self.reachable
         return f"{share}; the free nodes cannot exercise {out_of_reach:,} of them" if out_of_reach else share
 
@@ -78,7 +87,7 @@ def measure_coverage(
 
     `beside` are nodes that were measured otherwise: alone, or all together.
     """
-    exercised = {part for one in observations if one.verdict != "unknown" for part in one.parts}
+    exercised = {part for observation in observations if observation.verdict != "unknown" for part in observation.parts}
     exercised |= {FabricPart("node", name) for name in beside}
     uplinks = {name for names in fabric.uplinks.values() for name in names}
     adapters = sum(len(node.leaves) for node in fabric.nodes.values())
@@ -89,39 +98,20 @@ def measure_coverage(
         "adapter": (free_adapters, adapters) if has_rails else (0, 0),
         "uplink": (len(find_reachable_uplinks(fabric, nodes)), len(uplinks)),
     }
-    return [CoverageShare(kind, _count(exercised, kind), *counts[kind]) for kind in COVERED_KINDS if counts[kind][1]]
+    seen = Counter(part.kind for part in exercised)
+    return [CoverageShare(kind, seen[kind], *counts[kind]) for kind in COVERED_KINDS if counts[kind][1]]
 
 
 def find_reachable_uplinks(fabric: FabricMap, nodes: Collection[str]) -> set[str]:
     """Return the uplinks that some pair of these nodes would use."""
     leaves = {(leaf, rail) for name in nodes for rail, leaf in enumerate(fabric.nodes[name].leaves)}
-    found = {
+    reachable = {
         fabric.find_uplink(leaf, name, rail)
         for leaf, rail in leaves
         for name in nodes
         if rail < len(fabric.nodes[name].leaves) and fabric.nodes[name].leaves[rail] != leaf
     }
-    return found - {""}
-
-
-def _count(parts: Iterable[FabricPart], kind: PartKind) -> int:
-    return sum(part.kind == kind for part in parts)
-
-
-def _format_percent(part: int, whole: int) -> str:
-    """Return a share. It is 100 % only if nothing is missing, and 0 % only if everything is."""
-    share = 100 * part / max(whole, 1)
-    return f"{min(max(round(share), 1), 99) if 0 < part < whole else round(share)} %"
-
-
-RING_NOTE = "a ring of many nodes crosses few uplinks: this says nothing about the others"
-WHOLE_WORDS: Mapping[str, str] = {
-    "good": "as expected",
-    "bad": "bad in two runs",
-    "once": "bad once, and then good twice",
-    "unjudged": "ended in time, without a wrong result; the speed that it should have is not known (no `expected`)",
-    "open": "could not tell: too few runs gave an answer",
-}
+    return reachable - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +127,27 @@ class StageFindings:
 
     def as_json(self) -> StagesAnswer:
         """Return plain JSON data, without the stages that did not run."""
-        found: StagesAnswer = {}
+        answer: StagesAnswer = {}
         if self.gate:
-            once = {node: [one.as_json() for one in runs] for node, runs in self.gate.once.items()}
-            found["alone"] = {"good": self.gate.good, "faulty": list(self.gate.faulty), "once": once}
+            once = {node: [run.as_json() for run in runs] for node, runs in self.gate.once.items()}
+            answer["alone"] = {"good": self.gate.good, "faulty": list(self.gate.faulty), "once": once}
         if self.whole:
             evidence: list[WholeRun] = [
-                {"round": one.round, "nodes": list(one.nodes), "why": one.why, "verdict": one.verdict}
-                for one in self.whole.runs
+                {"round": run.round, "nodes": list(run.nodes), "why": run.why, "verdict": run.verdict}
+                for run in self.whole.runs
             ]
-            found["together"] = {"verdict": self.whole.verdict, "ended_early": self.is_early, "runs": evidence}
+            answer["together"] = {"verdict": self.whole.verdict, "ended_early": self.is_early, "runs": evidence}
         if self.scale:
             needed: list[NeededBlock] = [
                 {"block": block.name, "nodes": list(block.nodes)} for block in self.needed_blocks
             ]
-            found["scale"] = {
+            answer["scale"] = {
                 "blocks": needed,
                 "enough": self.scale.is_enough,
                 "open": self.scale.is_open,
                 "runs": self.runs,
             }
-        return found
+        return answer
 
     @property
     def needed_blocks(self) -> list[Block]:
@@ -172,7 +162,7 @@ class StageFindings:
             yield from _list_once(self.gate)
         if self.whole:
             yield f"{self.whole.runs[0].label}: {WHOLE_WORDS[self.whole.verdict]}"
-            yield from (f"  {one.round}  {one.why}" for one in self.whole.runs if one.is_bad)
+            yield from (f"  {run.round}  {run.why}" for run in self.whole.runs if run.is_bad)
             if self.is_early:
                 yield f"  so no pair was run; {RING_NOTE}"
         if self.scale:
@@ -198,8 +188,8 @@ def _list_once(gate: GateFindings) -> Iterator[str]:
         yield f"  {gate.note}"
     elif gate.once:
         yield f"  bad once alone, and not named: {format_list(gate.once)}"
-        runs: list[GroupObservation] = [one for own in gate.once.values() for one in own if one.is_bad]
-        yield from (f"  {one.round}  {one.label}: {one.why}" for one in runs[:8])
+        runs: list[GroupObservation] = [run for own in gate.once.values() for run in own if run.is_bad]
+        yield from (f"  {run.round}  {run.label}: {run.why}" for run in runs[:8])
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +203,7 @@ class NamedPart:
 
     def as_json(self) -> NamedPartAnswer:
         """Return plain JSON data."""
-        pairs = [one.as_json() for one in self.evidence]
+        pairs = [observation.as_json() for observation in self.evidence]
         return {
             "kind": self.part.kind,
             "name": self.part.name,
@@ -234,7 +224,7 @@ class UndecidedCase:
 
     def as_json(self) -> UndecidedAnswer:
         """Return plain JSON data."""
-        pairs = [one.as_json() for one in self.evidence]
+        pairs = [observation.as_json() for observation in self.evidence]
         suspects: list[SuspectPartAnswer] = [{"kind": part.kind, "name": part.name} for part in self.suspects]
         return {"suspects": suspects, "reason": self.reason, "evidence": pairs}
 
@@ -261,9 +251,9 @@ class CollectivesReport:
     def as_json(self) -> CollectivesAnswer:
         """Return plain JSON data."""
         return {
-            "named": [one.as_json() for one in self.named],
-            "could_not_tell": [one.as_json() for one in self.undecided],
-            "transient": [one.as_json() for one in self.transient],
+            "named": [part.as_json() for part in self.named],
+            "could_not_tell": [case.as_json() for case in self.undecided],
+            "transient": [observation.as_json() for observation in self.transient],
             "coverage": {f"{share.kind}s": share.as_json() for share in self.coverage},
             "pairs": self.pairs,
             "rounds": list(self.rounds),
@@ -279,35 +269,59 @@ def build_report(
 ) -> CollectivesReport:
     """Return the report of all results so far."""
     observations = observe_by_node(fabric, results, rule)
-    explanation = explain(observations) if any(one.verdict == "good" for one in observations) else None
-    bad = tuple(one for one in observations if one.is_bad)
-    transient, undecided = _sort_unexplained(explanation, observations) if explanation else ((), _blame_nobody(bad))
-    faulty = [one for one in explanation.faulty if not one.rivals] if explanation else []
-    culprits = {one.part for one in faulty}
+    named, transient, undecided = _sort_bad(observations)
+    routing = "assumed from the design: one uplink per destination"
+    if not fabric.uplinks:
+        routing = "unknown: links are not named"
+    elif fabric.routes:
+        routing = "the subnet manager's tables"
     return CollectivesReport(
-        tuple(_name(one, culprits) for one in faulty),
+        tuple(named),
         tuple(undecided),
         tuple(transient),
         tuple(measure_coverage(fabric, nodes, observations)),
-        len({(one.round, one.pair) for one in observations}),
+        len({(observation.round, observation.pair) for observation in observations}),
         tuple(dict.fromkeys(result.round for result in results)),
-        Counter(one.why for one in observations if one.verdict == "unknown"),
+        Counter(observation.why for observation in observations if observation.verdict == "unknown"),
         sum(result.ended == "ok" and result.wrong is None for result in results),
-        _describe_routing(fabric),
+        routing,
     )
 
 
-def _name(faulty: FaultyPart, culprits: Collection[FabricPart]) -> NamedPart:
-    """Return the part with its symptom. A pair with another faulty part shows a symptom that may be the other's."""
-    alone = [one for one in faulty.bad if not any(part in culprits and part != faulty.part for part in one.parts)]
-    return NamedPart(faulty.part, _describe_symptom(faulty, alone or faulty.bad), faulty.tests, faulty.bad)
+def _sort_bad(
+    observations: Sequence[PairObservation],
+) -> tuple[list[NamedPart], list[PairObservation], list[UndecidedCase]]:
+    """Return the parts that are named, the pairs that were bad once, and the cases that could not be told.
+
+    Without a good pair, the cause may be the command, or all of the network: then nobody is named.
+    """
+    if any(observation.verdict == "good" for observation in observations):
+        explanation = explain(observations)
+        faulty = [part for part in explanation.faulty if not part.rivals]
+        culprits = {part.part for part in faulty}
+        return [_name_part(part, culprits) for part in faulty], *_sort_unexplained(explanation, observations)
+    bad = tuple(observation for observation in observations if observation.is_bad)
+    if not bad:
+        return [], [], []
+    nodes = dict.fromkeys(part for observation in bad for part in observation.parts if part.kind == "node")
+    reason = "no pair was good: the command, its environment or the whole network may be the cause, so nobody is named"
+    return [], [], [UndecidedCase(tuple(nodes), reason, bad)]
 
 
-def _describe_symptom(faulty: FaultyPart, shown: Sequence[PairObservation]) -> str:
-    """Return what the part does, the worst first, such as `wrong, now and then`."""
-    seen = {one.verdict for one in shown}
+def _name_part(faulty: FaultyPart, culprits: Collection[FabricPart]) -> NamedPart:
+    """Return the part with its symptom, the worst first, such as `wrong, now and then`.
+
+    A pair with another faulty part shows a symptom that may be the other's.
+    """
+    alone = [
+        observation
+        for observation in faulty.bad
+        if not any(part in culprits and part != faulty.part for part in observation.parts)
+    ]
+    seen = {observation.verdict for observation in alone or faulty.bad}
     words = " and ".join(verdict for verdict in BY_SEVERITY if verdict in seen)
-    return words if len(faulty.bad) == faulty.tests else f"{words}, now and then"
+    often = "" if len(faulty.bad) == faulty.tests else ", now and then"
+    return NamedPart(faulty.part, f"{words}{often}", faulty.tests, faulty.bad)
 
 
 def _sort_unexplained(
@@ -315,21 +329,24 @@ def _sort_unexplained(
 ) -> tuple[list[PairObservation], list[UndecidedCase]]:
     """Return the pairs that were bad once, and the cases that could not be told."""
     good_after: defaultdict[FabricPart, list[int]] = defaultdict(list)
-    numbers = {(one.round, one.pair, one.rail): number for number, one in enumerate(observations)}
-    for number, one in enumerate(observations):
-        if one.verdict == "good":
-            for part in one.parts:
+    numbers = {
+        (observation.round, observation.pair, observation.rail): number
+        for number, observation in enumerate(observations)
+    }
+    for number, observation in enumerate(observations):
+        if observation.verdict == "good":
+            for part in observation.parts:
                 good_after[part].append(number)
     transient, undecided = [], list(_list_rivals(explanation))
-    for one in explanation.unexplained:
-        number = numbers[one.round, one.pair, one.rail]
-        untested = tuple(part for part in one.parts if not any(later > number for later in good_after[part]))
+    for observation in explanation.unexplained:
+        number = numbers[observation.round, observation.pair, observation.rail]
+        untested = tuple(part for part in observation.parts if not any(later > number for later in good_after[part]))
         if untested:
             names = ", ".join(part.name for part in untested)
             reason = f"the pair was bad once, and no later pair was good with {names}"
-            undecided.append(UndecidedCase(untested, reason, (one,)))
+            undecided.append(UndecidedCase(untested, reason, (observation,)))
         else:
-            transient.append(one)
+            transient.append(observation)
     return transient, undecided
 
 
@@ -338,23 +355,6 @@ def _list_rivals(explanation: PairExplanation) -> Iterator[UndecidedCase]:
         if faulty.rivals:
             reason = "these parts were in the same bad pairs, and no pair could tell them apart"
             yield UndecidedCase((faulty.part, *faulty.rivals), reason, faulty.bad)
-
-
-def _blame_nobody(bad: tuple[PairObservation, ...]) -> list[UndecidedCase]:
-    """Return the one case of a search without a good pair: the cause may be the command, or all of the network."""
-    parts = dict.fromkeys(part for one in bad for part in one.parts if part.kind == "node")
-    reason = "no pair was good: the command, its environment or the whole network may be the cause, so nobody is named"
-    return [UndecidedCase(tuple(parts), reason, bad)] if bad else []
-
-
-def _describe_routing(fabric: FabricMap) -> str:
-    if not fabric.uplinks:
-        return "unknown: links are not named"
-    return "the subnet manager's tables" if fabric.routes else "assumed from the design: one uplink per destination"
-
-
-ALONE = "alone"
-"""How the symptom of a node that the gate names ends."""
 
 
 def build_staged_report(search: StagedSearch, results: SearchResults) -> CollectivesReport:
@@ -366,7 +366,7 @@ def build_staged_report(search: StagedSearch, results: SearchResults) -> Collect
     coverage = measure_coverage(
         search.fabric, search.nodes, search.pair_search(results).observe(results.pairs), _list_measured(search, results)
     )
-    rounds = dict.fromkeys([*(one.round for one in results.groups), *pairs.rounds])
+    rounds = dict.fromkeys([*(result.round for result in results.groups), *pairs.rounds])
     named = tuple(_name_alone(stages.gate)) if stages.gate else ()
     return replace(pairs, named=named + pairs.named, coverage=tuple(coverage), rounds=tuple(rounds), stages=stages)
 
@@ -386,8 +386,8 @@ def find_stages(search: StagedSearch, results: SearchResults) -> StageFindings:
 
 def _name_alone(gate: GateFindings) -> Iterator[NamedPart]:
     for node, runs in gate.faulty.items():
-        bad = tuple(one for one in runs if one.is_bad)
-        words = " and ".join(verdict for verdict in BY_SEVERITY if any(one.verdict == verdict for one in bad))
+        bad = tuple(run for run in runs if run.is_bad)
+        words = " and ".join(verdict for verdict in BY_SEVERITY if any(run.verdict == verdict for run in bad))
         often = "" if len(bad) == len(runs) else ", now and then"
         yield NamedPart(FabricPart("node", node), f"{words} {ALONE}{often}", len(runs), bad)
 
@@ -395,5 +395,9 @@ def _name_alone(gate: GateFindings) -> Iterator[NamedPart]:
 def _list_measured(search: StagedSearch, results: SearchResults) -> set[str]:
     rule = search.stages.rule
     alone = observe_alone(select_rounds(results.groups, "G"), rule)
-    together = observe_together([one for one in results.groups if one.round[:1] in "WS"], rule)
-    return {node for one in (*alone, *together) if one.verdict != "unknown" or one.has_ended for node in one.nodes}
+    together = observe_together([result for result in results.groups if result.round[:1] in "WS"], rule)
+    measured = set[str]()
+    for observation in (*alone, *together):
+        if observation.verdict != "unknown" or observation.has_ended:
+            measured.update(observation.nodes)
+    return measured

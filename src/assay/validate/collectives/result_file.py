@@ -43,17 +43,12 @@ def parse_header(line: Mapping[str, Any]) -> SearchHeader:
             raise ValueError(f"the form {line['collectives']} is not known; this assay knows {FORMAT}")
         rule = SpeedRule(**line["rule"])
         nodes, rails = (tuple(line[name]) for name in ("nodes", "rails"))
-        stages = _parse_stages(line.get("stages"))
+        stages = StageSettings()  # a file without them is of a search of pairs only
+        if (own := line.get("stages")) is not None:
+            stages = StageSettings(bool(own["gate"]), own["whole"], GroupRule(**own["rule"]))
         return SearchHeader(nodes, int(line["seed"]), str(line["design"]), rails, rule, stages)
     except (KeyError, TypeError) as error:
         raise ValueError("a field of the header is missing or wrong") from error
-
-
-def _parse_stages(found: Mapping[str, Any] | None) -> StageSettings:
-    """Return the stages. A file without them is of a search of pairs only."""
-    if found is None:
-        return StageSettings()
-    return StageSettings(bool(found["gate"]), found["whole"], GroupRule(**found["rule"]))
 
 
 class ResultFile:
@@ -106,8 +101,8 @@ class ResultFile:
     def _read_header(self, lines: Sequence[str]) -> SearchHeader | None:
         first = next((line for line in lines if line.strip()), "")
         try:
-            found = json.loads(first)
-            return parse_header(found) if isinstance(found, dict) and "collectives" in found else None
+            fields = json.loads(first)
+            return parse_header(fields) if isinstance(fields, dict) and "collectives" in fields else None
         except json.JSONDecodeError:
             return None  # read_results says so, with the line
         except ValueError as error:

@@ -1,6 +1,6 @@
-"""The result of one pair, as a line of JSON: `{"round": "M1", "pair": ["n1", "n2"], "seconds": 0.5, "wrong": 0, …}`.
+"""The results of collectives as lines of JSON, of a pair or of a group: one node alone, or many together.
 
-The result of a collective in a group: one node alone, or many together. A line of JSON with `nodes`, not `pair`.
+`{"round": "M1", "pair": ["n1", "n2"], "seconds": 0.5, "wrong": 0, …}`; a group has `nodes`, not `pair`.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class GroupResult:
 def parse_group_result(line: Mapping[str, Any]) -> GroupResult:
     """Return the result of a parsed line. Raises ValueError that says which field is wrong."""
     nodes, ended, name = line.get("nodes"), line.get("ended"), line.get("round")
-    if not isinstance(nodes, list) or not nodes or not all(isinstance(one, str) for one in nodes):
+    if not isinstance(nodes, list) or not nodes or not all(isinstance(node, str) for node in nodes):
         raise ValueError("`nodes` is not a list of node names")
     if len(set(nodes)) != len(nodes):
         raise ValueError("`nodes` names a node twice")

@@ -1,13 +1,11 @@
-"""The screening rounds: matchings of the free nodes, in which the partner changes and a faulty node stays faulty.
+"""The rounds of a search: matchings of the free nodes, in which the partner changes and a faulty node stays faulty.
 
-M1 and M2 pair nodes of different units, so that the uplinks are used; M3 pairs nodes under one leaf. No pair runs
-twice. In a round, each node is in one pair at most, so all pairs run at the same time.
+Screening: M1 and M2 pair nodes of different units, so that the uplinks are used; M3 pairs nodes under one leaf. No pair
+runs twice. In a round, each node is in one pair at most, so all pairs run at the same time.
 
-The confirmation rounds: each suspect runs with another good partner, under its own leaf where there is one.
-
-A suspect is what the screening named, its rivals, every part of a bad pair that nothing explains, and the nodes that
-were in a bad pair with a faulty part: that pair says nothing about them. A suspected uplink runs in a fresh pair whose
-traffic crosses it.
+Confirmation: each suspect runs with another good partner, under its own leaf where there is one. A suspect is what the
+screening named, its rivals, every part of a bad pair that nothing explains, and the nodes that were in a bad pair with
+a faulty part: that pair says nothing about them. A suspected uplink runs in a fresh pair whose traffic crosses it.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from assay.validate.collectives.results import Pair, make_pair
 
 ATTEMPTS = 8
 """Rotations that are tried before a round accepts that some pairs have met."""
+CONFIRMATION_ROUNDS = ("C1", "C2", "C3")
 
 
 class PairRound(NamedTuple):
@@ -118,32 +117,29 @@ def _draw(groups: list[list[str]], chance: random.Random) -> list[Pair]:
 
 def _exchange_partners(pairs: list[Pair], met: set[Pair], group_of: Mapping[str, int]) -> list[Pair]:
     """Return the pairs with other partners for those who have met, without pairs for whom there is no other partner."""
-    found = list(pairs)
-    for place, (a, b) in enumerate(found):
+    exchanged = list(pairs)
+    for place, (a, b) in enumerate(exchanged):
         if (a, b) not in met and group_of[a] != group_of[b]:
             continue
-        for other, (c, d) in enumerate(found):
+        for other, (c, d) in enumerate(exchanged):
             swapped = [(make_pair(a, c), make_pair(b, d)), (make_pair(a, d), make_pair(b, c))]
             fits = [
                 both
                 for both in swapped
-                if other != place and all(one not in met and group_of[one[0]] != group_of[one[1]] for one in both)
+                if other != place and all(pair not in met and group_of[pair[0]] != group_of[pair[1]] for pair in both)
             ]
             if fits:
-                found[place], found[other] = fits[0]
+                exchanged[place], exchanged[other] = fits[0]
                 break
-    return [pair for pair in found if pair not in met and group_of[pair[0]] != group_of[pair[1]]]
-
-
-CONFIRMATION_ROUNDS = ("C1", "C2", "C3")
+    return [pair for pair in exchanged if pair not in met and group_of[pair[0]] != group_of[pair[1]]]
 
 
 def list_suspects(observations: Sequence[PairObservation]) -> list[FabricPart]:
     """Return what the screening rounds leave suspect, nodes first."""
-    explanation = explain([one for one in observations if not is_confirmation(one.round)])
+    explanation = explain([observation for observation in observations if not is_confirmation(observation.round)])
     named = [part for faulty in explanation.faulty for part in (faulty.part, *faulty.rivals)]
-    unexplained = [part for one in explanation.unexplained for part in one.parts]
-    explained = [part for faulty in explanation.faulty for one in faulty.bad for part in one.parts]
+    unexplained = [part for observation in explanation.unexplained for part in observation.parts]
+    explained = [part for faulty in explanation.faulty for observation in faulty.bad for part in observation.parts]
     partners = [part for part in explained if part.kind == "node"]
     parts = dict.fromkeys([*named, *unexplained, *partners])
     return sorted(parts, key=lambda part: part.kind in ("uplink", "nvlink"))
@@ -179,12 +175,12 @@ class _ConfirmationPlanner:
 
     def __init__(self, fabric: FabricMap, nodes: Sequence[str], observations: Sequence[PairObservation]) -> None:
         self._fabric = fabric
-        self._met = {one.pair for one in observations}
+        self._met = {observation.pair for observation in observations}
         self._standing: defaultdict[str, _NodeStanding] = defaultdict(_NodeStanding)
-        for one in observations:
-            for name in one.pair:
-                self._standing[name].good += one.verdict == "good"
-                self._standing[name].bad += one.is_bad
+        for observation in observations:
+            for name in observation.pair:
+                self._standing[name].good += observation.verdict == "good"
+                self._standing[name].bad += observation.is_bad
         self._free = dict.fromkeys(nodes)
         doubtful = _list_doubtful_nodes(observations)
         good = (name for name in nodes if self._standing[name].good and name not in doubtful)
@@ -206,12 +202,9 @@ class _ConfirmationPlanner:
         self.pairs.append(pair)
         for name in pair:
             del self._free[name]
-        self._used |= {*self._list_parts(pair)}
-
-    def _list_parts(self, pair: Pair) -> Iterator[FabricPart]:
-        yield from self._fabric.list_pair_parts(*pair)
+        self._used.update(self._fabric.list_pair_parts(*pair))
         for rail in range(self._fabric.rails):
-            yield from self._fabric.list_rail_parts(*pair, rail)
+            self._used.update(self._fabric.list_rail_parts(*pair, rail))
 
     def _node_pairs(self, suspect: FabricPart) -> Iterator[Pair]:
         """Yield the suspect's node with each good node, those under its own leaf first."""
@@ -249,7 +242,9 @@ def _list_doubtful_nodes(observations: Sequence[PairObservation]) -> set[str]:
     """Return the nodes that may be faulty: named, rivals, with such a part, or in a bad pair that nothing explains."""
     explanation = explain(observations)
     parts = [part for faulty in explanation.faulty for part in (faulty.part, *faulty.rivals)]
-    return {find_node(part) for part in parts} | {name for one in explanation.unexplained for name in one.pair}
+    return {find_node(part) for part in parts} | {
+        name for observation in explanation.unexplained for name in observation.pair
+    }
 
 
 def _group_by_unit(fabric: FabricMap, nodes: Sequence[str]) -> Mapping[str, list[str]]:

@@ -1,11 +1,8 @@
 """Runs a search to its end: round by round, each result into the file, from where an interrupted run stopped.
 
-Makes what runs the stages of a search: from a declared workload, from a pair's command, or on this machine.
-
-Runs the collectives of a round at the same time: each a fresh process in its own session, with a deadline.
-
-A hung communicator leaves nothing behind that the next one could meet. Nodes that a customer takes in the middle give
-no result: `preempted`.
+The collectives of a round run at the same time, each a fresh process in its own session, with a deadline: a hung
+communicator leaves nothing behind that the next one could meet. Nodes that a customer takes in the middle give no
+result: `preempted`. The commands come from a declared workload, from a pair's command, or run on this machine.
 """
 
 from __future__ import annotations

@@ -1,25 +1,17 @@
-"""The search for faulty parts: screening, then, if a pair was bad, up to three rounds of confirmation. Pure.
+"""The stages of a search for faulty parts: each node alone, pairs, all nodes together, blocks that only fail together.
 
-The next round depends on the seed and on the results so far only, so an interrupted search continues where it stopped.
+Pure: the next round follows from the seed, the settings and the results so far, so an interrupted search continues.
+Rounds are what costs time, not pairs: all pairs of a round run at once.
 
-All stages of a search: each node alone, pairs, all nodes together, and the blocks that fail only together. Pure.
+The gate runs each node alone, over its NVLink. Who fails is faulty itself, and takes no partner: a node is named if two
+runs were bad. So a node that was bad in G1 runs again in G2, and if that was good, in G3. Pairs are screened, then, if
+one was bad, confirmed in up to three rounds.
 
-The next round follows from the seed, the settings and the results so far, so an interrupted search continues.
-
-The gate: each node runs a collective alone first, over its NVLink. Who fails is faulty itself, and takes no partner.
-
-A node is named if two runs were bad. So a node that was bad in G1 runs again in G2, and if that was good, in G3. Pure.
-
-Finds the blocks of nodes without which a large collective does not fail, though all its pairs are good. Pure.
-
-A prefix of the blocks grows, by bisection, until it fails: its last block is needed. With that block kept, the group
-grows from there towards the first block until it fails: its first block is needed too. If both are the same block, it
-fails alone. Each answer is that of two runs of at most three.
-
-This is right if a larger group fails wherever a smaller one does. It names the first and the last of the needed blocks;
-a last question says whether these two alone fail.
-
-How long a search takes. Rounds are what costs time, not pairs: all pairs of a round run at once.
+The scale stage finds the blocks without which a large collective does not fail, though all its pairs are good. A prefix
+of the blocks grows, by bisection, until it fails: its last block is needed. With that block kept, the group grows from
+there towards the first block until it fails: its first block is needed too. If both are the same block, it fails alone.
+Each answer is that of two runs of at most three. This is right if a larger group fails wherever a smaller one does. A
+last question says whether the two blocks alone fail.
 """
 
 from __future__ import annotations
@@ -45,6 +37,23 @@ from assay.validate.collectives.judging import (
 )
 from assay.validate.collectives.results import Group, GroupResult, GroupRound, PairResult
 from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS, PairRound, plan_confirmation, plan_screening
+
+GATE_ROUNDS = ("G1", "G2", "G3")
+MIN_BAD = 2
+VOTES = 2
+"""So many equal answers decide a question."""
+MAX_UNANSWERED = 3
+"""After so many runs without an answer, the question stays open."""
+MIN_TOGETHER = 3
+"""Two nodes together are a pair."""
+MIN_UNIT_BLOCKS = 4
+"""With fewer units, the blocks of the scale stage are single nodes."""
+MAX_RUNS = 3
+"""All nodes together run so often at most, to decide whether they fail."""
+LAUNCH_S = 30.0
+"""To start the first processes on the nodes. Our own assumption: containers from a cache start in seconds."""
+PAIR_S = 20.0
+"""One pair: 5 s to set up the communicator, 15 s of all-reduces. Our own assumption."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +82,10 @@ class CollectiveSearch:
         names = [name for name in CONFIRMATION_ROUNDS if name not in ended]
         if not names:
             return None
-        before = [one for one in results if one.round != names[0]]
-        observations = [one for one in self.observe(before) if one.round in ended]
+        before = [result for result in results if result.round != names[0]]
+        observations = [observation for observation in self.observe(before) if observation.round in ended]
         confirmation = plan_confirmation(self.fabric, self.nodes, observations, names[0])
         return confirmation if confirmation.pairs else None
-
-
-GATE_ROUNDS = ("G1", "G2", "G3")
-MIN_BAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +106,28 @@ def plan_gate(nodes: Sequence[str], observations: Sequence[GroupObservation], na
     if name == GATE_ROUNDS[0]:
         return GroupRound(name, tuple((node,) for node in nodes))
     runs = _group_by_node(observations)
-    return GroupRound(name, tuple((node,) for node in nodes if _is_open(runs.get(node, ()))))
+    bad = {node: sum(run.is_bad for run in own) for node, own in runs.items()}
+    # bad once so far: only there, another run can decide
+    return GroupRound(name, tuple((node,) for node in nodes if bad.get(node) == 1))
 
 
 def judge_gate(observations: Sequence[GroupObservation]) -> GateFindings:
     """Return who is faulty alone. If no node was good, nobody is: the command may be the cause."""
     runs = {node: tuple(own) for node, own in _group_by_node(observations).items()}
-    bad = {node: own for node, own in runs.items() if any(one.is_bad for one in own)}
-    good = sum(node not in bad and any(one.verdict == "good" for one in own) for node, own in runs.items())
-    if bad and not any(one.verdict == "good" for one in observations):
+    bad = {node: own for node, own in runs.items() if any(run.is_bad for run in own)}
+    good = sum(node not in bad and any(run.verdict == "good" for run in own) for node, own in runs.items())
+    if bad and not any(run.verdict == "good" for run in observations):
         note = "no node was good alone: the command or its environment may be the cause, so nobody is named"
         return GateFindings({}, bad, 0, note)
-    faulty = {node: own for node, own in bad.items() if sum(one.is_bad for one in own) >= MIN_BAD}
+    faulty = {node: own for node, own in bad.items() if sum(run.is_bad for run in own) >= MIN_BAD}
     return GateFindings(faulty, {node: own for node, own in bad.items() if node not in faulty}, good)
 
 
-def _is_open(own: Sequence[GroupObservation]) -> bool:
-    """Whether another run can decide: bad once so far."""
-    return sum(one.is_bad for one in own) == 1
-
-
 def _group_by_node(observations: Sequence[GroupObservation]) -> Mapping[str, list[GroupObservation]]:
-    found: defaultdict[str, list[GroupObservation]] = defaultdict(list)
-    for one in observations:
-        found[one.nodes[0]].append(one)
-    return found
-
-
-VOTES = 2
-"""So many equal answers decide a question."""
-MAX_UNANSWERED = 3
-"""After so many runs without an answer, the question stays open."""
+    by_node: defaultdict[str, list[GroupObservation]] = defaultdict(list)
+    for observation in observations:
+        by_node[observation.nodes[0]].append(observation)
+    return by_node
 
 
 class ScaleQuestion(NamedTuple):
@@ -196,14 +192,6 @@ def _ask(count: int) -> _Questions:
     return ScaleFinding((first, last), is_enough)
 
 
-MIN_TOGETHER = 3
-"""Two nodes together are a pair."""
-MIN_UNIT_BLOCKS = 4
-"""With fewer units, the blocks of the scale stage are single nodes."""
-MAX_RUNS = 3
-"""All nodes together run so often at most, to decide whether they fail."""
-
-
 class SearchResults(NamedTuple):
     """All results of a search so far."""
 
@@ -249,7 +237,7 @@ class StagedSearch:
 
     def find_next_round(self, results: SearchResults, ended: Collection[str]) -> PairRound | GroupRound | None:
         """Return the next round after those that `ended`, None if the search is over."""
-        known = SearchResults(results.pairs, [one for one in results.groups if one.round in ended])
+        known = SearchResults(results.pairs, [run for run in results.groups if run.round in ended])
         if self.stages.gate and (planned := self._plan_gate(known, ended)):
             return planned
         if self.stages.whole == "first" and not select_rounds(known.groups, "W"):
@@ -277,7 +265,7 @@ class StagedSearch:
     def is_over_early(self, results: SearchResults) -> bool:
         """Whether all nodes together ran first, checked, and as expected."""
         first = self._observe_together(results, self.list_partners(results))[:1]
-        return self.stages.whole == "first" and any(one.verdict == "good" and one.is_checked for one in first)
+        return self.stages.whole == "first" and any(run.verdict == "good" and run.is_checked for run in first)
 
     def list_survivors(self, results: SearchResults) -> Group:
         """Return the nodes that should be good together: all that are not named. Empty if a link explains failures.
@@ -286,10 +274,10 @@ class StagedSearch:
         """
         search = self.pair_search(results)
         explanation = explain(search.observe(results.pairs))
-        is_link = any(one.part.kind in ("uplink", "nvlink") or one.rivals for one in explanation.faulty)
+        is_link = any(run.part.kind in ("uplink", "nvlink") or run.rivals for run in explanation.faulty)
         if is_link:
             return ()
-        named = {find_node(one.part) for one in explanation.faulty}
+        named = {find_node(run.part) for run in explanation.faulty}
         return tuple(node for node in search.nodes if node not in named)
 
     def judge_whole(self, results: SearchResults) -> WholeFinding | None:
@@ -301,7 +289,7 @@ class StagedSearch:
         bad, ended = _count_votes(runs)
         if bad:
             return WholeFinding("bad" if bad >= VOTES else "once" if ended >= VOTES else "open", runs)
-        is_good = any(one.verdict == "good" for one in runs)
+        is_good = any(run.verdict == "good" for run in runs)
         return WholeFinding("good" if is_good else "unjudged" if ended else "open", runs)
 
     def list_blocks(self, nodes: Sequence[str]) -> list[Block]:
@@ -321,7 +309,7 @@ class StagedSearch:
         if whole.runs[0].nodes != survivors:
             return None
         observed = observe_together(select_rounds(results.groups, "S"), self.stages.rule)
-        answers = [True if one.is_bad else False if one.has_ended else None for one in observed]
+        answers = [True if run.is_bad else False if run.has_ended else None for run in observed]
         return find_next_question(len(self.list_blocks(survivors)), answers)
 
     def _plan_gate(self, results: SearchResults, ended: Collection[str]) -> GroupRound | None:
@@ -352,20 +340,14 @@ class StagedSearch:
         return GroupRound(f"S{1 + len(select_rounds(results.groups, 'S'))}", (nodes,))
 
     def _observe_together(self, results: SearchResults, nodes: Group) -> list[GroupObservation]:
-        own = [one for one in select_rounds(results.groups, "W") if one.nodes == nodes]
+        own = [run for run in select_rounds(results.groups, "W") if run.nodes == nodes]
         return observe_together(own, self.stages.rule)
 
 
 def _count_votes(runs: Sequence[GroupObservation]) -> tuple[int, int]:
     """Return how many runs were bad, and how many ended well and were not slow."""
-    bad = sum(one.is_bad for one in runs)
-    return bad, sum(one.has_ended and not one.is_bad for one in runs)
-
-
-LAUNCH_S = 30.0
-"""To start the first processes on the nodes. Our own assumption: containers from a cache start in seconds."""
-PAIR_S = 20.0
-"""One pair: 5 s to set up the communicator, 15 s of all-reduces. Our own assumption."""
+    bad = sum(run.is_bad for run in runs)
+    return bad, sum(run.has_ended and not run.is_bad for run in runs)
 
 
 @dataclass(frozen=True, slots=True)

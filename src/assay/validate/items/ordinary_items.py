@@ -1,10 +1,8 @@
 """Judges ordinary items: pytest's own phases, fixtures and plugins, with the rules of suites around them.
 
-Where allure-pytest runs, its tests get the same labels and measurements as assay's own report.
-
-Refuses pytest's options and marks that excuse a failed check, or run it again until it passes.
-
-A check is judged once. Only collecting evidence may be repeated.
+A check is judged once, and only collecting evidence may be repeated: pytest's options and marks that excuse a failed
+check, or run it again until it passes, are refused. Where allure-pytest runs, its tests get the same labels and
+measurements as assay's own report.
 """
 
 from __future__ import annotations
@@ -36,14 +34,18 @@ REFUSED_MARKS = {
     "xfail": "xfail does not exist here; a known issue is data, not code",
     "flaky": "no check runs again until it passes; only collecting is retried",
 }
+CONTEXT_KEY = pytest.StashKey[CheckContext]()
+PHASE_RESULTS_KEY = pytest.StashKey[list[tuple[CheckVerdict, str, float]]]()
+CHECK_EXCEPTIONS = (Exception, pytest.skip.Exception, pytest.fail.Exception)
+VERDICTS_BY_SEVERITY = ("pass", "skip", "fail", "error")
 
 
 def refuse_rerun_options(config: pytest.Config) -> None:
     """Raise AssayError where an option would run failed checks again."""
     for name in RERUN_OPTIONS:
         if config.getoption(name, default=None) or _is_in_ini(config, name):
-            what = f"`{name}` is set: failed checks would run again until they pass"
-            raise AssayError(what, fix="unset it for suites; collect again with `assay observe`, then judge once")
+            problem = f"`{name}` is set: failed checks would run again until they pass"
+            raise AssayError(problem, fix="unset it for suites; collect again with `assay observe`, then judge once")
 
 
 def _is_in_ini(config: pytest.Config, name: str) -> bool:
@@ -58,12 +60,6 @@ def refuse_excusing_marks(item: pytest.Item) -> None:
     for name, reason in REFUSED_MARKS.items():
         if item.get_closest_marker(name):
             raise UnjudgeableCheck(reason)
-
-
-CONTEXT_KEY = pytest.StashKey[CheckContext]()
-PHASE_RESULTS_KEY = pytest.StashKey[list[tuple[CheckVerdict, str, float]]]()
-CHECK_EXCEPTIONS = (Exception, pytest.skip.Exception, pytest.fail.Exception)
-VERDICTS_BY_SEVERITY = ("pass", "skip", "fail", "error")
 
 
 class OrdinaryItemHooks:

@@ -21,6 +21,9 @@ from assay.validate.judging.verdict import CheckContext
 from assay.validate.markers import CheckMarks
 from assay.validate.pytest_internals import LazyItem
 
+REQUEST_FIXTURES = ("subject", "check_context")
+"""The fixtures that pytest makes from its request; slim items have their values at hand."""
+
 
 class SlimItem(LazyItem):
     """One check on one subject, without fixtures, phases or captured output of its own.
@@ -127,10 +130,6 @@ class SlimCheck:
         return int(inspect.unwrap(self.function).__code__.co_firstlineno) - 1
 
 
-REQUEST_FIXTURES = ("subject", "check_context")
-"""The fixtures that pytest makes from its request; slim items have their values at hand."""
-
-
 class FixtureBinding:
     """The fixtures that a slim item can have as arguments: those of `CheckFixtures`."""
 
@@ -140,13 +139,13 @@ class FixtureBinding:
     @cached_property
     def _functions(self) -> Mapping[str, tuple[Callable[..., Any], tuple[str, ...]]]:
         """Each fixture's bound function, and the names of its arguments."""
-        found = {}
+        functions = {}
         for name, fixture in vars(CheckFixtures).items():
             function = getattr(fixture, "__wrapped__", None)  # pytest wraps it as functools does
             if function is not None and name not in REQUEST_FIXTURES:
                 needs = tuple(inspect.signature(function).parameters)[1:]
-                found[name] = (function.__get__(self._fixtures), needs)
-        return found
+                functions[name] = (function.__get__(self._fixtures), needs)
+        return functions
 
     def knows(self, names: list[str]) -> bool:
         """Return whether all these arguments are such fixtures."""

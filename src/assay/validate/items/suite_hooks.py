@@ -1,8 +1,7 @@
 """Takes over the test functions of a fleet's suites: one pytest item per check × subject, one outcome per item.
 
-Makes the items of a check: slim ones where it only judges evidence, else it leaves them to pytest.
-
-Opens the modules of the suites in a session that stores outcomes: one that fails costs its own checks only.
+Items are slim where a check only judges evidence, else pytest makes them. In a session that stores outcomes, a module
+that cannot be opened costs its own checks only.
 """
 
 from __future__ import annotations
@@ -62,6 +61,10 @@ OWN_MARKS = frozenset(line.partition(":")[0].partition("(")[0] for line in CHECK
 DEBUG_OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "assay_ordinary_items")
 """Options that show what slim items lack: phases, fixtures, a traceback."""
 NO_SUBJECT = NamedSubject(CheckSubject("", ""), "", "")
+LEFT_OUT_REASON = "left out by a conftest or a plugin; only the command line may leave checks out: -- -k …"
+MANY_ITEMS = 5000  # items, or nodes
+LEDGER_VARIABLE, REJUDGED_RUN_VARIABLE = "ASSAY_LEDGER", "ASSAY_JUDGED_AGAIN"
+"""Environment variables: the ledger's path or URL, and the id of the run that is judged again."""
 
 
 def wants_slim_items(config: pytest.Config) -> bool:
@@ -93,12 +96,16 @@ class ItemFactory:
         if not isinstance(module, pytest.Module) or not _is_plain_function(check.function):
             return False
         marks = {mark.name for mark in (*check.own_markers, *module.iter_markers())}
-        return (
+        if not (
             marks <= OWN_MARKS
             and self._binding.knows(list(read_parameters(check.function)))
             and not hasattr(module.obj, "pytest_generate_tests")
-            and self._has_own_fixtures_only(check.function, module)
-        )
+        ):
+            return False
+        # pytest must use assay's fixtures only: no module overrides one, and none is automatic
+        used = find_fixture_functions(module, check.function)
+        used.pop("request", None)
+        return all(getattr(fixture, "__self__", None) is self._fixtures for fixture in used.values())
 
     def make_example(self, check: SlimCheck, module: pytest.Collector) -> SlimItem:
         """Return an item without a subject, against which `ExpressionFilter` holds -k and -m."""
@@ -111,12 +118,6 @@ class ItemFactory:
         check.recipe = self._binding.make_recipe(list(read_parameters(check.function)))
         check.keywords = dict.fromkeys((check.name, *module.keywords, *(mark.name for mark in check.own_markers)), 1)
         return [_make_item(check, module, f"{check.name}[{subject.id}]", subject) for subject in subjects]
-
-    def _has_own_fixtures_only(self, function: Callable[..., Any], module: pytest.Module) -> bool:
-        """Return whether pytest would use only assay's fixtures: no module overrides one, and none is automatic."""
-        used = find_fixture_functions(module, function)
-        used.pop("request", None)
-        return all(getattr(fixture, "__self__", None) is self._fixtures for fixture in used.values())
 
 
 def _make_item(check: SlimCheck, module: pytest.Collector, name: str, subject: NamedSubject) -> SlimItem:
@@ -140,12 +141,6 @@ def _is_plain_function(function: Any) -> bool:
         parameter.kind in kinds and parameter.default is parameter.empty
         for parameter in read_parameters(function).values()
     )
-
-
-LEFT_OUT_REASON = "left out by a conftest or a plugin; only the command line may leave checks out: -- -k …"
-MANY_ITEMS = 5000  # items, or nodes
-LEDGER_VARIABLE, REJUDGED_RUN_VARIABLE = "ASSAY_LEDGER", "ASSAY_JUDGED_AGAIN"
-"""Environment variables: the ledger's path or URL, and the id of the run that is judged again."""
 
 
 def open_suites(config: pytest.Config, folder: Path, home: Path) -> SuiteHooks | RefusedSuites:
@@ -189,10 +184,8 @@ class SuiteHooks:
         self._is_silent = config.stash.get(IS_SILENT_KEY, False)
         ledger = option("--assay-ledger") or os.environ.get(LEDGER_VARIABLE, "")
         fixtures = CheckFixtures(self.fleet, ledger, CONTEXT_KEY, os.environ.get(REJUDGED_RUN_VARIABLE, ""))
-        self._expressions, self._factory = (
-            ExpressionFilter(TypedSelection.of_session(config)),
-            ItemFactory(fixtures, slim=wants_slim_items(config)),
-        )
+        self._expressions = ExpressionFilter(TypedSelection.of_session(config))
+        self._factory = ItemFactory(fixtures, slim=wants_slim_items(config))
         self._ordinary_subjects: dict[tuple[Path, str], list[str]] = {}
         self._requested_ids: dict[Path, RequestedIds | None] = {}
         self._last_failed = find_last_failed(config, set(selection.nodes))
@@ -260,7 +253,12 @@ class SuiteHooks:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Drop ordinary items that an earlier session judged; put slim items first, grouped by node."""
         if self._delivery is not None:
-            items[:] = [item for item in items if isinstance(item, SlimItem) or not self._was_judged(item)]
+            left = []
+            for item in items:
+                is_ordinary = self.owns(item) and not isinstance(item, SlimItem)
+                if not (is_ordinary and self._delivery.has_judged(*self._name(item))):
+                    left.append(item)
+            items[:] = left
         sort_items_by_node(items, self.fleet)
         is_large = len(items) >= MANY_ITEMS or len(self.fleet.nodes) >= MANY_ITEMS
         if is_large or self.config.getoption("--assay-shard"):  # a shard is a process of its own
@@ -313,9 +311,6 @@ class SuiteHooks:
         subject = CheckSubject.parse(subject_id)
         node = subject.name if subject.name in self.fleet.nodes else ""
         return CheckContext(check, subject, node, self.evidence, marks.phases, marks.fault, marks.active)
-
-    def _was_judged(self, item: pytest.Item) -> bool:
-        return self._delivery is not None and self.owns(item) and self._delivery.has_judged(*self._name(item))
 
     def _select_subjects(
         self, check: SlimCheck, module: pytest.Collector, kind: str, requested: RequestedIds | None

@@ -20,6 +20,10 @@ PYTEST_OUTCOMES: dict[CheckVerdict, Literal["passed", "failed", "skipped"]] = {
     "error": "failed",
     "skip": "skipped",
 }
+MAX_DISPLAY_DELAY_S = 0.2
+"""A pass waits no longer than this to be shown together with others."""
+PASSIVE_PLUGINS = ("session", "terminalreporter", "logging-plugin")
+"""Plugins that need no report of a pass: `PassProgress` does their part. The last acts only on live logs."""
 
 
 class ItemVerdict(NamedTuple):
@@ -124,7 +128,9 @@ def format_problem_lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
     groups: dict[tuple[str, str, str], list[Outcome]] = {}
     for outcome in outcomes:
         group = outcome.subject if outcome.verdict == "fail" else outcome.node or outcome.subject
-        groups.setdefault((outcome.verdict, group, outcome.reason + _excuse_note(outcome)), []).append(outcome)
+        known = f"  (known: {outcome.known})" if outcome.known else ""
+        excuse = f"{known}  (observed only)" if outcome.observed else known
+        groups.setdefault((outcome.verdict, group, outcome.reason + excuse), []).append(outcome)
     return [
         (verdict, _problem_line(verdict, alike, reason))
         for shown in ("fail", "error", "skip")
@@ -133,18 +139,12 @@ def format_problem_lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:
     ]
 
 
-def _excuse_note(outcome: Outcome) -> str:
-    """Return why an outcome does not count against its subject, "" where it does."""
-    known = f"  (known: {outcome.known})" if outcome.known else ""
-    return f"{known}  (observed only)" if outcome.observed else known
-
-
 def _problem_line(verdict: str, alike: list[Outcome], reason: str) -> str:
     subjects = list({outcome.subject for outcome in alike})
     checks = {outcome.check.removeprefix("suites/") for outcome in alike}
     subject = subjects[0] if len(subjects) == 1 else read_whole(subjects[0])
-    what = checks.pop() if len(alike) == 1 else f"{len(alike)} outcomes"
-    return f"{verdict:<5} {subject:<18} {what}  {reason}"
+    shown = checks.pop() if len(alike) == 1 else f"{len(alike)} outcomes"
+    return f"{verdict:<5} {subject:<18} {shown}  {reason}"
 
 
 class LazyPassReport:
@@ -191,12 +191,6 @@ class PassReports(list[Any]):
         return list(self)[at]
 
 
-MAX_DISPLAY_DELAY_S = 0.2
-"""A pass waits no longer than this to be shown together with others."""
-PASSIVE_PLUGINS = ("session", "terminalreporter", "logging-plugin")
-"""Plugins that need no report of a pass: `PassProgress` does their part. The last acts only on live logs."""
-
-
 class PassProgress:
     """Listens to slim items: it counts passes and shows them together, and hands every other result to pytest's hook.
 
@@ -222,7 +216,10 @@ class PassProgress:
         status_hooks = config.hook.pytest_report_teststatus.get_hookimpls()
         is_verbose = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
         has_foreign_status = not all(is_own_hook(hook.function) for hook in status_hooks)
-        return None if has_foreign_status or is_verbose or _shows_logs(config) else cls(config, reporter)
+        shows_logs = config.pluginmanager.has_plugin("logging-plugin") and (
+            bool(config.getini("log_cli")) or config.getoption("log_cli_level") is not None
+        )
+        return None if has_foreign_status or is_verbose or shows_logs else cls(config, reporter)
 
     def __call__(self, item: SlimItem, judged: ItemVerdict) -> None:
         """Take the result of one item."""
@@ -244,9 +241,3 @@ class PassProgress:
             self._dots.write(self._waiting, self._passes)
             self._waiting.clear()
         self._columns_left = self._dots.count_columns_left()
-
-
-def _shows_logs(config: pytest.Config) -> bool:
-    if not config.pluginmanager.has_plugin("logging-plugin"):
-        return False
-    return bool(config.getini("log_cli")) or config.getoption("log_cli_level") is not None

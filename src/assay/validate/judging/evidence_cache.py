@@ -26,12 +26,13 @@ from assay.model.evidence import (
     unpack_object,
 )
 
+NOT_ASKED_FOR = "not asked for"
+MAX_CACHED_DOCUMENTS = 24
+"""Documents in memory, about 1 MB each: more than a rack has nodes, and those of fabrics, which all checks share."""
+
 
 class UnjudgeableCheck(Exception):
     """The check itself is at fault: it uses a name that does not exist, or breaks a rule of suites."""
-
-
-NOT_ASKED_FOR = "not asked for"
 
 
 class ReadingUnavailable(Exception):
@@ -51,10 +52,6 @@ def unknown_name_error(name: str, where: str, known: Iterable[str]) -> Unjudgeab
     near = get_close_matches(name, names, n=3) or names[:8]
     hint = f"; there is {', '.join(near)}" if near else "; nothing is there"
     return UnjudgeableCheck(f"{where} has no {name!r}{hint}")
-
-
-MAX_CACHED_DOCUMENTS = 24
-"""Documents in memory, about 1 MB each: more than a rack has nodes, and those of fabrics, which all checks share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +85,14 @@ class EvidenceCache:
         """Return the latest document of a node or fabric. Raises ReadingUnavailable where none can be read."""
         if self._last is not None and self._last[0] == name:
             return self._last[1]
-        found = self._documents.pop(name, None) or self._load(self.folder / f"{name}.json", name)
-        self._documents[name] = found  # at the end: the first one is the least recently used
+        document = self._documents.pop(name, None) or self._load(self.folder / f"{name}.json", name)
+        self._documents[name] = document  # at the end: the first one is the least recently used
         if len(self._documents) > self._max_documents:
             del self._documents[next(iter(self._documents))]
-        if isinstance(found, ReadingUnavailable):
-            raise ReadingUnavailable(found.kind, found.where, found.reason)
-        self._last = name, found
-        return found
+        if isinstance(document, ReadingUnavailable):
+            raise ReadingUnavailable(document.kind, document.where, document.reason)
+        self._last = name, document
+        return document
 
     def read_stored(self, digest: str) -> EvidenceDocument | None:
         """Return a stored document by its digest, None where it is gone or damaged."""
@@ -119,16 +116,11 @@ class EvidenceCache:
             return ReadingUnavailable("failed", path.name, f"cannot be read as evidence: {error}")
         if evidence.node != name:
             return ReadingUnavailable("failed", path.name, f"is evidence of {evidence.node}, not of {name}")
-        return CachedEvidence(evidence, self._stored_digest(content) or evidence.digest())
-
-    def _stored_digest(self, content: bytes) -> str:
-        """Return the digest of a document whose exact bytes are in the store, "" where they are not.
-
-        Only the store's form of a document has its digest; for other bytes it is computed from the content. What is
-        judged counts as new, as `assay prune` must not delete it before the run's file names it.
-        """
+        # Only the store's form of a document has its digest; for other bytes it is computed from the content. What is
+        # judged counts as new, as `assay prune` must not delete it before the run's file names it.
         digest = hashlib.sha256(content).hexdigest()
-        return digest if any(map(mark_used, list_object_paths(self.objects, digest))) else ""
+        is_stored = any(map(mark_used, list_object_paths(self.objects, digest)))
+        return CachedEvidence(evidence, digest if is_stored else evidence.digest())
 
 
 def _parse(content: bytes) -> Any:

@@ -95,8 +95,8 @@ class FailureArtefacts:
 
     def _means_fault(self, text: str, fault: str) -> bool:
         return self._catalog is not None and any(
-            found.name == fault or self._catalog.find_class(found.name) is self._catalog.find_class(fault)
-            for found in self._catalog.kernel_log_matcher.find_faults(text)
+            match.name == fault or self._catalog.find_class(match.name) is self._catalog.find_class(fault)
+            for match in self._catalog.kernel_log_matcher.find_faults(text)
         )
 
 

@@ -93,10 +93,10 @@ class RecordedEvidenceCache(EvidenceCache):
         self._record = record
 
     def _load(self, path: Path, name: str) -> CachedEvidence | ReadingUnavailable:
-        found = super()._load(path, name)
-        if isinstance(found, CachedEvidence):
-            self._record(name, found)
-        return found
+        document = super()._load(path, name)
+        if isinstance(document, CachedEvidence):
+            self._record(name, document)
+        return document
 
 
 def open_delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -> OutcomeDelivery | None:
@@ -107,9 +107,11 @@ def open_delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -
     file = Path(option)
     phases = {name for text in config.getoption("--assay-phase") for name in text.split(",")}
     try:
-        started = _read_started_run(file) if file.exists() else StartedRun({}, UnjudgedReasons({}))
+        started = StartedRun.read(file) if file.exists() else StartedRun({}, UnjudgedReasons({}))
         run = started.run or create_run(fleet, nodes, phases, datetime.now(UTC))
-        writer = OutcomeWriter(_file_of_process(file, config), run, read_program_versions())
+        worker = getattr(config, "workerinput", {}).get("workerid")  # each worker of xdist has a file of its own
+        own_file = file.with_name(f"{file.name}.{worker}") if worker else file
+        writer = OutcomeWriter(own_file, run, read_program_versions())
         is_one_process = bool(config.getoption("--assay-shard")) and not hasattr(config, "workerinput")
         return OutcomeDelivery(file, run, writer, started, CurrentCheck(file) if is_one_process else None)
     except (OSError, sqlite3.Error, AssayError) as error:
@@ -148,12 +150,6 @@ def has_deciding_outcomes(file: Path) -> bool | None:
         return stored.count_deciding() > 0 if stored.counts() else None
 
 
-def _file_of_process(file: Path, config: pytest.Config) -> Path:
-    """Return the file that this process writes to."""
-    worker = getattr(config, "workerinput", {}).get("workerid")
-    return file.with_name(f"{file.name}.{worker}") if worker else file
-
-
 @dataclass(frozen=True)
 class StartedRun:
     """What a file of outcomes holds: the subjects judged by check, why others were not, its run, and influences."""
@@ -163,8 +159,9 @@ class StartedRun:
     run: SuiteRun | None = None
     influences: str = ""
 
-
-def _read_started_run(file: Path) -> StartedRun:
-    with StoredRun.open(file) as stored:
-        about = stored.about
-        return StartedRun(stored.judged_subjects(), UnjudgedReasons(about), stored.run, about.get(INFLUENCES_KEY, ""))
+    @classmethod
+    def read(cls, file: Path) -> StartedRun:
+        """Return what a file of outcomes holds."""
+        with StoredRun.open(file) as stored:
+            about = stored.about
+            return cls(stored.judged_subjects(), UnjudgedReasons(about), stored.run, about.get(INFLUENCES_KEY, ""))

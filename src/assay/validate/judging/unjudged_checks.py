@@ -1,12 +1,9 @@
 """Why checks of a shard have no outcome: they crashed their process, or their module cannot be imported.
 
 The reasons are in the shard's own file. A fresh process does not try these checks again, and the complete run has an
-error with the reason for each of their outcomes.
-
-Which check a shard judges at this moment, in a file that outlives the process.
-
-After a crash, the run reads there what crashed. A write is a copy into mapped memory, which costs less than a
-microsecond and needs no system call.
+error with the reason for each of their outcomes. Which check is judged at this moment stands in a file that outlives
+the process; after a crash, the run reads there what crashed. A write is a copy into mapped memory, which costs less
+than a microsecond and needs no system call.
 """
 
 from __future__ import annotations
@@ -19,6 +16,8 @@ from pathlib import Path
 
 NOTE_BYTES = 4096
 _SIGNALLED, _SEPARATOR = b"signalled", "\0"
+KEY_PREFIX, SUSPECT_KEY = "unjudged ", "suspect"
+"""Keys in `about` of a shard's file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,6 @@ def read_note(store: Path) -> JudgingNote | None:
     return JudgingNote(check, subject, content.endswith(_SIGNALLED)) if check else None
 
 
-KEY_PREFIX, SUSPECT_KEY = "unjudged ", "suspect"
-"""Keys in `about` of a shard's file."""
 _PUT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
 
 

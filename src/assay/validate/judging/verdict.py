@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -23,6 +22,12 @@ from assay.validate.judging.evidence_cache import (
     ReadingUnavailable,
     UnjudgeableCheck,
 )
+
+MAX_REASON_LENGTH = 500
+EMPTY_SKIP_REASONS = ("", "unconditional skip", "Skipped")
+RETURN_REASON = "returned a value, which pytest ignores; write `assert` before it"
+SKIPPING_KINDS = ("unsupported", NOT_ASKED_FOR)
+"""Readings that nobody could have taken here: the check is no error, and does not pass."""
 
 
 @dataclass(slots=True)
@@ -67,7 +72,8 @@ class CheckContext:
             oldest: CachedEvidence | None = next(iter(documents.values()))
             basis = oldest.basis  # type: ignore[union-attr]  # one of the documents
         else:
-            oldest, basis = _oldest(documents), self._find_basis()
+            oldest = min(documents.values(), key=lambda document: document.evidence.at, default=None)
+            basis = self._find_basis()
         return Outcome(
             check=self.check,
             subject=str(self.subject),
@@ -91,19 +97,6 @@ class CheckContext:
         entries = [document.basis.after_entry for document in self.documents.values()]
         known = [entry for entry in entries if entry is not None]
         return replace(basis, after_entry=min(known) if known and len(known) == len(entries) else None)
-
-
-def _oldest(documents: Mapping[str, CachedEvidence]) -> CachedEvidence | None:
-    return min(documents.values(), key=lambda document: document.evidence.at, default=None)
-
-
-MAX_REASON_LENGTH = 500
-EMPTY_SKIP_REASONS = ("", "unconditional skip", "Skipped")
-
-
-RETURN_REASON = "returned a value, which pytest ignores; write `assert` before it"
-SKIPPING_KINDS = ("unsupported", NOT_ASKED_FOR)
-"""Readings that nobody could have taken here: the check is no error, and does not pass."""
 
 
 def convert_exception(error: BaseException) -> BaseException:

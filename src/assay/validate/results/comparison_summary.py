@@ -76,12 +76,12 @@ class ChangeGroup:
         """One line for people."""
         example, reason = self.example, _describe_reason(self.example)
         word = verdict_word(example.now or "gone", example.known, observed=example.observed)
-        what = shorten_check(example.check) if len(self.checks) == 1 else format_count(len(self.checks), "check")
+        checks = shorten_check(example.check) if len(self.checks) == 1 else format_count(len(self.checks), "check")
         if self.outcomes == 1:
-            return f"{word:<5} {example.subject:<{SUBJECT_WIDTH}} {what}  {reason}"
+            return f"{word:<5} {example.subject:<{SUBJECT_WIDTH}} {checks}  {reason}"
         first = f" ({example.subject})" if len(self.places) > 1 else ""
-        what += f", {self.outcomes} outcomes" if self.outcomes > len(self.places) else ""
-        return f"{word:<5} {format_places(list(self.places)):<{SUBJECT_WIDTH}} {what}  {reason}{first}"
+        checks += f", {self.outcomes} outcomes" if self.outcomes > len(self.places) else ""
+        return f"{word:<5} {format_places(list(self.places)):<{SUBJECT_WIDTH}} {checks}  {reason}{first}"
 
 
 def group_changes(comparison: RunComparison) -> list[ChangeGroup]:
@@ -157,7 +157,10 @@ def format_comparison_headline(differences: RunDifferences) -> str:
     comparison = differences.comparison
     parts = [f"{comparison.counts[kind]} {KIND_TITLES[kind]}" for kind in CHANGE_KINDS if comparison.counts[kind]]
     changes = ", ".join(parts) or "nothing changed"
-    return f"{format_count(comparison.both, 'outcome')} in both: {changes}{_format_unasked(comparison)}"
+    old, new = comparison.apart
+    apart = [f"{old} only in the older run"] * bool(old) + [f"{new} only in the newer"] * bool(new)
+    unasked = f"; {' and '.join(apart)}, which the other run was not asked to judge" if apart else ""
+    return f"{format_count(comparison.both, 'outcome')} in both: {changes}{unasked}"
 
 
 def make_comparison_sections(differences: RunDifferences) -> Iterator[ComparisonSection]:
@@ -183,12 +186,6 @@ def _title(comparison: RunComparison, kind: ChangeKind) -> str:
     excused = count - comparison.deciding[kind] if kind in ("new_failure", "unseen", "still_failing") else 0
     note = f", {excused} of them known or on trial" if excused else ""
     return f"{KIND_TITLES[kind]}: {format_count(count, 'outcome')}{note}"
-
-
-def _format_unasked(comparison: RunComparison) -> str:
-    old, new = comparison.apart
-    parts = [f"{old} only in the older run"] * bool(old) + [f"{new} only in the newer"] * bool(new)
-    return f"; {' and '.join(parts)}, which the other run was not asked to judge" if parts else ""
 
 
 def _list_appeared_and_vanished(comparison: RunComparison) -> Iterator[str]:

@@ -43,7 +43,7 @@ class OutcomeFilter:
         return (
             (not self.nodes or node in self.nodes)
             and (not self.pools or scope in self.pools)
-            and (not self.racks or self._in_rack(rest, node))
+            and (not self.racks or any(node in nodes or rest == f"rack-{rack}" for rack, nodes in self.racks.items()))
         )
 
     def matches_check(self, name: str, phases: Iterable[str]) -> bool:
@@ -51,9 +51,6 @@ class OutcomeFilter:
         if self.phases and set(self.phases).isdisjoint(phases):
             return False
         return not self.checks or any(_matches_glob(glob, list_check_spellings(name)) for glob in self.checks)
-
-    def _in_rack(self, rest: str, node: str) -> bool:
-        return any(node in nodes or rest == f"rack-{rack}" for rack, nodes in self.racks.items())
 
 
 NO_FILTER = OutcomeFilter()
@@ -114,7 +111,7 @@ def _is_check(glob: str, name: str) -> bool:
 def _refuse(
     names: Iterable[str],
     known: Iterable[str],
-    what: str,
+    kind: str,
     matches: Callable[[str, str], bool],
     suggestions: Iterable[str] | None = None,
 ) -> None:
@@ -128,7 +125,7 @@ def _refuse(
                 if near
                 else f"the run has, among others, {', '.join(existing[:3])}"
             )
-            raise AssayError(f"the run judged no {what} {name}", fix=fix)
+            raise AssayError(f"the run judged no {kind} {name}", fix=fix)
 
 
 def _matches_glob(glob: str, names: Iterable[str]) -> bool:

@@ -44,11 +44,11 @@ def format_group(group: FailureGroup) -> str:
     check, subject, reason = group.example
     if group.outcomes == 1:
         return _line(word, subject, shorten_check(check), reason, group.known)
-    what = shorten_check(group.check) if group.check else format_count(group.checks, "check")
+    checks = shorten_check(group.check) if group.check else format_count(group.checks, "check")
     if group.outcomes > len(group.places):
-        what += f", {group.outcomes} outcomes"
+        checks += f", {group.outcomes} outcomes"
     first = f"{reason} ({subject})" if len(group.places) > 1 else reason
-    return _line(word, format_places(group.places), what, first, group.known)
+    return _line(word, format_places(group.places), checks, first, group.known)
 
 
 def verdict_word(verdict: CheckVerdict | str, known: str, *, observed: bool) -> str:
@@ -86,8 +86,8 @@ def describe_influences(stored: StoredRun) -> str:
 
 def escape_control(text: str) -> str:
     r"""Return text with control characters, which may come from a node, written as `\\x1b`."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
-def _line(word: str, place: str, what: str, reason: str, known: str) -> str:
-    return f"{word:<5} {place:<{SUBJECT_WIDTH}} {what}  {escape_control(reason)}{f'  [{known}]' if known else ''}"
+def _line(word: str, place: str, checks: str, reason: str, known: str) -> str:
+    return f"{word:<5} {place:<{SUBJECT_WIDTH}} {checks}  {escape_control(reason)}{f'  [{known}]' if known else ''}"

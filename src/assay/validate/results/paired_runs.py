@@ -1,9 +1,7 @@
-"""Pairs the outcomes of two runs in SQL, by check and subject, on disk where there are many.
+"""Pairs the outcomes of two runs in SQL, by check and subject, on disk where there are many. Finds runs to compare.
 
 `compare_exactly` says whether two runs are equal in everything that judging decides: all of an outcome but its
-duration.
-
-The runs before a run: all, the one that compares best with it, and the newest first.
+duration. Of the runs before a run, one compares best with it.
 """
 
 from __future__ import annotations
@@ -29,6 +27,8 @@ PAIRED_FROM_NEW = PAIRED_ROWS.format("new", "n", "old", "o")
 """Outcomes of both runs, in the order of the new run's rows (`n`); `o` are the old run's."""
 PAIRED_FROM_OLD = PAIRED_ROWS.format("old", "o", "new", "n")
 """The same, in the order of the old run's rows."""
+MAX_EXAMPLES = 5
+MAX_LOOK_BACK = 50
 
 
 class PairedRuns:
@@ -98,9 +98,6 @@ class PairedRuns:
         self.connection.execute("COMMIT")
 
 
-MAX_EXAMPLES = 5
-
-
 @dataclass(frozen=True)
 class RunEquality:
     """The number of outcomes that both runs have, that only one has, that differ, and that differ in the verdict."""
@@ -128,9 +125,12 @@ def compare_exactly(old: Path, new: Path) -> RunEquality:
     try:
         both = sides.query_number(f"SELECT count(*) FROM {PAIRED_FROM_NEW}")
         alone = sum(sides.query_number(f"SELECT count(*) FROM {side}.outcome") - both for side in ("old", "new"))
-        differing, verdicts, examples = 0, 0, list[tuple[str, str]]()
+        differing = 0
+        verdicts = 0
+        examples: list[tuple[str, str]] = []
         for check, subject, verdict in sides.connection.execute(_DIFFERING):
-            differing, verdicts = differing + 1, verdicts + verdict
+            differing += 1
+            verdicts += verdict
             if len(examples) < MAX_EXAMPLES:
                 examples.append((check, subject))
         return RunEquality(both, alone, differing, verdicts, tuple(examples))
@@ -144,7 +144,7 @@ _DIFFERING_ROWS = """
 OR EXISTS (SELECT 1 FROM new.{0} m {1} WHERE m.subject = n.subject AND m.check_ = n.check_ AND NOT EXISTS (
   SELECT 1 FROM old.{0} p {2} WHERE p.subject = o.subject AND p.check_ = o.check_ AND {3}))
 """
-_GAUGE = " AND ".join(f"g.{one} IS h.{one}" for one in ("name", "unit", "at_least", "at_most", "source"))
+_GAUGE = " AND ".join(f"g.{column} IS h.{column}" for column in ("name", "unit", "at_least", "at_most", "source"))
 _MEASUREMENTS_DIFFER = _DIFFERING_ROWS.format(
     "measurement",
     "JOIN new.gauge g ON g.id = m.gauge",
@@ -156,9 +156,9 @@ _ARTEFACTS_DIFFER = _DIFFERING_ROWS.format(
 )
 _FIELDS_DIFFER = " OR ".join(
     [
-        *(f"c1.{one} != c2.{one}" for one in ("fault", "phases", "active")),
+        *(f"c1.{column} != c2.{column}" for column in ("fault", "phases", "active")),
         "s1.node != s2.node",
-        *(f"d1.{one} IS NOT d2.{one}" for one in ("digest", "at")),
+        *(f"d1.{column} IS NOT d2.{column}" for column in ("digest", "at")),
         "r1.text IS NOT r2.text",
         "k1.text IS NOT k2.text",
     ]
@@ -173,9 +173,6 @@ LEFT JOIN new.text k1 ON k1.id = n.known LEFT JOIN old.text k2 ON k2.id = o.know
 WHERE n.verdict != o.verdict OR n.observed IS NOT o.observed
   OR {_FIELDS_DIFFER} OR {_MEASUREMENTS_DIFFER} OR {_ARTEFACTS_DIFFER}
 """
-
-
-MAX_LOOK_BACK = 50
 
 
 def list_earlier_runs(runs: Sequence[Path], run: Path) -> list[Path]:

@@ -1,13 +1,10 @@
-"""Finds the runs and artefacts that the policy no longer wants, and deletes them.
+"""Finds the runs, artefacts and stored evidence that the policy no longer wants, and deletes them.
 
 A run is deleted only if history has its outcomes, and if it can no longer be resumed. What cannot be read is kept, and
-named.
-
-Finds stored evidence that the policy no longer wants and that nothing refers to, and deletes it.
-
-What refers to evidence: the newest documents, which name earlier scans and weeks too; runs and shares that stay, with
-their artefacts; the ledger's outcomes and entries. If one of these cannot be read, all evidence is kept.
-An object counts as new when it is stored or judged again, so that no command loses what it is about to refer to.
+named. Evidence is deleted only if nothing refers to it: the newest documents, which name earlier scans and weeks too;
+runs and shares that stay, with their artefacts; the ledger's outcomes and entries. If one of these cannot be read, all
+evidence is kept. An object counts as new when it is stored or judged again, so that no command loses what it is about
+to refer to.
 """
 
 from __future__ import annotations
@@ -27,6 +24,8 @@ from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.model.errors import AssayError
 from assay.model.evidence import read_digest
 from assay.model.specs.serving import RetentionRules
+
+ASIDE_SUFFIX = ".pruned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,6 @@ def _find_unused_artefacts(reports: Path, kept: Sequence[Path], is_due: bool) ->
             yield file
 
 
-ASIDE_SUFFIX = ".pruned"
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
@@ -164,11 +162,11 @@ def plan_evidence_pruning(
 
 def _find_old(objects: Path, before_s: float) -> dict[str, list[Path]]:
     """Return the files of the objects that were last used before a time, by digest."""
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for path in sorted(objects.glob("*/[0-9a-f]*.json*")):
         if path.stat().st_mtime < before_s:
-            found.setdefault(read_digest(path), []).append(path)
-    return found
+            files.setdefault(read_digest(path), []).append(path)
+    return files
 
 
 def _list_newest(evidence: Path) -> Iterator[str]:

@@ -45,8 +45,10 @@ def classify_change(
     """
     if now is None:
         return "vanished" if asked else None
+    if was is None and not asked:
+        return "unseen" if now in BAD_VERDICTS else None
     if was is None:
-        return _classify_first(now, asked=asked)
+        return {"fail": "new_failure", "error": "newly_unknown"}.get(now, "appeared")  # type: ignore[return-value]
     if unexcused and was in BAD_VERDICTS and now in BAD_VERDICTS:
         return "unexcused"
     if now == "fail":
@@ -56,12 +58,6 @@ def classify_change(
     if was == "error":
         return "still_unknown"
     return None if was == now else "newly_unknown"
-
-
-def _classify_first(now: CheckVerdict, *, asked: bool) -> ChangeKind | None:
-    if not asked:
-        return "unseen" if now in BAD_VERDICTS else None
-    return {"fail": "new_failure", "error": "newly_unknown"}.get(now, "appeared")  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +221,12 @@ def _insert_only_in_new(sides: PairedRuns, both: int) -> int:
     if _count_selected(sides, "new") == both:
         return 0
     asked, unpaired = _ASKED.format("old"), _UNPAIRED.format("new", "n", "old")
-    cases = [f"WHEN {int(flag)} THEN CASE n.verdict {_case_branches(asked=flag)} END" for flag in (False, True)]
+    cases = []
+    for flag in (False, True):  # `classify_change` as SQL: a branch for each verdict that only the new run has
+        kinds = [classify_change(None, verdict, asked=flag) for verdict in VERDICTS]
+        codes = [CHANGE_KINDS.index(kind) if kind else "NULL" for kind in kinds]
+        branches = " ".join(f"WHEN {verdict} THEN {code}" for verdict, code in enumerate(codes))
+        cases.append(f"WHEN {int(flag)} THEN CASE n.verdict {branches} END")
     case = f"CASE {asked} {' '.join(cases)} END AS kind"
     rows = f"SELECT {case}, n.subject, n.check_, NULL, NULL, {_DECIDES.format('n')} {unpaired}"
     sides.connection.execute(f"INSERT INTO change SELECT * FROM ({rows}) WHERE kind IS NOT NULL")
@@ -240,12 +241,6 @@ def _insert_only_in_old(sides: PairedRuns, both: int) -> int:
     columns = f"{CHANGE_KINDS.index('vanished')}, NULL, NULL, o.subject, o.check_, {_DECIDES.format('o')}"
     sides.connection.execute(f"INSERT INTO change SELECT {columns} {unpaired} AND {asked}")
     return sides.query_number(f"SELECT count(*) {unpaired} AND NOT {asked}")
-
-
-def _case_branches(*, asked: bool) -> str:
-    """Return the kinds of outcomes that only the new run has, by verdict, as branches of a CASE."""
-    kinds = {code: classify_change(None, verdict, asked=asked) for code, verdict in enumerate(VERDICTS)}
-    return " ".join(f"WHEN {code} THEN {CHANGE_KINDS.index(kind) if kind else 'NULL'}" for code, kind in kinds.items())
 
 
 def _count_selected(sides: PairedRuns, side: str) -> int:

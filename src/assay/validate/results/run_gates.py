@@ -113,15 +113,13 @@ def check_gates(
         judged_pools = {fleet.nodes[node].pool for node in stored.run.nodes if node in fleet.nodes}
     pools = {pool: counts.get(pool, PoolCounts()) for pool in sorted({*counts, *judged_pools})}
     before = find_previous_run(run, runs)
-    results = [
-        result
-        for document in gates
-        for result in (
-            *_check_reliability(document, objection),
-            *_check_pools(fleet, document, pools),
-            *_check_new_failures(fleet, document, before, run),
-        )
-    ]
+    results: list[GateResult] = []
+    for document in gates:
+        if objection:  # the run says nothing of the fleet as it is now
+            says = f"the run cannot be relied on: {objection}"
+            results.append(GateResult(document.name, "", "reliable", 0, None, False, "", says))
+        results += _check_pools(fleet, document, pools)
+        results += _check_new_failures(fleet, document, before, run)
     return GateReport(run.parent.name, before.parent.name if before else "", tuple(results))
 
 
@@ -149,12 +147,6 @@ def _check_pools(fleet: Fleet, gates: Gates, pools: Mapping[str, PoolCounts]) ->
         most, entry = _find_bound(gates, pool, "unknown_percent")
         if most is not None:
             yield _check_unknown(gates, pool, counts, most, _source(fleet, gates, entry, "unknown_percent"))
-
-
-def _check_reliability(gates: Gates, objection: str) -> Iterator[GateResult]:
-    """Yield a missed bound where the run says nothing of the fleet as it is now."""
-    if objection:
-        yield GateResult(gates.name, "", "reliable", 0, None, False, "", f"the run cannot be relied on: {objection}")
 
 
 def _find_bound(gates: Gates, pool: str, field: str) -> tuple[float | None, str]:

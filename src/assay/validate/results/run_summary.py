@@ -1,10 +1,7 @@
 """Summarises the filtered outcomes of one run: counts by verdict and place, and groups of similar failures.
 
-A group has one cause (`failure_causes`) and is reported once.
-
-What one cause is: outcomes of one check with one reason, whatever node, part or number the reason names.
-
-One rule for the lines of `assay results`, those of `--compare`, and the cards of the report.
+A group has one cause and is reported once: outcomes of one check with one reason, whatever node, part or number the
+reason names. The lines of `assay results`, those of `--compare`, and the cards of the report share this rule.
 """
 
 from __future__ import annotations
@@ -32,6 +29,13 @@ _ADDRESSES = re.compile(r"\b[0-9a-fA-F]{2,}(?::[0-9a-fA-F]{2,})+(?:\.[0-9a-fA-F]
 """Addresses of PCI devices and of network ports, whose parts need not hold a digit."""
 _NUMBERS = re.compile(r"\b\w*(?:\d\w*|(?<=\d)[.,](?=\d))+")
 """Numbers, and words with a digit: GUIDs, serial numbers, digests, `gpu3`."""
+VERDICT_PHRASES: dict[CheckVerdict, str] = {
+    "pass": "passed",
+    "fail": "failed",
+    "error": "could not be judged",
+    "skip": "skipped",
+}
+BAD_CODES = tuple(VERDICTS.index(verdict) for verdict in ("fail", "error"))
 
 
 class FailureCause(NamedTuple):
@@ -111,14 +115,7 @@ def _make_group(row: tuple[Any, ...]) -> FailureGroup:
     )
 
 
-VERDICT_PHRASES: dict[CheckVerdict, str] = {
-    "pass": "passed",
-    "fail": "failed",
-    "error": "could not be judged",
-    "skip": "skipped",
-}
 _UNFINISHED = "it has not ended; if it was killed, resume it: assay validate --resume {}"
-BAD_CODES = tuple(VERDICTS.index(verdict) for verdict in ("fail", "error"))
 _NOT_EXCUSED = deciding_condition("o")
 _JOINED = "FROM outcome o JOIN subject s ON s.id = o.subject"
 
@@ -148,10 +145,12 @@ class RunSummary:
         remark: str = "",
         now: datetime | None = None,
     ) -> None:
-        self.stored, self.outcome_filter, self.root = stored, outcome_filter, root
+        self.stored = stored
+        self.outcome_filter = outcome_filter
+        self.root = root
         self._filter_sql = compile_filter(stored.connection, outcome_filter)
-        found = remark or self._find_objection(now)
-        self.remark = found if stored.has_ended else _UNFINISHED.format(stored.run.id)
+        remark = remark or self._find_objection(now)
+        self.remark = remark if stored.has_ended else _UNFINISHED.format(stored.run.id)
 
     @property
     def run(self) -> SuiteRun:
@@ -223,7 +222,9 @@ class RunSummary:
         parts = [f"{self.counts[verdict]} {word}" for verdict, word in VERDICT_PHRASES.items() if self.counts[verdict]]
         excused = self.counts["fail"] + self.counts["error"] - self.deciding.total()
         note = f" ({excused} of them known or on trial)" if excused else ""
-        return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}{self._left_out_note()}"
+        if self.outcome_filter == NO_FILTER and (left_out := self.stored.count_left_out()):
+            note += f"; {left_out} left out by the command line"
+        return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}"
 
     def _find_objection(self, now: datetime | None) -> str:
         """Return why ended outcomes cannot be relied on, "" for no reason."""
@@ -231,11 +232,6 @@ class RunSummary:
             return "every outcome was skipped, so nothing was judged"
         stale = find_stale_evidence(self.stored, now, *self._filter_sql.where()) if now else None
         return stale.description if stale else ""
-
-    def _left_out_note(self) -> str:
-        """Return how many outcomes the run's command line left out, "" for none or where a filter selects outcomes."""
-        left_out = self.stored.count_left_out() if self.outcome_filter == NO_FILTER else 0
-        return f"; {left_out} left out by the command line" if left_out else ""
 
     @cached_property
     def _names(self) -> dict[str, Any]:

@@ -1,10 +1,6 @@
-"""Finds measurements that shifted between two runs by more than they usually vary in the files of earlier runs.
+"""What changed between two runs beyond the usual: shifted measurements and flaky checks, by the files of earlier runs.
 
-The rules are in `results.flaky_and_noise_rules`.
-
-Finds flaky checks among the changes of two runs, from the files of earlier runs.
-
-The rules are in `results.flaky_and_noise_rules`.
+The rules are in `ledger.history.flaky`.
 """
 
 from __future__ import annotations
@@ -57,6 +53,14 @@ CROSS JOIN subject_new s1 ON s1.id = n.subject
 WHERE abs(m.value - p.value) > {NOISE_FACTOR} * u.noise AND abs(m.value) < 9e999
 ORDER BY abs(m.value - p.value) / u.noise DESC LIMIT {MAX_SHIFT_CANDIDATES}
 """
+FLAKY_CANDIDATE_KINDS: tuple[ChangeKind, ...] = (
+    "new_failure",
+    "fixed",
+    "still_failing",
+    "newly_unknown",
+    "judged_again",
+)
+MAX_FLAKY_CANDIDATES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +162,6 @@ def _find_candidates(
     return [(MeasurementSeries(*row[:4]), *row[4:]) for row in connection.execute(_CANDIDATES)]
 
 
-FLAKY_CANDIDATE_KINDS: tuple[ChangeKind, ...] = (
-    "new_failure",
-    "fixed",
-    "still_failing",
-    "newly_unknown",
-    "judged_again",
-)
-MAX_FLAKY_CANDIDATES = 50_000
 CheckSubjectKey = tuple[str, str]
 """Check and subject."""
 

@@ -1,14 +1,12 @@
-"""Finds passes of a run that say nothing today: their evidence is older than the policy allows.
+"""What no longer counts in a run: passes on evidence older than the policy allows, and issues that excuse nothing.
 
-The run's file holds the greatest age for each check. Only passes count: a failure on old evidence stays a failure.
-
-Finds known issues that excuse nothing in a run: all outcomes that they match pass, or they match none.
+The run's file holds the greatest age for each check. Only passes count: a failure on old evidence stays a failure. A
+known issue excuses nothing where all outcomes that it matches pass, or where it matches none.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ _CONDITIONS = (
     deciding_condition("o"),
     "o.document IN (SELECT value FROM json_each(?))",
 )
+REMOVE_ENTRY_FIX = "if the issue is resolved, remove the entry from specs/known-issues.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,12 @@ def find_stale_evidence(
     `where` is a WHERE clause over rows of `outcome` called `o`, with its values; "" selects all outcomes.
     """
     limits = read_fresh_hours(stored)
-    ages = _find_old_documents(stored.connection, now, min(limits.values(), default=float("inf")))
+    shortest = min(limits.values(), default=float("inf"))
+    ages: dict[int, float] = {}
+    for document, at in stored.connection.execute("SELECT id, at FROM document WHERE at != ''"):
+        age = (now - datetime.fromisoformat(at)).total_seconds() / 3600
+        if age > shortest:
+            ages[document] = age
     if not ages:
         return None
     clause = f"{where} AND {' AND '.join(_CONDITIONS)}" if where else f" WHERE {' AND '.join(_CONDITIONS)}"
@@ -76,18 +80,8 @@ def find_stale_evidence(
     return StaleEvidence(sum(count for *_, count in stale), check, age, limit)
 
 
-def _find_old_documents(connection: sqlite3.Connection, now: datetime, hours: float) -> dict[int, float]:
-    """Return the age in hours of each document that is older than this, by number."""
-    rows = connection.execute("SELECT id, at FROM document WHERE at != ''")
-    ages = {number: (now - datetime.fromisoformat(at)).total_seconds() / 3600 for number, at in rows}
-    return {number: age for number, age in ages.items() if age > hours}
-
-
 def _format_age(hours: float) -> str:
     return f"{hours:g} h" if hours < 1 else f"{hours:.0f} h" if hours <= 96 else f"{hours / 24:.0f} days"
-
-
-REMOVE_ENTRY_FIX = "if the issue is resolved, remove the entry from specs/known-issues.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +95,8 @@ class StaleKnownIssue:
     def description(self) -> str:
         """One line for people."""
         matched = f"all {self.passes} outcomes" if self.passes > 1 else "the only outcome"
-        what = f"{matched} that it matches passed" if self.passes else "it matches no outcome of the run"
-        return f"{self.issue.issue} excuses nothing: {what}; {REMOVE_ENTRY_FIX}"
+        finding = f"{matched} that it matches passed" if self.passes else "it matches no outcome of the run"
+        return f"{self.issue.issue} excuses nothing: {finding}; {REMOVE_ENTRY_FIX}"
 
 
 def find_stale_issues(stored: StoredRun, fleet: Fleet) -> list[StaleKnownIssue]:
@@ -115,7 +109,8 @@ def find_stale_issues(stored: StoredRun, fleet: Fleet) -> list[StaleKnownIssue]:
     valid = list(dict.fromkeys(issue for issue in fleet.known_issues if now < issue.expires_at))
     if not valid:
         return []
-    is_whole_fleet = _is_of_whole_fleet(stored, fleet)
+    left_out = stored.connection.execute("SELECT 1 FROM left_out LIMIT 1").fetchone()
+    is_whole_fleet = not left_out and not stored.run.phases and set(stored.run.nodes) >= fleet.nodes.keys()
     return [
         StaleKnownIssue(issue, counts["pass"])
         for issue, counts in _count_matches(stored, fleet, valid).items()
@@ -142,9 +137,3 @@ def _count_matches(stored: StoredRun, fleet: Fleet, issues: list[KnownIssue]) ->
             if matches[issue, subject]:
                 counts[issue][VERDICTS[verdict]] += 1
     return counts
-
-
-def _is_of_whole_fleet(stored: StoredRun, fleet: Fleet) -> bool:
-    """Return whether the run was of every node and phase, with nothing left out."""
-    left_out = stored.connection.execute("SELECT 1 FROM left_out LIMIT 1").fetchone()
-    return left_out is None and not stored.run.phases and set(stored.run.nodes) >= fleet.nodes.keys()

@@ -1,13 +1,9 @@
 """What the options and ids of the command line select, known before any item is made.
 
-Node options choose nodes; ids choose checks and subjects of a module; -k and -m choose subjects of a check. pytest
-applies ids, -k and -m again to the items, so whatever cannot be decided here is left in.
-
-What a person typed to leave items out: -k, -m and --deselect, as they were before any conftest was loaded.
-
-The items that `--lf` asks for, known before any item is made: pytest itself first makes all of a module's items.
-
-The selected subjects of each kind, made once for all checks, and only those that an id or `-k` selects.
+Node options choose nodes; ids and --lf choose checks and subjects of a module; -k, -m and --deselect, as a person typed
+them, choose subjects of a check. pytest itself first makes all of a module's items, and applies ids, -k and -m again to
+the items, so whatever cannot be decided here is left in. Subjects are made once for all checks, and only those that an
+id or `-k` selects.
 """
 
 from __future__ import annotations
@@ -30,10 +26,12 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject
 from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE
-from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.text.lists import expand_node_set
 from assay.validate.pytest_internals import Expression, KeywordMatcher, MarkMatcher
 from assay.validate.runs.subjects import PART_KINDS, NodeSelection, list_node_subjects
+
+MAX_OPEN_WORDS = 6
+"""Words of an expression that subjects may decide; each doubles the combinations to try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +117,13 @@ def select_nodes(fleet: Fleet, config: pytest.Config) -> NodeSelection:
     return NodeSelection(fleet, nodes, shard, shard_count)
 
 
-def _parse_names(texts: list[str], known: Iterable[str], what: str) -> set[str]:
+def _parse_names(texts: list[str], known: Iterable[str], kind: str) -> set[str]:
     requested = {name for text in texts for name in _split_names(text) if name}
     existing = set(known) if requested else set()
     for name in sorted(requested - existing):
         near = get_close_matches(name, existing, n=3)
-        fix = f"did you mean {' or '.join(near)}?" if near else f"`assay status` lists every {what}"
-        raise AssayError(f"the inventory has no {what} {name!r}", fix=fix)
+        fix = f"did you mean {' or '.join(near)}?" if near else f"`assay status` lists every {kind}"
+        raise AssayError(f"the inventory has no {kind} {name!r}", fix=fix)
     return requested
 
 
@@ -144,10 +142,6 @@ def _parse_shard(text: str) -> tuple[int, int]:
     raise AssayError(f"--assay-shard {text} is no shard", fix="write it as 2/4: the second of four")
 
 
-MAX_OPEN_WORDS = 6
-"""Words of an expression that subjects may decide; each doubles the combinations to try."""
-
-
 @dataclass(frozen=True)
 class KeywordPattern:
     """The words of `-k` that a check's own names leave open, and the combinations for which the expression is true."""
@@ -162,7 +156,7 @@ class KeywordPattern:
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """The words that every matching subject has."""
-        return tuple(word for at, word in enumerate(self.words) if all(found[at] for found in self.holds))
+        return tuple(word for at, word in enumerate(self.words) if all(truths[at] for truths in self.holds))
 
 
 ANY_SUBJECT = KeywordPattern((), frozenset({()}))
@@ -212,14 +206,14 @@ def _find_open_words(expression: Expression, known: KeywordMatcher) -> KeywordPa
     if len(open_words) > MAX_OPEN_WORDS or any(bracket in word for word in open_words for bracket in "[]"):
         return ANY_SUBJECT  # a word with a bracket may span the name and the subject
     holds = set()
-    for found in product((False, True), repeat=len(open_words)):
-        values = dict.fromkeys(words, True) | dict(zip(open_words, found, strict=True))
+    for truths in product((False, True), repeat=len(open_words)):
+        values = dict.fromkeys(words, True) | dict(zip(open_words, truths, strict=True))
         try:
             is_true = expression.evaluate(lambda name, /, **_: values[name])  # noqa: B023 — called before the next turn
         except pytest.UsageError:
             return ANY_SUBJECT
         if is_true:
-            holds.add(found)
+            holds.add(truths)
     return KeywordPattern(tuple(word.lower() for word in open_words), frozenset(holds))
 
 
@@ -232,20 +226,17 @@ def find_last_failed(config: pytest.Config, nodes: Collection[str]) -> Mapping[P
         return {}
     known = config.cache.get("cache/lastfailed", {}) if config.cache is not None else {}
     failed = [CommandLineId.parse(text, config.rootpath) for text in known]
-    undecided = {one.path for one in failed if len(one.names) != 1 or one.subject is None}
-    found: dict[Path, dict[str, frozenset[str] | None]] = {}
-    for one in failed:
-        if one.path not in undecided and one.subject is not None and _is_on(one.subject, nodes):
-            subjects = found.setdefault(one.path, {})
-            subjects[one.names[0]] = (subjects.get(one.names[0]) or frozenset()) | {one.subject}
-    return found
-
-
-def _is_on(subject: str, nodes: Collection[str]) -> bool:
-    """Return whether a subject is on one of these nodes, or is a rack or a fabric."""
-    scope, _, rest = subject.partition("/")
-    name = rest.partition("/")[0]
-    return name in nodes or scope == "fabric" or name.startswith("rack-")
+    undecided = {failure.path for failure in failed if len(failure.names) != 1 or failure.subject is None}
+    by_module: dict[Path, dict[str, frozenset[str] | None]] = {}
+    for failure in failed:
+        if failure.path in undecided or failure.subject is None:
+            continue
+        scope, _, rest = failure.subject.partition("/")
+        name = rest.partition("/")[0]
+        if name in nodes or scope == "fabric" or name.startswith("rack-"):
+            subjects = by_module.setdefault(failure.path, {})
+            subjects[failure.names[0]] = (subjects.get(failure.names[0]) or frozenset()) | {failure.subject}
+    return by_module
 
 
 class NamedSubject(NamedTuple):
@@ -305,8 +296,14 @@ class SelectedSubjects:
         for word in pattern.needed:
             if "/" in word[1:]:
                 continue  # may span the node's id and the part's
-            having = self._nodes_with_word(word)
-            if specs := {name for name, spec in self._fleet.node_specs.items() if _is_in_parts(spec, kind, word)}:
+            if word not in self._nodes_by_word:
+                self._nodes_by_word[word] = {node.name: node for name, node in self._lower_case_ids if word in name}
+            having = self._nodes_by_word[word]
+            specs = set()  # those whose parts may have the word in their part of an id
+            for name, spec in self._fleet.node_specs.items() if kind != "node" else ():
+                if any(word in f"/{slot}".lower() for slot in spec.slot_names(kind)):
+                    specs.add(name)
+            if specs:
                 nodes = [node for node in nodes if node.name in having or node.spec in specs]
             elif nodes is self._own_nodes:
                 nodes = having.values()
@@ -322,19 +319,8 @@ class SelectedSubjects:
     def _lower_case_ids(self) -> list[tuple[str, Node]]:
         return [(f"{node.pool}/{node.name}".lower(), node) for node in self._own_nodes]
 
-    def _nodes_with_word(self, word: str) -> dict[str, Node]:
-        """Return the nodes of this shard that have a word in their ids, by name."""
-        if word not in self._nodes_by_word:
-            self._nodes_by_word[word] = {node.name: node for name, node in self._lower_case_ids if word in name}
-        return self._nodes_by_word[word]
-
     def _list_on_nodes(self, nodes: Iterable[Node], kind: str) -> list[NamedSubject]:
         subjects = (
             (subject, node.name) for node in nodes for subject in list_node_subjects(self._fleet, node.name, kind)
         )
         return [NamedSubject(subject, str(subject), node) for subject, node in subjects]
-
-
-def _is_in_parts(spec: NodeSpec, kind: str, word: str) -> bool:
-    """Return whether the slot's part of an id may hold a word."""
-    return kind != "node" and any(word in f"/{slot}".lower() for slot in spec.slot_names(kind))

@@ -29,6 +29,7 @@ from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
 NodeOfSubject = Mapping[str, str]
 """The node of each subject ("" for racks and fabrics), by the subject's id."""
+NOT_DELIVERED_REASON = "no outcome was delivered: no test of that name ran"
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ def find_delivery_gaps(due: DueOutcomes, stored: StoredRun) -> DeliveryGaps:
     missing: dict[str, Collection[str]] = {}
     undeclared: dict[str, tuple[Collection[str], str]] = {}
     for check in due.checks:
-        found = delivered.pop(check.id, set())
+        judged = delivered.pop(check.id, set())
         subjects = due.subjects[check.subject]
         expected = (subject for subject in subjects if subject not in left_out.get(check.id, ()))
-        if absent := [subject for subject in expected if subject not in found]:
+        if absent := [subject for subject in expected if subject not in judged]:
             missing[check.id] = absent
-        if others := found - subjects.keys():
+        if others := judged - subjects.keys():
             undeclared[check.id] = (others, "for this subject")
-    undeclared |= {check: (found, "by any CheckCatalog") for check, found in delivered.items()}
+    undeclared |= {check: (judged, "by any CheckCatalog") for check, judged in delivered.items()}
     return DeliveryGaps(missing, undeclared)
 
 
@@ -84,8 +85,8 @@ def make_gap_errors(due: DueOutcomes, gaps: DeliveryGaps, stored: StoredRun, rea
     for check, (subjects, where) in gaps.undeclared.items():
         for outcome in stored.outcomes(checks=[check], subjects=subjects):
             result = f"{outcome.verdict}{': ' if outcome.reason else ''}{outcome.reason}"
-            what = f"the check is not declared {where}; declare it in specs/checks (its result was {result})"
-            yield replace(outcome, verdict="error", reason=what)
+            problem = f"the check is not declared {where}; declare it in specs/checks (its result was {result})"
+            yield replace(outcome, verdict="error", reason=problem)
     for declared in due.checks:
         nodes = due.subjects[declared.subject]
         for subject in gaps.missing.get(declared.id, ()):
@@ -147,9 +148,6 @@ def _count_delivered(shard: RunShard) -> Counter[str]:
             return Counter(dict(stored.connection.execute(_DELIVERED_BY_POOL)))
     except (AssayError, sqlite3.Error):
         return Counter()
-
-
-NOT_DELIVERED_REASON = "no outcome was delivered: no test of that name ran"
 
 
 def write_empty_run(file: Path, manifest: RunManifest, facts: Mapping[str, str] = MappingProxyType({})) -> Path:

@@ -6,7 +6,6 @@ import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,10 +20,10 @@ TRUSTED_PACKAGES = frozenset({"_pytest", "assay", "pluggy", "pytest", "xdist"})
 
 def list_influences(config: pytest.Config, root: Path) -> Mapping[str, str]:
     """Return these files, by their name relative to `root`: the sha256, and the hooks that each has."""
-    found = {_shorten(path, root): f"{_hash(path)} {hooks}" for path, hooks in _find_plugins(config)}
+    influences = {_shorten(path, root): f"{_hash(path)} {hooks}" for path, hooks in _find_plugins(config)}
     if config.inipath is not None:
-        found[_shorten(config.inipath, root)] = f"{_hash(config.inipath)} settings"
-    return dict(sorted(found.items()))
+        influences[_shorten(config.inipath, root)] = f"{_hash(config.inipath)} settings"
+    return dict(sorted(influences.items()))
 
 
 def _find_plugins(config: pytest.Config) -> Iterator[tuple[Path, str]]:
@@ -35,12 +34,9 @@ def _find_plugins(config: pytest.Config) -> Iterator[tuple[Path, str]]:
         names = sorted({caller.name for caller in manager.get_hookcallers(plugin) or ()})
         hooks = [name.removeprefix("pytest_") for name in names if name.startswith(INFLUENCING_HOOKS)]
         file = getattr(plugin, "__file__", None) or getattr(module, "__file__", None)
-        if hooks and file and not _is_trusted(module):
+        package = getattr(module, "__name__", "").partition(".")[0]
+        if hooks and file and package not in TRUSTED_PACKAGES:
             yield Path(file), ", ".join(hooks)
-
-
-def _is_trusted(module: Any) -> bool:
-    return getattr(module, "__name__", "").partition(".")[0] in TRUSTED_PACKAGES
 
 
 def _shorten(path: Path, root: Path) -> str:

@@ -32,6 +32,8 @@ from assay.validate.runs.shard_processes import LocalProcesses
 from assay.validate.runs.sharding import RunShard
 
 COMMIT_FOLDERS = ("inventory", "specs", "suites")
+WORKING_FOLDER = "."
+"""Instead of a revision: the working folder as it is."""
 
 
 def extract_commit(root: Path, commit: str, into: Path) -> None:
@@ -54,8 +56,8 @@ def link_evidence(evidence: Path, store: Path, documents: Mapping[str, str], int
     (into / "objects").symlink_to((store / "objects").resolve())
     for name, digest in documents.items():
         candidates = (*list_object_paths(store / "objects", digest), evidence / f"{name}.json")
-        found = next((path.resolve() for path in candidates if _has_digest(path, digest)), gone / f"{digest}.json")
-        (latest / f"{name}.json").symlink_to(found)
+        target = next((path.resolve() for path in candidates if _has_digest(path, digest)), gone / f"{digest}.json")
+        (latest / f"{name}.json").symlink_to(target)
     return latest
 
 
@@ -85,10 +87,6 @@ def _read_settings(root: Path, commit: str) -> dict[str, bytes]:
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-
-
-WORKING_FOLDER = "."
-"""Instead of a revision: the working folder as it is."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,12 @@ def rejudge_run(
         is_original = not rev or (
             rev != WORKING_FOLDER and resolve_commit(root, rev) == run.spec_commit and not run.dirty
         )
-        yield RejudgedRun(file, new, name, is_original, compare_exactly(file, new), tuple(_changed_programs(about)))
+        programs = [
+            f"{program} was {about[program]}, is {version}"
+            for program, version in read_program_versions().items()
+            if about.get(program, version) != version
+        ]
+        yield RejudgedRun(file, new, name, is_original, compare_exactly(file, new), tuple(programs))
 
 
 def _load_fleet_of(root: Path, manifest: RunManifest, rev: str, into: Path) -> Fleet:
@@ -191,13 +194,6 @@ def _load_fleet_of(root: Path, manifest: RunManifest, rev: str, into: Path) -> F
     return load_fleet(into)
 
 
-def _no_commit_error(run: SuiteRun, what: str) -> AssayError:
+def _no_commit_error(run: SuiteRun, state: str) -> AssayError:
     fix = "`--spec .` judges its evidence by the folder as it is now, `--spec REV` by a commit"
-    return AssayError(f"run {run.id} was judged with {what}, so no commit reproduces it", fix=fix)
-
-
-def _changed_programs(about: dict[str, str]) -> Iterator[str]:
-    """Yield the programs that had another version when the run was judged."""
-    for name, version in read_program_versions().items():
-        if about.get(name, version) != version:
-            yield f"{name} was {about[name]}, is {version}"
+    return AssayError(f"run {run.id} was judged with {state}, so no commit reproduces it", fix=fix)

@@ -1,9 +1,8 @@
 """Runs validation: pytest over the selected nodes in shards, an outcome for every declared check, one run file.
 
 `run_validation` starts a run, `resume_run` continues one that was cut short; both record it in the ledger. Only one
-process at a time works on a run.
-
-How old the evidence of a pass may be in a run, by check: what the policy allows for the phases of the run.
+process at a time works on a run. A run also says how old the evidence of a pass may be, by check: what the policy
+allows for the phases of the run.
 """
 
 from __future__ import annotations
@@ -59,21 +58,23 @@ UNREQUIRED_HOURS = {"weekly": 336.0}
 """Phases that no state requires: a week is judged once a week, and one may be missed (our own choice)."""
 OTHER_HOURS = 48.0
 """For other such phases: what was not read for two days is not known, as on the page of the report (our own choice)."""
+SHARD_DEADLINE_S = 600.0
+SHARD_POLL_S, PROGRESS_INTERVAL_S = 0.05, 1.0
+UNDELIVERED_REASONS = (NOT_DELIVERED_REASON, *UNJUDGED_PREFIXES)
 
 
 def list_fresh_hours(fleet: Fleet, phases: Collection[str]) -> dict[str, float]:
     """Return the greatest age of evidence in hours for each declared check of these phases (none: of all)."""
-    found = {}
+    limits = {}
     for check in list_declared_checks(fleet, phases):
         judged = [phase for phase in check.phases if not phases or phase in phases]
-        ages: PhaseAges = {phase: _find_hours(fleet, phase) for phase in judged}
-        found[check.id] = find_max_hours(ages, check) or OTHER_HOURS
-    return found
-
-
-def _find_hours(fleet: Fleet, phase: str) -> float:
-    allowed = [hours for policy in fleet.policies.values() if (hours := find_longest_hours(policy, phase)) is not None]
-    return max(allowed, default=UNREQUIRED_HOURS.get(phase, OTHER_HOURS))
+        ages: PhaseAges = {}
+        for phase in judged:
+            longest = (find_longest_hours(policy, phase) for policy in fleet.policies.values())
+            allowed = [hours for hours in longest if hours is not None]
+            ages[phase] = max(allowed, default=UNREQUIRED_HOURS.get(phase, OTHER_HOURS))
+        limits[check.id] = find_max_hours(ages, check) or OTHER_HOURS
+    return limits
 
 
 @contextmanager
@@ -84,17 +85,12 @@ def hold_run_lock(home: Path) -> Iterator[None]:
     """
 
     def refuse(holder: str) -> AssayError:
-        what = f"process {holder or 'unknown'} is judging run {home.name}"
-        return AssayError(what, fix="wait for that process, or end it; then resume the run")
+        problem = f"process {holder or 'unknown'} is judging run {home.name}"
+        return AssayError(problem, fix="wait for that process, or end it; then resume the run")
 
     with hold_file_lock(home / "lock", 0, refuse, note=str(os.getpid())):
         yield
         (home / "lock").unlink(missing_ok=True)
-
-
-SHARD_DEADLINE_S = 600.0
-SHARD_POLL_S, PROGRESS_INTERVAL_S = 0.05, 1.0
-UNDELIVERED_REASONS = (NOT_DELIVERED_REASON, *UNJUDGED_PREFIXES)
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -234,7 +230,12 @@ def resume_run(
     file = find_run(reports.resolve(), name)
     with hold_run_lock(file.parent):
         with StoredRun.open(file) as stored:
-            manifest, lost, is_complete = RunManifest.read(stored), _read_lost_outcomes(stored), stored.is_complete
+            manifest = RunManifest.read(stored)
+            is_complete = stored.is_complete
+            errors = stored.outcomes(verdicts=["error"])
+            # what lost or late shards did not reach
+            unjudged = [error for error in errors if error.reason.startswith(UNJUDGED_PREFIXES)]
+            lost = {(error.check, error.subject) for error in unjudged}
         if is_complete:
             delete_shard_files(file.parent)
             return replace(_record_in_ledger(file, None, ledger, clock), judged=False)
@@ -266,7 +267,9 @@ def _collect_ended_shards(
     left: Sequence[RunShard], judged: Sequence[EndedShard], due: DueOutcomes, options: RunOptions
 ) -> Iterator[EndedShard]:
     """Run the shards that are left; yield each when it has ended, and report the progress of all."""
-    progress, waiting, reported_at = RunProgress(due), len(left), 0.0
+    progress = RunProgress(due)
+    waiting = len(left)
+    reported_at = 0.0
     newly_ended = [end.shard for end in judged]
     options.runner.start(left, options.deadline_s)
     while waiting:
@@ -314,9 +317,3 @@ def _read_judged_outcomes(stored: StoredRun, hashes: JudgingHashes | None) -> It
 
     judged = stored.outcomes(judged_by=find_hash)
     return (outcome for outcome in judged if not outcome.reason.startswith(UNJUDGED_PREFIXES))
-
-
-def _read_lost_outcomes(stored: StoredRun) -> set[tuple[str, str]]:
-    """Return check and subject of the outcomes that lost or late shards did not reach."""
-    lost = (one for one in stored.outcomes(verdicts=["error"]) if one.reason.startswith(UNJUDGED_PREFIXES))
-    return {(one.check, one.subject) for one in lost}

@@ -1,11 +1,8 @@
-"""Runs shards as processes of this machine, some at a time, each with a deadline.
+"""Runs shards as processes of this machine, some at a time, each with a deadline, and tied to the run that started it.
 
-What follows when the process of a shard ends: the shard is through, lost, or goes on in a fresh process.
-
-Only the mark that pytest writes after its last check says that a shard is through; no exit code does. A process that
-ends during a check costs that check its outcome on that subject, and nothing else.
-
-Ties a shard to the run that started it. It imports no pytest, which the run itself does not need.
+When such a process ends, its shard is through, lost, or goes on in a fresh process. Only the mark that pytest writes
+after its last check says that a shard is through; no exit code does. A process that ends during a check costs that
+check its outcome on that subject, and nothing else. No pytest is imported, which the run itself does not need.
 """
 
 from __future__ import annotations
@@ -36,6 +33,15 @@ OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT,
 """Signals that people, Slurm or the kernel's lack of memory send: the check is to blame only if it happens again."""
 MAX_CRASHES = 3
 """A check that has crashed so often in a shard is not tried on its other subjects."""
+PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
+"""Environment variable of a shard: the process id of the run that started it."""
+RECEIVED_SIGNALS: list[int] = []
+"""The signals from outside that this shard has received."""
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+SHARD_INTERRUPT_GRACE_S = 10.0
+"""Time for an interrupted process to write its last outcomes."""
+ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+"""Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
 
 
 def settle_exit(shard: RunShard, code: int) -> str | None:
@@ -47,7 +53,8 @@ def settle_exit(shard: RunShard, code: int) -> str | None:
     if note is None:
         return describe_exit(code, shard.log)
     with UnjudgedChecks.open(shard.store) as unjudged:
-        if _is_from_outside(code, note) and unjudged.replace_suspect(note) != note:
+        is_from_outside = note.signalled or -code in OUTSIDE_SIGNALS
+        if is_from_outside and unjudged.replace_suspect(note) != note:
             return None
         _blame(unjudged, note, describe_code(code))
     return None
@@ -60,17 +67,6 @@ def _blame(unjudged: UnjudgedChecks, note: JudgingNote, how: str) -> None:
     unjudged.add(note.check, note.subject, f"the check crashed: {how} meanwhile")
     if unjudged.count(note.check) >= MAX_CRASHES:
         unjudged.add(note.check, "", f"not judged: the check has crashed {MAX_CRASHES} times, at last {how}")
-
-
-def _is_from_outside(code: int, note: JudgingNote) -> bool:
-    return note.signalled or -code in OUTSIDE_SIGNALS
-
-
-PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
-"""Environment variable of a shard: the process id of the run that started it."""
-RECEIVED_SIGNALS: list[int] = []
-"""The signals from outside that this shard has received."""
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def end_with_parent() -> None:
@@ -96,12 +92,6 @@ def _interrupt_once(received: int, *_: object) -> Never:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-SHARD_INTERRUPT_GRACE_S = 10.0
-"""Time for an interrupted process to write its last outcomes."""
-ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
-"""Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,15 @@ from assay.validate.judging.session_outcome_file import JUDGED_KEY
 
 UNJUDGED_PREFIXES = ("lost: ", "deadline: ")
 """Prefixes of the reason of an outcome that its shard did not reach. A resumed run judges it."""
+MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 100_000
+"""Limits of one shard. Its process then takes about 140 MB, or 270 MB where no outcome is a pass."""
+NARROWING_OPTIONS = ("-k", "-m")
+PYTEST_ARGUMENTS = (
+    *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),
+    *("--continue-on-collection-errors", "-o", "addopts="),  # only what a person typed may leave checks out
+    *("-o", "console_output_style=classic"),
+)
+"""With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +99,6 @@ def describe_code(code: int) -> str:
 def describe_timeout(deadline_s: float) -> str:
     """Return the failure of a shard that took too long."""
     return f"deadline: its shard did not end within {deadline_s:g} s"
-
-
-MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 100_000
-"""Limits of one shard. Its process then takes about 140 MB, or 270 MB where no outcome is a pass."""
-NARROWING_OPTIONS = ("-k", "-m")
-PYTEST_ARGUMENTS = (
-    *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),
-    *("--continue-on-collection-errors", "-o", "addopts="),  # only what a person typed may leave checks out
-    *("-o", "console_output_style=classic"),
-)
-"""With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
 
 def count_shards(nodes: int, due: int, jobs: int, extra: Sequence[str]) -> int:

@@ -76,7 +76,9 @@ class SlurmArray:
         environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
         remotes = write_shard_jobs(folder, [_with_ledger(shard, folder) for shard in shards], environment)
         self._left = {remote.shard.number: remote for remote in remotes}
-        self._job = slurm_jobs.submit_array(_script(folder), self._options(run.name, folder))
+        command = shlex.join([sys.executable, "-m", "assay.validate.runs.remote_shard", str(folder)])
+        script = f'#!/bin/sh\nexec {command} "$SLURM_ARRAY_TASK_ID"\n'
+        self._job = slurm_jobs.submit_array(script, self._options(run.name, folder))
         tasks = format_count(len(shards), "task")
         self._notify(f"submitted Slurm job array {self._job}: {tasks}, at most {self._jobs} at once")
 
@@ -107,7 +109,10 @@ class SlurmArray:
             _take_delivery(remote)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._left, self._running, self._job, self._folder = {}, [], "", None
+        self._left = {}
+        self._running = []
+        self._job = ""
+        self._folder = None
 
     def _options(self, run: str, folder: Path) -> list[str]:
         """Return the options of sbatch: defaults, the site's own, which override them, and those that must hold."""
@@ -148,11 +153,6 @@ class SlurmArray:
             waiting = format_count(reasons.total(), "task")
             self._notify(f"{waiting} of Slurm job array {self._job} waiting: {', '.join(reasons)}")
         self._next_notice = time.monotonic() + WAITING_NOTICE_S
-
-
-def _script(folder: Path) -> str:
-    command = shlex.join([sys.executable, "-m", "assay.validate.runs.remote_shard", str(folder)])
-    return f'#!/bin/sh\nexec {command} "$SLURM_ARRAY_TASK_ID"\n'
 
 
 def _describe_missing_end(task: ArrayTask, printed: Path) -> str:

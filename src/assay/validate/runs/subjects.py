@@ -1,6 +1,6 @@
-"""The selected nodes: which subjects they have, which racks and fabrics are whole, and which belong to a shard.
+"""What must be judged: every check of the catalogue, on every subject of its kind that the selected nodes have.
 
-What must be judged: every check of the catalogue, on every subject of its kind that the fleet declares.
+A rack or a fabric counts where it is whole. A shard has some of the nodes, and the racks and fabrics that are its turn.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ MIN_RACKS_PER_SHARD = 4
 
 RackInPool = tuple[str, str]
 """Pool and rack."""
+PART_KINDS = ("gpu", "hca", "nic", "psu", "nvme")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class NodeSelection:
         `whole_rack` is one whose nodes work as one machine.
         """
         if kind in ("rack", "whole_rack"):
-            nodes = (node for node in self.fleet.nodes.values() if kind == "rack" or self._is_in_whole_rack(node))
+            whole = {name for name, spec in self.fleet.node_specs.items() if spec.rack is not None}
+            nodes = (node for node in self.fleet.nodes.values() if kind == "rack" or node.spec in whole)
             racks = self._racks_of_this_shard(self._complete_groups(_group_by_rack(nodes)))
             return [(CheckSubject(pool, f"rack-{rack}"), "") for pool, rack in racks]
         if kind in ("fabric", "switch", "rail"):
@@ -76,10 +78,6 @@ class NodeSelection:
         if len(racks) < MIN_RACKS_PER_SHARD * self.shard_count:
             return None
         return {rack: turn for turn, rack in enumerate(racks)}
-
-    def _is_in_whole_rack(self, node: Node) -> bool:
-        spec = self.fleet.node_specs.get(node.spec)
-        return spec is not None and spec.rack is not None
 
     def _complete_groups(self, groups: dict[T, set[str]]) -> list[T]:
         """Return the names of the groups of which every node is selected."""
@@ -130,9 +128,6 @@ def _list_of_fabric(fleet: Fleet, fabric: CheckSubject, kind: str) -> list[Check
     if kind == "rail":
         return [CheckSubject(fabric.scope, fabric.name, f"rail-{rail}") for rail in range(design.rails)]
     return [CheckSubject(fabric.scope, fabric.name, chip.name) for chip in design.chips()]
-
-
-PART_KINDS = ("gpu", "hca", "nic", "psu", "nvme")
 
 
 def list_declared_outcomes(
