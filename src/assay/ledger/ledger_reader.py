@@ -15,6 +15,7 @@ from assay.model.projection import Projection
 
 S = TypeVar("S")
 States = dict[Projection[Any], Any]
+MANY_ENTRIES = 5_000
 
 
 class EntryQueue:
@@ -98,7 +99,6 @@ class LedgerReader:
         return folded
 
 
-MANY_ENTRIES = 5_000
 _readers: WeakKeyDictionary[Ledger, LedgerReader] = WeakKeyDictionary()
 _readers_lock = Lock()
 

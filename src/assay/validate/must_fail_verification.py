@@ -1,6 +1,6 @@
 """Verifies checks against their recordings, in several processes, and reports which are not proved and why.
 
-Plans the sessions that prove a fleet's checks: each check on the good recordings, and on each of its cases.
+Each check is judged on the good recordings, and on each of its cases. A plan makes the sessions for that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class VerificationPlan:
     """The sessions for some checks. `unproved` gives the reason for each check that cannot be judged or has no case."""
 
     def __init__(self, fleet: Fleet, wanted: Iterable[str]) -> None:
-        self.fleet, self.suites = fleet, fleet.root / "suites"
+        self.fleet = fleet
+        self.suites = fleet.root / "suites"
         self._folder = self.suites / "recordings"
         self._cases = read_must_fail_cases(self._folder)
         chosen = set(wanted)
@@ -77,13 +78,14 @@ class VerificationPlan:
     def _of(self, check: CheckDeclaration) -> list[MustFailCase]:
         return self._cases.get(check.id, [])
 
-    def _resting_on(self, what: EvidenceKind) -> list[CheckDeclaration]:
-        return [check for check in self.checks if self._rests_on(check) == what]
-
-    def _rests_on(self, check: CheckDeclaration) -> EvidenceKind:
-        reads = self._reads.get(check.id)
-        asked = reads.fixtures if reads else frozenset()
-        return next((what for what, names in FIXTURES_OF_EVIDENCE if names & asked), "node")
+    def _resting_on(self, evidence: EvidenceKind) -> list[CheckDeclaration]:
+        resting = []
+        for check in self.checks:
+            reads = self._reads.get(check.id)
+            asked = reads.fixtures if reads else frozenset()
+            if evidence == next((kind for kind, names in FIXTURES_OF_EVIDENCE if names & asked), "node"):
+                resting.append(check)
+        return resting
 
     def _cases_of(
         self, some: list[CheckDeclaration], among: list[str]
@@ -93,9 +95,9 @@ class VerificationPlan:
             for case in self._of(check):
                 named = [case.recording] if case.recording else among
                 misfits = {name: self._find_misfit(name, case) for name in named if name in among}
-                found = [name for name, misfit in misfits.items() if not misfit]
-                if found:
-                    yield check, case, found[0]
+                fitting = [name for name, misfit in misfits.items() if not misfit]
+                if fitting:
+                    yield check, case, fitting[0]
                 elif misfits:
                     self.unproved[check.id] = f"{case.name}: {next(reversed(misfits.values()))}"
 
@@ -119,14 +121,14 @@ class VerificationPlan:
     def _specs(self, *, racks: bool) -> list[NodeSpec]:
         """Return the node specs that have a recording."""
         known = sorted(self.fleet.node_specs.items())
-        found = [spec for name, spec in known if (self._folder / f"{name}.json").is_file()]
-        return [spec for spec in found if (spec.rack is not None) == racks]
+        recorded = [spec for name, spec in known if (self._folder / f"{name}.json").is_file()]
+        return [spec for spec in recorded if (spec.rack is not None) == racks]
 
-    def _note_missing_recording(self, some: list[CheckDeclaration], what: str) -> None:
+    def _note_missing_recording(self, some: list[CheckDeclaration], subject: str) -> None:
         for check in some:
             self.unproved.setdefault(
                 check.id,
-                f"there is no good recording {what}: python -m assay.validate.must_fail_recordings",
+                f"there is no good recording {subject}: python -m assay.validate.must_fail_recordings",
             )
 
     def _of_nodes(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
@@ -165,9 +167,9 @@ class VerificationPlan:
         if some and not specs:
             self._note_missing_recording(some, "of a node spec with a whole `rack`")
             return
-        found = list(self._cases_of(some, [spec.name for spec in specs]))
+        all_cases = list(self._cases_of(some, [spec.name for spec in specs]))
         for spec in specs if some else ():
-            cases = [(check, case) for check, case, name in found if name == spec.name]
+            cases = [(check, case) for check, case, name in all_cases if name == spec.name]
             yield self._rack_session(some, spec, cases)
 
     def _rack_session(self, well: list[CheckDeclaration], spec: NodeSpec, cases: CheckCases) -> RecordingSession:
@@ -198,7 +200,9 @@ class VerificationPlan:
         everything = NodeSelection(self.fleet, tuple(self.fleet.nodes))
         for name in recorded if some else ():
             wanted = [
-                ExpectedVerdict(one.id, str(subject)) for one in some for subject, _ in everything.subjects(one.subject)
+                ExpectedVerdict(check.id, str(subject))
+                for check in some
+                for subject, _ in everything.subjects(check.subject)
             ]
             yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name),), tuple(wanted))
         for check, case, name in self._cases_of(some, recorded):
@@ -217,11 +221,11 @@ class VerificationPlan:
         channels = self._recorded(spec.name)["channels"]
         serial = read_at_path(channels, ("probe", "host", "serial")).value
         guids = [read_at_path(channels, ("probe", "hca", hca.name, "guid")).value for hca in spec.hcas]
-        told: dict[str, Any] = {"hca_guids": guids} if guids and all(guids) else {}
+        known: dict[str, Any] = {"hca_guids": guids} if guids and all(guids) else {}
         booted = find_kernel_argument(str(read_at_path(channels, ("probe", "host", "cmdline")).value), IMAGE)
-        if image := next((one for one in self.fleet.images.values() if one.label == booted), None):
-            told["boot_image"] = image.name
-        return {"rack": rack, "u": u, "serial_number": str(serial or "recorded"), "bmc_address": "192.0.2.1", **told}
+        if image := next((image for image in self.fleet.images.values() if image.label == booted), None):
+            known["boot_image"] = image.name
+        return {"rack": rack, "u": u, "serial_number": str(serial or "recorded"), "bmc_address": "192.0.2.1", **known}
 
     def _pool(self, spec: NodeSpec, hosts: Mapping[str, Any]) -> dict[str, object]:
         alike = Counter(node.profile for node in self.fleet.nodes.values() if node.spec == spec.name)
@@ -286,25 +290,20 @@ def verify_checks(
     Raises AssayError where no check matches, or where the recordings cannot be read.
     """
     declared = [check.id for check in list_declared_checks(fleet)]
-    chosen = [check for check in declared if not patterns or any(_fits(check, one) for one in patterns)]
+    chosen = [check for check in declared if not patterns or any(_fits(check, pattern) for pattern in patterns)]
     if not chosen:
         raise AssayError(f"no declared check fits {' or '.join(patterns)}", fix="`assay suites list` names every check")
     prepared = VerificationPlan(fleet, chosen)
     sittings = prepared.make_sessions()
-    seen = [one for some in _run_sessions(sittings, jobs, progress) for one in some]
-    unproved = [
-        *(UnprovedCheck(check, "", why) for check, why in prepared.unproved.items()),
-        *(
-            []
-            if patterns
-            else (UnprovedCheck(check, "", "recorded, but not declared") for check in prepared.undeclared_checks)
-        ),
-        *_find_unexpected(seen),
-        *_find_never_passing(chosen, seen, prepared.unproved),
-    ]
-    return SuiteProof(
-        tuple(chosen), sum(1 for one in seen if one.expected.case), tuple(sorted(unproved, key=_sort_key))
-    )
+    seen = [verdict for some in _run_sessions(sittings, jobs, progress) for verdict in some]
+    unproved = [UnprovedCheck(check, "", reason) for check, reason in prepared.unproved.items()]
+    if not patterns:
+        undeclared = prepared.undeclared_checks
+        unproved += [UnprovedCheck(check, "", "recorded, but not declared") for check in undeclared]
+    unproved += _find_unexpected(seen)
+    unproved += _find_never_passing(chosen, seen, prepared.unproved)
+    unproved.sort(key=lambda check: (check.check, check.case, check.why))
+    return SuiteProof(tuple(chosen), sum(1 for verdict in seen if verdict.expected.case), tuple(unproved))
 
 
 def _fits(check: str, pattern: str) -> bool:
@@ -315,43 +314,39 @@ def _run_sessions(
     sittings: Sequence[RecordingSession], jobs: int, progress: VerificationProgress
 ) -> Iterator[list[ObservedVerdict]]:
     """Yield the verdicts of each session, started with the largest. Sessions share nothing but the fleet."""
-    by_size = sorted(sittings, key=lambda one: len(one.documents) + len(one.expected), reverse=True)
+    by_size = sorted(sittings, key=lambda sitting: len(sitting.documents) + len(sitting.expected), reverse=True)
     progress(0, len(by_size))
     if not jobs or not by_size:
         yield from map(run_recording_session, by_size)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=min(jobs, len(by_size)), mp_context=context) as pool:
-        begun = [pool.submit(run_recording_session, one) for one in by_size]
-        for done, one in enumerate(as_completed(begun), start=1):
+        begun = [pool.submit(run_recording_session, sitting) for sitting in by_size]
+        for done, ended in enumerate(as_completed(begun), start=1):
             progress(done, len(by_size))
-            yield one.result()
+            yield ended.result()
 
 
 def _find_unexpected(seen: Iterable[ObservedVerdict]) -> Iterator[UnprovedCheck]:
     """Yield verdicts that differ from the expected ones. On a good recording, a check may also skip."""
-    for one in seen:
-        if one.is_as_expected or (not one.expected.case and one.verdict == "skip"):
+    for verdict in seen:
+        if verdict.is_as_expected or (not verdict.expected.case and verdict.verdict == "skip"):
             continue
-        came = f"{one.verdict}: {one.reason}" if one.verdict else one.reason
-        if one.expected.case:
-            want = f"must {one.expected.verdict} and say {one.expected.says!r}, but came to {came or 'nothing'}"
+        came = f"{verdict.verdict}: {verdict.reason}" if verdict.verdict else verdict.reason
+        if verdict.expected.case:
+            want = f"must {verdict.expected.verdict} and say {verdict.expected.says!r}, but came to {came or 'nothing'}"
         else:
-            want = f"must pass on the good recording ({one.expected.subject}), but came to {came or 'nothing'}"
-        yield UnprovedCheck(one.expected.check, one.expected.case, want)
+            want = f"must pass on the good recording ({verdict.expected.subject}), but came to {came or 'nothing'}"
+        yield UnprovedCheck(verdict.expected.check, verdict.expected.case, want)
 
 
 def _find_never_passing(
-    chosen: Iterable[str], seen: Iterable[ObservedVerdict], told: Iterable[str]
+    chosen: Iterable[str], seen: Iterable[ObservedVerdict], unproved: Iterable[str]
 ) -> Iterator[UnprovedCheck]:
     """Yield the checks that pass on no good recording, without those that have another problem."""
-    well = [one for one in seen if not one.expected.case]
-    passed, other = {one.expected.check for one in well if one.verdict == "pass"}, set(told)
-    other |= {one.expected.check for one in well if one.verdict not in ("pass", "skip")}
+    well = [verdict for verdict in seen if not verdict.expected.case]
+    passed, other = {verdict.expected.check for verdict in well if verdict.verdict == "pass"}, set(unproved)
+    other |= {verdict.expected.check for verdict in well if verdict.verdict not in ("pass", "skip")}
     for check in chosen:
         if check not in passed and check not in other:
             yield UnprovedCheck(check, "", "passes on no good recording: it skips, or there is nothing of its kind")
-
-
-def _sort_key(one: UnprovedCheck) -> tuple[str, str, str]:
-    return (one.check, one.case, one.why)

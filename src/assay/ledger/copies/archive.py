@@ -1,13 +1,9 @@
-"""Which old entries may leave the ledger for an archive: those on which nothing rests any more.
+"""Moves old entries on which nothing rests any more into an archive: one compressed file, whose hash the ledger keeps.
 
-States, tickets, rollouts, parts and coverage follow from the other kinds of entries, which always stay.
-
-Moves old entries into an archive: one compressed file, whose hash the ledger keeps.
-
-The file is gzip of JSON, a document a line: first what it is, then an entry with the hash before it and its own. So
-each line proves itself, without the ledger and without assay.
-
-Compares archives with the ledger that they came from, and finds what of a node's history stands in them.
+States, tickets, rollouts, parts and coverage follow from the other kinds of entries, which always stay. The file is
+gzip of JSON, a document a line: first what it is, then an entry with the hash before it and its own. So each line
+proves itself, without the ledger and without assay. Archives are compared with the ledger that they came from, and tell
+what of a node's history stands in them.
 """
 
 from __future__ import annotations
@@ -56,6 +52,9 @@ from assay.model.timestamps import parse_time
 SLOT_KINDS = (ScheduleStartedEntry.kind, ScheduleRanEntry.kind)
 ARCHIVABLE_KINDS = (ObservationFailedEntry.kind, NodeUndrainedEntry.kind, VerificationMissedEntry.kind, *SLOT_KINDS)
 """Kinds that are read to tell history; of slots also to find the next one, by the newest slot of each schedule."""
+FORMAT = "assay-ledger-archive"
+LINES_AT_ONCE = 400
+FIELDS = ("seq", *HASHED_FIELDS["entry"], "hash")
 
 
 class OldEntry(NamedTuple):
@@ -90,11 +89,6 @@ def _find_needed_slots(rows: Iterable[OldEntry]) -> Iterator[OldEntry]:
             has_ended = entries[-1].kind == ScheduleRanEntry.kind
             if slot == newest or not has_ended:
                 yield from entries
-
-
-FORMAT = "assay-ledger-archive"
-LINES_AT_ONCE = 400
-FIELDS = ("seq", *HASHED_FIELDS["entry"], "hash")
 
 
 class ArchivePlan(NamedTuple):
@@ -176,9 +170,10 @@ def hash_before(rows: dict[int, tuple[Any, ...]], number: int) -> str:
 
 def _replace(connection: Connection, old: list[OldEntry], entry: EntriesArchivedEntry, now: datetime) -> None:
     """Put the archive's mark in place of the bodies, and append the entry that covers what is left."""
-    if put_marks(connection, [one.seq for one in old], len(list_archives(connection)) + 1) != len(old):
+    archives = list_archives(connection)
+    if put_marks(connection, [row.seq for row in old], len(archives) + 1) != len(old):
         raise AssayError("others archived some of these entries meanwhile", where=entry.file, fix="delete this file")
-    through = max(entry.through, *(one.through for one in list_archives(connection)), 0)
+    through = max(entry.through, *(archive.through for archive in archives), 0)
     digest = RestDigest()
     query = select(*ENTRY_LINE).where(tables.entries.c.seq <= through).order_by(tables.entries.c.seq)
     for row in connection.execute(query, execution_options={"yield_per": LINES_AT_ONCE}):
@@ -226,11 +221,11 @@ def check_archives(where: Path | str, files: Sequence[Path]) -> list[CheckedArch
     """Compare every archive of a ledger with it: the files that are given, else those where they were written."""
     engine = open_reading_engine(parse_ledger_url(where))
     with open_snapshot(engine) as connection:
-        told = list_archives(connection)
+        archives = list_archives(connection)
         sums = {hash_archive(file): file for file in files}
-        checked = [_check(connection, number, one, sums) for number, one in enumerate(told, 1)]
+        checked = [_check(connection, number, archive, sums) for number, archive in enumerate(archives, 1)]
     engine.dispose()
-    for known in {one.sha256 for one in told} & sums.keys():
+    for known in {archive.sha256 for archive in archives} & sums.keys():
         del sums[known]
     problem = "{}: this is no archive of the ledger, or somebody changed it"
     return [*checked, *(CheckedArchive(str(file), 0, True, (problem.format(file),)) for file in sums.values())]
@@ -250,26 +245,26 @@ def find_archived_history(where: Path | str, node: str) -> list[ArchivedHistory]
     query = select(table.body, func.count(), func.max(table.at)).where(table.node == node, ~is_in_ledger(table.body))
     with open_snapshot(engine) as connection:
         rows = connection.execute(query.group_by(table.body)).all()
-        files = {f"{ARCHIVE_MARK}{number}": one.file for number, one in enumerate(list_archives(connection), 1)}
+        files = {f"{ARCHIVE_MARK}{number}": archive.file for number, archive in enumerate(list_archives(connection), 1)}
     engine.dispose()
-    found = [ArchivedHistory(files.get(mark, "unknown"), entries, until) for mark, entries, until in rows]
-    return sorted(found, key=lambda one: one.until)
+    histories = [ArchivedHistory(files.get(mark, "unknown"), entries, until) for mark, entries, until in rows]
+    return sorted(histories, key=lambda history: history.until)
 
 
-def _check(connection: Connection, number: int, told: EntriesArchivedEntry, sums: dict[str, Path]) -> CheckedArchive:
-    file = sums.get(told.sha256) or Path(told.file)
+def _check(connection: Connection, number: int, archive: EntriesArchivedEntry, sums: dict[str, Path]) -> CheckedArchive:
+    file = sums.get(archive.sha256) or Path(archive.file)
     if not file.is_file():
-        return CheckedArchive(told.file, told.archived, is_here=False)
-    if told.sha256 not in sums and hash_archive(file) != told.sha256:
-        return CheckedArchive(str(file), told.archived, True, (f"{file}: somebody changed this archive",))
+        return CheckedArchive(archive.file, archive.archived, is_here=False)
+    if archive.sha256 not in sums and hash_archive(file) != archive.sha256:
+        return CheckedArchive(str(file), archive.archived, True, (f"{file}: somebody changed this archive",))
     try:
-        problems = tuple(islice(_find_differences(connection, number, told, file), 3))
+        problems = tuple(islice(_find_differences(connection, number, archive, file), 3))
     except (OSError, EOFError, ValueError, KeyError, AssayError) as error:
         problems = (f"{file}: this archive cannot be read: {error}",)
-    return CheckedArchive(str(file), told.archived, True, problems)
+    return CheckedArchive(str(file), archive.archived, True, problems)
 
 
-def _find_differences(connection: Connection, number: int, told: EntriesArchivedEntry, file: Path) -> Iterator[str]:
+def _find_differences(connection: Connection, number: int, archive: EntriesArchivedEntry, file: Path) -> Iterator[str]:
     """Yield the entries of an archive whose hash is not the one that the ledger has."""
     count = 0
     for lines in split_batches(read_archive(file), LINES_AT_ONCE):
@@ -281,5 +276,5 @@ def _find_differences(connection: Connection, number: int, told: EntriesArchived
             is_same = row and row[-1] == hash_ and hash_before(rows, line["seq"]) == line["before"]
             if not (row and is_same and row[FIELDS.index("body")] == f"{ARCHIVE_MARK}{number}"):
                 yield f"{file}: entry {line['seq']} is not the one that the ledger knows"
-    if count != told.archived:
-        yield f"{file}: it holds {count:,} entries, not {told.archived:,}"
+    if count != archive.archived:
+        yield f"{file}: it holds {count:,} entries, not {archive.archived:,}"

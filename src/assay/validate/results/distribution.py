@@ -1,13 +1,8 @@
-"""The distribution of a measurement over like nodes, and the parts that are unlike them. Pure statistics.
+"""The distribution of a measurement over like nodes, and the parts that are unlike them, as history has them.
 
-Nodes are like each other if their SKU, firmware bundle and driver are the same. An outlier is on the worse side of its
-limit, by the modified z-score (Iglewicz and Hoaglin), and far enough from the median to matter.
-
-Reads the values of measurements from history: the newest of each part, by node kind, and the medians of each run.
-
-Which nodes are like each other: those of one SKU, firmware bundle and driver, as their spec declares them.
-
-Distributions as lines of text and as JSON.
+Nodes are like each other if their SKU, firmware bundle and driver are the same, as their spec declares them. An outlier
+is on the worse side of its limit, by the modified z-score (Iglewicz and Hoaglin), and far enough from the median to
+matter.
 """
 
 from __future__ import annotations
@@ -28,6 +23,16 @@ from assay.model.fleet import Fleet
 from assay.model.reading import format_value
 from assay.model.text.lists import format_count, format_percent
 from assay.validate.results.outcome_lines import SUBJECT_WIDTH, escape_control, shorten_check
+
+OUTLIER_SCORE = 3.5
+TUKEY_FENCE = 1.5
+"""An outlier is beyond the middle half by so many times its width: where values fall into two groups, none is."""
+MIN_DISTANCE = 0.02
+"""An outlier is at least this share of the median away from it: among equal values, any noise has a high score."""
+HISTOGRAM_BARS = 24
+COURSE_RUNS = 30
+BLOCKS = " ▁▂▃▄▅▆▇█"
+MAX_OUTLIERS = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,14 +56,6 @@ def list_node_kinds(fleet: Fleet) -> dict[str, NodeKind]:
         name: NodeKind(name, spec.firmware or "not declared", spec.driver) for name, spec in fleet.node_specs.items()
     }
     return {node.name: kinds[node.spec] for node in fleet.nodes.values() if node.spec in kinds}
-
-
-OUTLIER_SCORE = 3.5
-TUKEY_FENCE = 1.5
-"""An outlier is beyond the middle half by so many times its width: where values fall into two groups, none is."""
-MIN_DISTANCE = 0.02
-"""An outlier is at least this share of the median away from it: among equal values, any noise has a high score."""
-HISTOGRAM_BARS = 24
 
 
 @fact
@@ -226,15 +223,15 @@ def _find_outliers(name: str, unit: str, parts: Sequence[PartValue]) -> list[Pee
     values = [part.value for part in parts]
     _, low, middle, high, _ = _measure_levels(values)
     fence = TUKEY_FENCE * (high - low)
-    found = []
+    outliers = []
     for part, score in zip(parts, compute_z_scores(values), strict=True):
         is_worse = not part.limit.worse_side or part.limit.worse_side * score > 0
         is_outside = not low - fence <= part.value <= high + fence
         is_far = is_outside and abs(part.value - middle) >= MIN_DISTANCE * abs(middle)
         if is_worse and is_far and abs(score) > OUTLIER_SCORE:
             reason = _describe_outlier(name, unit, part, len(parts), middle, score)
-            found.append(PeerOutlier(part, score, reason))
-    return sorted(found, key=lambda outlier: (-abs(outlier.score), outlier.part.subject))
+            outliers.append(PeerOutlier(part, score, reason))
+    return sorted(outliers, key=lambda outlier: (-abs(outlier.score), outlier.part.subject))
 
 
 def _describe_outlier(name: str, unit: str, part: PartValue, parts: int, middle: float, score: float) -> str:
@@ -253,7 +250,6 @@ def _compare_specs(parts: Sequence[PartValue], specs: tuple[str, str]) -> SpecCh
     return SpecChange(*specs, before, after, len(pairs))
 
 
-COURSE_RUNS = 30
 _RUNS = "SELECT run, spec_commit, dirty FROM read_parquet($files, hive_partitioning = true) ORDER BY run"
 _VALUES = """
 WITH kinds AS (SELECT unnest($kind_nodes) AS node, unnest($kind_numbers) AS kind),
@@ -294,18 +290,18 @@ def count_values(history: OutcomeHistory, *, days: int) -> int:
 
 
 def query_distributions(
-    history: OutcomeHistory, kinds: Mapping[str, NodeKind], what: str = "", *, days: int
+    history: OutcomeHistory, kinds: Mapping[str, NodeKind], pattern: str = "", *, days: int
 ) -> list[PeerDistribution]:
     """Return the distributions of measurements by check, name and kind. `kinds` has the kind of each node.
 
-    `what` is a glob of a measurement, of a check's id or of its function's name; "" is all. An epoch is a time in
+    `pattern` is a glob of a measurement, of a check's id or of its function's name; "" is all. An epoch is a time in
     which runs used the same specs; the last two epochs of a measurement are before and after the change.
     """
     every = sorted(set(kinds.values()))
     numbers = {kind: number for number, kind in enumerate(every)}
     runs, specs = _read_epochs(history, days)
     values: dict[str, Any] = {
-        "what": what,
+        "what": pattern,
         "kind_nodes": [*kinds],
         "kind_numbers": [numbers[kind] for kind in kinds.values()],
         "epoch_runs": [*runs],
@@ -314,10 +310,11 @@ def query_distributions(
     courses: dict[MeasuredKind, list[RunMedian]] = defaultdict(list)
     for check, name, kind, *rest in history.fetch(_COURSE, days=days, table=MEASUREMENTS_TABLE, **values):
         courses[check, name, kind].append(RunMedian(*rest))
-    rows = history.fetch(
-        _NEWEST, epoch_first=_find_first_epoch(courses, runs), days=days, table=MEASUREMENTS_TABLE, **values
-    )
-    found = []
+    # older values are not compared than those of the last two epochs of some measurement
+    epochs_of = [sorted({runs.get(point.run, 0) for point in course}) for course in courses.values()]
+    oldest = min((epochs[-2:][0] for epochs in epochs_of), default=0)
+    rows = history.fetch(_NEWEST, epoch_first=oldest, days=days, table=MEASUREMENTS_TABLE, **values)
+    distributions = []
     for key, of_kind in groupby(rows, lambda row: row[:3]):
         check, name, kind = key
         listed = list(of_kind)
@@ -325,14 +322,8 @@ def query_distributions(
         pair = (specs[epochs[0]], specs[epochs[1]]) if len(epochs) == 2 else None
         parts = list(_read_parts(listed, epochs))
         course = courses[check, name, kind][-COURSE_RUNS:]
-        found.append(describe_values(check, name, listed[-1][5], every[kind], parts, course, pair))
-    return found
-
-
-def _find_first_epoch(courses: Mapping[MeasuredKind, list[RunMedian]], runs: Mapping[str, int]) -> int:
-    """Return the oldest epoch that is one of the last two of some measurement: older values are not compared."""
-    epochs = (sorted({runs.get(point.run, 0) for point in course}) for course in courses.values())
-    return min((of_one[-2:][0] for of_one in epochs), default=0)
+        distributions.append(describe_values(check, name, listed[-1][5], every[kind], parts, course, pair))
+    return distributions
 
 
 def _read_epochs(history: OutcomeHistory, days: int) -> tuple[dict[str, int], list[str]]:
@@ -357,29 +348,29 @@ def _read_parts(rows: list[HistoryRow], epochs: list[int]) -> Iterator[PartValue
         yield PartValue(subject, node, at, value, ValueLimit(*limit.values()), before, after)
 
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
-MAX_OUTLIERS = 20
-
-
 def format_distributions_text(distributions: Iterable[PeerDistribution]) -> Iterator[str]:
     """Yield the lines of each distribution."""
-    for one in distributions:
-        yield f"{one.name}, {shorten_check(one.check)}: {one.kind}"
-        low, first, middle, third, high = map(_format_level, one.levels)
-        places = f"{format_count(one.parts, 'part')} of {format_count(one.nodes, 'node')}"
-        yield f"  {places}: median {middle} {one.unit}, half of them {first} to {third}".rstrip()
-        yield f"  {low} {draw_bars(one.bars)} {high}" + (f"   limit {one.limit}" if str(one.limit) else "")
-        if len(one.course) > 1:
-            points = [point.value for point in one.course]
-            yield f"  medians of {len(points)} runs: {draw_bars(_scale(points))} now {_format_level(points[-1])}"
-        if one.change:
-            yield f"  {format_change(one.change, one.unit)}"
+    for distribution in distributions:
+        yield f"{distribution.name}, {shorten_check(distribution.check)}: {distribution.kind}"
+        low, first, middle, third, high = map(_format_level, distribution.levels)
+        places = f"{format_count(distribution.parts, 'part')} of {format_count(distribution.nodes, 'node')}"
+        yield f"  {places}: median {middle} {distribution.unit}, half of them {first} to {third}".rstrip()
+        yield f"  {low} {draw_bars(distribution.bars)} {high}" + (
+            f"   limit {distribution.limit}" if str(distribution.limit) else ""
+        )
+        if len(distribution.course) > 1:
+            points = [point.value for point in distribution.course]
+            least, most = min(points), max(points)
+            bars = draw_bars([1 + 7 * (point - least) / ((most - least) or 1) for point in points])  # from 1 to 8
+            yield f"  medians of {len(points)} runs: {bars} now {_format_level(points[-1])}"
+        if distribution.change:
+            yield f"  {format_change(distribution.change, distribution.unit)}"
         yield from (
             f"  unlike its peers: {outlier.part.subject:<{SUBJECT_WIDTH}} {escape_control(outlier.reason)}"
-            for outlier in one.outliers[:MAX_OUTLIERS]
+            for outlier in distribution.outliers[:MAX_OUTLIERS]
         )
-        if len(one.outliers) > MAX_OUTLIERS:
-            yield f"  and {len(one.outliers) - MAX_OUTLIERS} more that are unlike their peers"
+        if len(distribution.outliers) > MAX_OUTLIERS:
+            yield f"  and {len(distribution.outliers) - MAX_OUTLIERS} more that are unlike their peers"
 
 
 def format_change(change: SpecChange, unit: str) -> str:
@@ -399,9 +390,3 @@ def draw_bars(counts: Sequence[float]) -> str:
 
 def _format_level(value: float) -> str:
     return format_value(round(value, 3))
-
-
-def _scale(points: Sequence[float]) -> list[float]:
-    """Return the points from 1 (the lowest) to 8."""
-    low, high = min(points), max(points)
-    return [1 + 7 * (point - low) / ((high - low) or 1) for point in points]
