@@ -159,7 +159,9 @@ def digest_contents(connection: Connection, run: ChainRow) -> str:
 
 
 def _open_contents(connection: Connection) -> _RunContents:
-    texts, outcomes, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
+    texts = tables.texts.c
+    outcomes = tables.outcomes.c
+    measured = tables.measurements.c
     return _RunContents(
         _Rows(_stream_rows(connection, select(texts.seq, texts.key, texts.long).order_by(texts.seq))),
         _Rows(_stream_rows(connection, select(*(outcomes[name] for name in OUTCOME_COLUMNS)).order_by(outcomes.seq))),
@@ -171,7 +173,9 @@ def _open_contents(connection: Connection) -> _RunContents:
 
 def _check_members(connection: Connection) -> Iterator[str]:
     """Yield the lists of subjects that are not what their text says. Whoever reads outcomes uses this table."""
-    table, texts, outcomes = tables.members.c, tables.texts.c, tables.outcomes.c
+    table = tables.members.c
+    texts = tables.texts.c
+    outcomes = tables.outcomes.c
     query = select(table.list, table.place, table.subject, texts.key, texts.long).order_by(table.list, table.place)
     rows = _stream_rows(connection, query.outerjoin_from(tables.members, tables.texts, texts.seq == table.list))
     for number, some in groupby(rows, itemgetter(0)):

@@ -143,7 +143,9 @@ def _list_printed_texts(channels: dict[str, Any]) -> list[tuple[tuple[str, ...],
 
 def _put_leaf(tree: dict[str, Any], path: tuple[str, ...], leaf: Any, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return a tree with `leaf` at `path`, without that entry where `leaf` is None."""
-    step, below, so_far = path[0], path[1:], (*above, path[0])
+    step = path[0]
+    below = path[1:]
+    so_far = (*above, path[0])
     if below:
         if step not in tree:
             raise AssayError(

@@ -87,7 +87,9 @@ class LazyItem(pytest.Item):
     def __init__(
         self, *, name: str, parent: pytest.Collector, own_markers: list[pytest.Mark], keywords: dict[str, Any]
     ) -> None:
-        self.name, self.parent, self.path = name, parent, parent.path
+        self.name = name
+        self.parent = parent
+        self.path = parent.path
         self.config, self.session = parent.config, parent.session
         self.own_markers, self.keywords = own_markers, keywords
 

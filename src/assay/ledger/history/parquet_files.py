@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-OUTCOMES_TABLE, MEASUREMENTS_TABLE, ARTEFACTS_TABLE, RUNS_TABLE = "outcomes", "measurements", "artefacts", "runs"
+OUTCOMES_TABLE = "outcomes"
+MEASUREMENTS_TABLE = "measurements"
+ARTEFACTS_TABLE = "artefacts"
+RUNS_TABLE = "runs"
 HISTORY_TABLES = (RUNS_TABLE, ARTEFACTS_TABLE, MEASUREMENTS_TABLE, OUTCOMES_TABLE)
 DAY_PREFIX, COMPACTED_PREFIX = "day=", "all-"
 SCRATCH_FOLDER, LOCK_FILE = ".making", ".lock"

@@ -207,7 +207,9 @@ def _read_rows(
 
 def _select_row() -> Select[Any]:
     """Return the query of the outcomes that are no pass and came after the last one, each reason once."""
-    outcomes, last, own = tables.outcomes.c, tables.newest.alias().c, tables.members.c
+    outcomes = tables.outcomes.c
+    last = tables.newest.alias().c
+    own = tables.members.c
     theirs = tables.members.alias().c
     # IN lets SQLite search by the whole key: of a join, it makes a scan of the check on all nodes
     lists = select(theirs.list).where(theirs.subject == own.subject).correlate(tables.members)

@@ -74,7 +74,9 @@ class OutcomeInsertions:
 
     def _delete_superseded(self, nodes: Collection[int]) -> None:
         """Delete from `newest` the rows of these nodes that are no longer the newest of any of their subjects."""
-        own, other, newer = tables.members.alias("own"), tables.members.alias("other"), tables.newest.alias("newer")
+        own = tables.members.alias("own")
+        other = tables.members.alias("other")
+        newer = tables.newest.alias("newer")
         row = tables.newest.c
         later = tuple_(newer.c.measured_s, newer.c.outcome) > tuple_(row.measured_s, row.outcome)
         # IN lets SQLite search by the whole key: of a join, it makes a scan of the check on all nodes
@@ -112,7 +114,9 @@ def is_of_run(name: str) -> ColumnElement[bool]:
 
 def select_outcomes() -> Select[Any]:
     """Return the first part of a query of outcomes with their runs, a row for each subject."""
-    runs, outcomes, members = tables.runs, tables.outcomes, tables.members.c
+    runs = tables.runs
+    outcomes = tables.outcomes
+    members = tables.members.c
     columns = (column for column in outcomes.c if column.name != "subject")
     query = select(*columns, members.subject, members.place, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
     joined = outcomes.join(tables.members, members.list == outcomes.c.subject).join(runs, runs.c.seq == outcomes.c.run)

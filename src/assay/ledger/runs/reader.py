@@ -36,7 +36,9 @@ OutcomeKey = tuple[int, int]
 StoredRow = tuple[Any, ...]
 _NO_DOCUMENT = ("", "", UNKNOWN_BASIS)
 RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
-ENDED_KEY, ENDED_WHOLE, ENDED_IN_PART = "ended", "whole", "in part"
+ENDED_KEY = "ended"
+ENDED_WHOLE = "whole"
+ENDED_IN_PART = "in part"
 """Key and values in `about` of a run that has ended; in part where shards were lost or late."""
 FRESH_HOURS_KEY = "fresh_hours"
 """Key in `about`: JSON, the greatest age of the evidence of a pass in hours, by check."""

@@ -24,7 +24,9 @@ class UnreadableRun(Exception):
 
     def __init__(self, path: str, kind: str, reason: str) -> None:
         super().__init__(reason)
-        self.path, self.kind, self.reason = path, kind, reason
+        self.path = path
+        self.kind = kind
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

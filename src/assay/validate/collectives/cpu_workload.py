@@ -27,7 +27,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 WORDS, REPEATS = 512, 4
-USUAL_S, SLOW_FACTOR, NOISE = 0.25, 1.4, 0.01
+USUAL_S = 0.25
+SLOW_FACTOR = 1.4
+NOISE = 0.01
 FAULTS = ("slow", "hung", "dead", "wrong")
 PLANT = re.compile(
     rf"(?P<first>[^:=&+]+)(?:(?P<link>[&+])(?P<second>[^:=&+]+))?(?::(?P<where>alone|\d+))?"

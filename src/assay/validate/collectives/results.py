@@ -157,7 +157,9 @@ class GroupResult:
 
 def parse_group_result(line: Mapping[str, Any]) -> GroupResult:
     """Return the result of a parsed line. Raises ValueError that says which field is wrong."""
-    nodes, ended, name = line.get("nodes"), line.get("ended"), line.get("round")
+    nodes = line.get("nodes")
+    ended = line.get("ended")
+    name = line.get("round")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, str) for node in nodes):
         raise ValueError("`nodes` is not a list of node names")
     if len(set(nodes)) != len(nodes):

@@ -67,7 +67,10 @@ class PairRunner:
         find_taker: FindTaker = find_no_taker,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._template, self._deadline_s, self._at_once, self._scratch = template, deadline_s, at_once, scratch
+        self._template = template
+        self._deadline_s = deadline_s
+        self._at_once = at_once
+        self._scratch = scratch
         self._find_taker, self._environment = find_taker, environment
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()

@@ -274,10 +274,10 @@ class StagedSearch:
         """
         search = self.pair_search(results)
         explanation = explain(search.observe(results.pairs))
-        is_link = any(run.part.kind in ("uplink", "nvlink") or run.rivals for run in explanation.faulty)
+        is_link = any(faulty.part.kind in ("uplink", "nvlink") or faulty.rivals for faulty in explanation.faulty)
         if is_link:
             return ()
-        named = {find_node(run.part) for run in explanation.faulty}
+        named = {find_node(faulty.part) for faulty in explanation.faulty}
         return tuple(node for node in search.nodes if node not in named)
 
     def judge_whole(self, results: SearchResults) -> WholeFinding | None:

@@ -79,7 +79,9 @@ class OrdinaryItemHooks:
     ) -> None:
         refuse_rerun_options(config)
         self._current = current
-        self._fleet, self._open_context, self._take_outcome = fleet, open_context, take_outcome
+        self._fleet = fleet
+        self._open_context = open_context
+        self._take_outcome = take_outcome
         self._one_line_output = terminal_report.is_one_line_output(config)
         self._allure = is_allure_requested(config)
 

@@ -97,7 +97,9 @@ class SlimItemProtocol:
         take_outcome: Callable[[Outcome, CheckContext], None],
         current: CurrentCheck | None,
     ) -> None:
-        self._evidence_cache, self._take_outcome, self._hook = evidence_cache, take_outcome, config.hook
+        self._evidence_cache = evidence_cache
+        self._take_outcome = take_outcome
+        self._hook = config.hook
         self._current = current
         self._output = None if config.getoption("capture") == "no" else io.StringIO()
         self._batch: Sequence[SlimItem] = ()

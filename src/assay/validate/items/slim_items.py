@@ -36,7 +36,9 @@ class SlimItem(LazyItem):
     ) -> None:
         # all items of a check share its markers and keywords until one of them is marked
         super().__init__(name=name, parent=parent, own_markers=check.own_markers, keywords=check.keywords)
-        self.check, self.subject, self.node_name = check, subject, node_name
+        self.check = check
+        self.subject = subject
+        self.node_name = node_name
 
     @property
     def subject_id(self) -> str:

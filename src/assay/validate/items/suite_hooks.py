@@ -81,7 +81,9 @@ class ItemFactory:
     """Makes the slim items of one session. `slim` says whether it may; without, all items are ordinary."""
 
     def __init__(self, fixtures: CheckFixtures, *, slim: bool) -> None:
-        self._fixtures, self._binding, self.slim = fixtures, FixtureBinding(fixtures), slim
+        self._fixtures = fixtures
+        self._binding = FixtureBinding(fixtures)
+        self.slim = slim
 
     def describe_check(self, check_id: str, function: Any, module: pytest.Collector) -> SlimCheck:
         """Return what the items of a test function have in common."""
@@ -166,7 +168,9 @@ class SuiteHooks:
     """The hooks of one session. `folder` holds the modules, `home` the fleet that they judge."""
 
     def __init__(self, config: pytest.Config, folder: Path, home: Path) -> None:
-        self.config, self.folder, self.outcomes = config, folder, list[Outcome]()
+        self.config = config
+        self.folder = folder
+        self.outcomes = list[Outcome]()
         option = config.getoption
         chosen = find_home(home)
         self.fleet = load_cached_fleet(home, chosen.overlays)

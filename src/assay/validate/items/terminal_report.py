@@ -154,7 +154,9 @@ class LazyPassReport:
     count_towards_summary = True
 
     def __init__(self, item: SlimItem, start: float, duration: float) -> None:
-        self._item, self._start, self.duration = item, start, duration
+        self._item = item
+        self._start = start
+        self.duration = duration
 
     def __getattr__(self, name: str) -> Any:
         """Return the real report's attribute; `__dict__` too, where plugins look for values that they stored."""

@@ -43,7 +43,9 @@ class ReadingUnavailable(Exception):
 
     def __init__(self, kind: str, where: str, reason: str) -> None:
         super().__init__(f"{where}: {reason}" if where else reason)
-        self.kind, self.where, self.reason = kind, where, reason
+        self.kind = kind
+        self.where = where
+        self.reason = reason
 
 
 def unknown_name_error(name: str, where: str, known: Iterable[str]) -> UnjudgeableCheck:
@@ -77,7 +79,9 @@ class EvidenceCache:
     """The folder of the latest evidence, one `NODE.json` each; `../objects` holds older documents by digest."""
 
     def __init__(self, folder: Path, max_documents: int = MAX_CACHED_DOCUMENTS) -> None:
-        self.folder, self.objects, self._max_documents = folder, folder.parent / "objects", max_documents
+        self.folder = folder
+        self.objects = folder.parent / "objects"
+        self._max_documents = max_documents
         self._documents: dict[str, CachedEvidence | ReadingUnavailable] = {}
         self._last: tuple[str, CachedEvidence] | None = None
 

@@ -45,7 +45,9 @@ class FailureArtefacts:
     """Captures the artefacts of one session: excerpts into `folder`; documents are in `objects` already."""
 
     def __init__(self, folder: Path, objects: Path, fleet: Fleet) -> None:
-        self._folder, self._objects, self._fleet = folder, objects, fleet
+        self._folder = folder
+        self._objects = objects
+        self._fleet = fleet
         self._sizes: dict[str, int] = {}
 
     def capture(self, outcome: Outcome, context: CheckContext) -> tuple[FailureArtefact, ...]:
@@ -168,7 +170,9 @@ class OutcomeAnnotator:
     """Annotates the outcomes of one session. Artefacts go beside the file of outcomes; without one there are none."""
 
     def __init__(self, fleet: Fleet, delivery: OutcomeDelivery | None, evidence_cache: EvidenceCache) -> None:
-        self._fleet, self._delivery, self._evidence_cache = fleet, delivery, evidence_cache
+        self._fleet = fleet
+        self._delivery = delivery
+        self._evidence_cache = evidence_cache
         self._observed = fleet.observed_checks
 
     def __call__(self, outcome: Outcome, context: CheckContext) -> Outcome:

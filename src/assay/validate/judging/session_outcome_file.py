@@ -43,8 +43,13 @@ class OutcomeDelivery:
     def __init__(
         self, file: Path, run: SuiteRun, writer: OutcomeWriter, started: StartedRun, current: CurrentCheck | None
     ) -> None:
-        self.file, self.run, self._writer, self.current = file, run, writer, current
-        self._judged, self.unjudged, self._influences = started.judged, started.unjudged, started.influences
+        self.file = file
+        self.run = run
+        self._writer = writer
+        self.current = current
+        self._judged = started.judged
+        self.unjudged = started.unjudged
+        self._influences = started.influences
         self._recorded: set[str] = set()
         self.add_left_out, self.close = writer.add_left_out, writer.close
 

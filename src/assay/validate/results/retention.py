@@ -66,7 +66,9 @@ def plan_pruning(reports: Path, rules: RetentionRules, now: datetime) -> PrunePl
     appended = set.intersection(
         *(parquet_files.list_runs_of_table(reports / "history", table) for table in parquet_files.HISTORY_TABLES)
     )
-    gone, kept, rejudgeable = list[Path](), list[UnprunedRun](), 0
+    gone = list[Path]()
+    kept = list[UnprunedRun]()
+    rejudgeable = 0
     for run in runs[: -rules.least_runs]:
         try:
             with StoredRun.open_whole(run) as stored:

@@ -119,7 +119,9 @@ class RunProgress:
     """Counts delivered outcomes from the shards' own files."""
 
     def __init__(self, due: DueOutcomes) -> None:
-        self._due, self._of_ended, self._of_running = count_due_by_pool(due), Counter[str](), dict[int, Counter[str]]()
+        self._due = count_due_by_pool(due)
+        self._of_ended = Counter[str]()
+        self._of_running = dict[int, Counter[str]]()
 
     def count(self, running: Sequence[RunShard], newly_ended: Sequence[RunShard] = ()) -> OutcomesByPool:
         """Return the progress of all pools. The file of an ended shard is read once."""

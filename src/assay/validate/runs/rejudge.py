@@ -150,7 +150,9 @@ def rejudge_run(
     the progress.
     """
     with StoredRun.open_whole(file) as stored:
-        manifest, documents, about = RunManifest.read(stored), stored.documents(), stored.about
+        manifest = RunManifest.read(stored)
+        documents = stored.documents()
+        about = stored.about
     with tempfile.TemporaryDirectory(prefix="assay-rejudge-") as scratch:
         home = Path(scratch)
         fleet = _load_fleet_of(root, manifest, rev, home / "fleet")

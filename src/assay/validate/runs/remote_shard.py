@@ -33,7 +33,9 @@ from assay.validate.runs.sharding import RunShard, is_shard_judged
 SHARD_JOBS_FILE = "shard_jobs.json"
 SHARD_END_KEY = "shard_end"
 """Key in `about` of the last file that a shard delivers; the value is the shard's failure, "" where all was judged."""
-DELIVERY_INTERVAL_S, PROCESS_POLL_S, INTERRUPT_GRACE_S = 5.0, 0.2, 10.0
+DELIVERY_INTERVAL_S = 5.0
+PROCESS_POLL_S = 0.2
+INTERRUPT_GRACE_S = 10.0
 SHARD_LEDGER_VARIABLE = "ASSAY_LEDGER"
 
 

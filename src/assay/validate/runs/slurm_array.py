@@ -54,7 +54,9 @@ class SlurmArray:
         self, jobs: int, sbatch_options: Sequence[str] = (), notify: Callable[[str], None] = lambda _: None
     ) -> None:
         require_slurm("sbatch", "squeue", "scancel")
-        self._jobs, self._sbatch_options, self._notify = jobs, sbatch_options, notify
+        self._jobs = jobs
+        self._sbatch_options = sbatch_options
+        self._notify = notify
         self._left: dict[int, RemoteShard] = {}
         self._running: list[RunShard] = []
         self._started_at: dict[int, float] = {}
