@@ -55,11 +55,12 @@ def of_hosts(text: str, *hosts: str) -> str:
 def test_every_tool_run_on_several_hosts_tells_the_faults_of_each(name, tmp_path, catalog):
     events = EVENTS[:-1] if PRINTED[name].never_over else EVENTS
     (tmp_path / "log").write_text(of_hosts(PRINTED[name].write(events), "n01", "n02"))
-    document = to_json(classify_log(str(tmp_path / "log"), catalog))
+    answer = classify_log(str(tmp_path / "log"), catalog)
+    document = to_json(answer)
     for host in ("n01", "n02"):
         told = {fault["fault"]: fault["first"] for fault in document["faults"] if fault["host"] == host}
         assert told == times_of(PRINTED[name])
-    assert f"{document['faults'][0]['fault']} on n01, " in format_faults_text(document)[0]
+    assert f"{document['faults'][0]['fault']} on n01, " in format_faults_text(answer)[0]
     with pytest.raises(AssayError, match="of several hosts, such as n01, n02"):
         read_recordings([tmp_path / "log"], "n01")
 

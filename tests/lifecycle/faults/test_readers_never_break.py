@@ -17,6 +17,7 @@ from assay.cli.verbs.faults import collect_log_faults
 from assay.cli.workspace import load_surrounding_catalog
 from assay.decide.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.model.log_message import LineTally
 from assay.observe.logs import kernel_log_search
 from assay.observe.logs.kernel_log_forms import DMESG
@@ -40,7 +41,7 @@ def faults(content: bytes) -> tuple[list[dict], int, int] | None:
         collect_log_faults(log, stream, CATALOG)
     except AssayError:
         return None
-    found = stream.faults()
+    found = to_json(stream.faults())
     json.dumps(found)
     return found, log.tally.lines, log.tally.unreadable
 
