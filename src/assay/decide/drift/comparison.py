@@ -75,12 +75,12 @@ class DriftRemedies:
             yield f"{fault_class}: tracked and never acted on, by its profile {profile}"
             return
         for in_use in (False, True):
-            said = respond_to_class(self._policy, catalog, state, fault_class, in_use)
-            where = self._fleet.lines.get((f"LifecyclePolicy/{self._policy.name}", f"faults.{said.rule}"), "")
-            text = str(said)
-            if said.remedy == CONFIGURE and CONFIGURE not in allowed.actions:
+            answer = respond_to_class(self._policy, catalog, state, fault_class, in_use)
+            where = self._fleet.lines.get((f"LifecyclePolicy/{self._policy.name}", f"faults.{answer.rule}"), "")
+            text = str(answer)
+            if answer.remedy == CONFIGURE and CONFIGURE not in allowed.actions:
                 text = f"noted, ticket: its profile {profile} does not allow {CONFIGURE}"
-            yield f"{fault_class}: {text} [{where} {said.rule}]"
+            yield f"{fault_class}: {text} [{where} {answer.rule}]"
 
 
 NO_CHECKS = "no check counts in this state whose fault is among the policy's breaker.drift"
@@ -132,8 +132,8 @@ def compare_fleet(inputs: SyncInputs, nodes: Sequence[str] | None = None) -> Syn
     comparison = _FleetComparison(inputs)
     declared = inputs.fleet.nodes
     wanted = declared.values() if nodes is None else [declared[name] for name in nodes]
-    found = [comparison.compare(node) for node in wanted]
-    return SyncReport(inputs.revision, [node for node in found if node is not None])
+    compared = [comparison.compare(node) for node in wanted]
+    return SyncReport(inputs.revision, [node for node in compared if node is not None])
 
 
 class _FleetComparison:
@@ -158,37 +158,45 @@ class _FleetComparison:
         state = node_state.state if node_state else find_start_state(self._policy, node, self._inputs.now)
         if state in self._policy.states and self._policy.states[state].final:
             return None
-        found = self._find_differences(node, state, EvidenceWindow.of_node(node_state, self._inputs.now))
+        differences = self._find_differences(node, state, EvidenceWindow.of_node(node_state, self._inputs.now))
         holder = _find_holder(node_state, self._inputs.now)
-        standing = self._find_state(node, node_state, found, holder)
-        revision = self._inputs.revision if standing == "in_sync" else found.last_revision
-        remedies = self._list_remedies(node, state, found) if standing == "drifted" else ()
-        return NodeSync(node.name, node.pool, standing, found.items, revision, holder, remedies)
+        standing = self._find_state(node, node_state, differences, holder)
+        revision = self._inputs.revision if standing == "in_sync" else differences.last_revision
+        remedies = self._list_remedies(node, state, differences) if standing == "drifted" else ()
+        return NodeSync(node.name, node.pool, standing, differences.items, revision, holder, remedies)
 
-    def _list_remedies(self, node: Node, state: str, found: NodeDifferences) -> tuple[str, ...]:
-        return tuple(text for fault in found.faults for text in self._remedies.describe(state, node.profile, fault))
+    def _list_remedies(self, node: Node, state: str, differences: NodeDifferences) -> tuple[str, ...]:
+        return tuple(
+            text for fault in differences.faults for text in self._remedies.describe(state, node.profile, fault)
+        )
 
-    def _find_state(self, node: Node, node_state: NodeState | None, found: NodeDifferences, holder: str) -> SyncState:
+    def _find_state(
+        self, node: Node, node_state: NodeState | None, differences: NodeDifferences, holder: str
+    ) -> SyncState:
         rolling = is_rolling(node.name, node_state, self._applying, self._inputs.rollout)
-        if (rolling or found.differences) and holder:
+        if (rolling or differences.differences) and holder:
             return "held"
         if rolling:
             return "rolling"
-        if found.differences:
+        if differences.differences:
             return "drifted"
-        return "unknown" if found.unknown else "in_sync"
+        return "unknown" if differences.unknown else "in_sync"
 
     def _find_differences(self, node: Node, state: str, window: EvidenceWindow) -> NodeDifferences:
-        found = NodeDifferences(node, window, self._lines)
+        differences = NodeDifferences(node, window, self._lines)
         passes, failures = self._passes.get(node.name, {}), self._failures.get(node.name, {})
         counting = self._list_counting(state, self._inputs.expected.of_node(node))
         for expected in counting:
-            by_subject = failures.get(expected.check.id)
-            parts = {_find_part(node, subject): one for subject, one in by_subject.items()} if by_subject else {}
-            found.add_check(self._complete(expected, node), passes.get(expected.check.id, ()), parts)
+            by_subject = failures.get(expected.check.id) or {}
+            # The key is the part of a subject of this node; a subject of another pool is no part of it.
+            parts = {
+                "" if subject == node.subject else subject.removeprefix(f"{node.subject}/"): failure
+                for subject, failure in by_subject.items()
+            }
+            differences.add_check(self._complete(expected, node), passes.get(expected.check.id, ()), parts)
         if not counting:
-            found.unknown[UnknownReason(NO_CHECKS)] = ["everything"]
-        return found
+            differences.unknown[UnknownReason(NO_CHECKS)] = ["everything"]
+        return differences
 
     def _complete(self, expected: ExpectedCheck, node: Node) -> ExpectedCheck:
         if expected.judged_by is not None:
@@ -201,18 +209,12 @@ class _FleetComparison:
         if key not in self._counting:
             phases = self._phases.setdefault(state, list_phases(self._policy, state))
             counting = [
-                one._replace(max_hours=find_max_hours(phases, one.check))
-                for one in expected
-                if phases.keys() & set(one.check.phases) and one.parts
+                expected._replace(max_hours=find_max_hours(phases, expected.check))
+                for expected in expected
+                if phases.keys() & set(expected.check.phases) and expected.parts
             ]
             self._counting[key] = (expected, counting)  # kept, so that its id stays its own
         return self._counting[key][1]
-
-
-def _find_part(node: Node, subject: str) -> str:
-    """Return the part of a subject of this node; a subject of another pool is no part of it."""
-    own = node.subject
-    return "" if subject == own else subject.removeprefix(f"{own}/")
 
 
 def _find_holder(node_state: NodeState | None, now: datetime) -> str:

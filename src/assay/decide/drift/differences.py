@@ -55,11 +55,13 @@ def read_differences(check: str, reason: str) -> tuple[ReadDifference, ...]:
             ReadDifference(entry["wanted"], entry["wanted"], absent["seen"], entry["where"])
             for entry in _ENTRY.finditer(absent["entries"])
         )
-    found = [_EXPECTED.fullmatch(part) for part in reason.split("; ")]
-    if not all(found):
+    matches = [_EXPECTED.fullmatch(part) for part in reason.split("; ")]
+    if not all(matches):
         return (ReadDifference(name_of_check(check), "", reason),)
     return tuple(
-        ReadDifference(one["what"], one["wanted"], one["seen"], one["where"] or "") for one in found if one is not None
+        ReadDifference(match["what"], match["wanted"], match["seen"], match["where"] or "")
+        for match in matches
+        if match is not None
     )
 
 
@@ -84,12 +86,12 @@ class SettingLines:
                 self._paths[document].append((path, where))
         self._known: dict[str, dict[str, str]] = {}
 
-    def find(self, spec: str, what: str, said: str) -> str:
-        """Return where `what` is declared now, if that is in the file that a reason `said`; else what it said."""
+    def find(self, spec: str, name: str, place: str) -> str:
+        """Return where `name` is declared now, if that is in the file of `place`; else `place`."""
         if spec not in self._known:
             self._known[spec] = dict(reversed(list(self._list_names(spec))))
-        now = self._known[spec].get(what, "")
-        return now if now.rpartition(":")[0] == said.rpartition(":")[0] else said
+        now = self._known[spec].get(name, "")
+        return now if now.rpartition(":")[0] == place.rpartition(":")[0] else place
 
     def _list_names(self, spec: str) -> Iterator[tuple[str, str]]:
         """Yield name and line, better names first."""
@@ -161,8 +163,8 @@ class NodeDifferences:
             if expected.judged_by and passed.judged_by != expected.judged_by:
                 because = OLD_SPEC
                 self.passed_before.append((passed.recorded_s, passed.revision))
-            elif why := self.window.object_to_pass(passed, expected.max_hours):
-                because = why
+            elif objection := self.window.object_to_pass(passed, expected.max_hours):
+                because = objection
                 self.passed_before.append((passed.recorded_s, passed.revision))
             else:
                 left -= passed.subjects
@@ -190,43 +192,57 @@ class NodeDifferences:
         if expected.judged_by and outcome.judged_by != expected.judged_by:
             self._add_unknown(expected.check, OLD_SPEC)
             return
-        why = self.window.object_to_failure(failure.recorded, expected.max_hours)
+        objection = self.window.object_to_failure(failure.recorded, expected.max_hours)
         if outcome.verdict != "fail":
             self._add_unknown(expected.check, UnknownReason(outcome.reason, find_first_time(failure, outcome.reason)))
             return
         items = self._list_items(expected, part, failure)
-        if why:
+        if objection:
             self.old_differences += items
-            self._add_unknown(expected.check, why)
+            self._add_unknown(expected.check, objection)
         else:
             self.differences += items
             self.faults.setdefault(outcome.fault)
 
     def _list_items(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> Iterator[DriftItem]:
-        for one in read_differences(expected.check.id, failure.recorded.outcome.reason):
-            what = f"{part} {one.what}" if part else one.what
-            where = self.lines.find(self.node.spec, one.what, one.where) if one.where else expected.where
-            yield DriftItem(what, one.wanted, one.seen, where, find_first_time_of(expected.check.id, failure, one))
+        for difference in read_differences(expected.check.id, failure.recorded.outcome.reason):
+            value = f"{part} {difference.what}" if part else difference.what
+            where = (
+                self.lines.find(self.node.spec, difference.what, difference.where)
+                if difference.where
+                else expected.where
+            )
+            yield DriftItem(
+                value,
+                difference.wanted,
+                difference.seen,
+                where,
+                find_first_time_of(expected.check.id, failure, difference),
+            )
 
-    def _add_unknown(self, check: CheckDeclaration, why: UnknownReason) -> None:
-        self.unknown.setdefault(why, []).append(name_of_check(check.id))
+    def _add_unknown(self, check: CheckDeclaration, reason: UnknownReason) -> None:
+        self.unknown.setdefault(reason, []).append(name_of_check(check.id))
 
     def _list_unknown(self) -> Iterator[DriftItem]:
-        for why, checks in self.unknown.items():
+        for reason, checks in self.unknown.items():
             names = list(dict.fromkeys(checks))
-            what = ", ".join(names) if len(names) <= NAMED_CHECKS else format_count(len(names), "check")
-            yield DriftItem(what, "", f"{UNKNOWN_PREFIX}{why.text}", "", why.since)
+            shown = ", ".join(names) if len(names) <= NAMED_CHECKS else format_count(len(names), "check")
+            yield DriftItem(shown, "", f"{UNKNOWN_PREFIX}{reason.text}", "", reason.since)
 
 
 def find_first_time(failure: StandingFailure, reason: str) -> str:
     """Return when a check first gave a reason in the row that the failure ends, "" where the row has it nowhere."""
-    return min((at for at, said in failure.row if said == reason), default="")
+    return min((at for at, failed_for in failure.row if failed_for == reason), default="")
 
 
 def find_first_time_of(check: str, failure: StandingFailure, difference: ReadDifference) -> str:
     """Return when a check first saw a difference in the row that the failure ends, whatever else it saw then."""
     same = difference[:3]
-    times = (at for at, said in failure.row if any(one[:3] == same for one in read_differences(check, said)))
+    times = (
+        at
+        for at, failed_for in failure.row
+        if any(difference[:3] == same for difference in read_differences(check, failed_for))
+    )
     return min(times, default="")
 
 
@@ -238,23 +254,31 @@ def describe_fault(fault: FaultRecord, drift: Collection[str], latest: Iterable[
     if fault.fault_class not in drift:
         return f"no {fault.fault_class}", fault.detail
     failing = sorted(
-        (one.outcome.check, one.outcome.reason)
-        for one in latest
-        if (one.outcome.verdict, one.outcome.fault, one.outcome.subject) == ("fail", fault.fault_class, fault.subject)
+        (recorded.outcome.check, recorded.outcome.reason)
+        for recorded in latest
+        if (recorded.outcome.verdict, recorded.outcome.fault, recorded.outcome.subject)
+        == ("fail", fault.fault_class, fault.subject)
     )
-    found = [(check, one) for check, reason in failing for one in read_differences(check, reason)]
-    if not found:
+    differences = [(check, difference) for check, reason in failing for difference in read_differences(check, reason)]
+    if not differences:
         return f"no {fault.fault_class}", _add_since(fault.detail, fault)
-    wanted = dict.fromkeys(_format_wanted(check, one) for check, one in found)
-    seen = dict.fromkeys(f"{one.what}: {one.seen}" if one.wanted else one.seen for _, one in found)
+    wanted = dict.fromkeys(_format_wanted(check, difference) for check, difference in differences)
+    seen = dict.fromkeys(
+        f"{difference.what}: {difference.seen}" if difference.wanted else difference.seen
+        for _, difference in differences
+    )
     return "\n".join(wanted), _add_since("\n".join(seen), fault)
 
 
-def _format_wanted(check: str, one: ReadDifference) -> str:
-    if not one.wanted:
+def _format_wanted(check: str, difference: ReadDifference) -> str:
+    if not difference.wanted:
         return name_of_check(check)
-    where = f" ({one.where})" if one.where else ""
-    return f"{one.wanted}{where}" if one.wanted == one.what else f"{one.what}: {one.wanted}{where}"
+    where = f" ({difference.where})" if difference.where else ""
+    return (
+        f"{difference.wanted}{where}"
+        if difference.wanted == difference.what
+        else f"{difference.what}: {difference.wanted}{where}"
+    )
 
 
 def _add_since(text: str, fault: FaultRecord) -> str:

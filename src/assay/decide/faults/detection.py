@@ -105,8 +105,10 @@ def _count_room(catalog: FaultCatalog, open_faults: set[FaultKey], most: int) ->
 def _describe_excess(group: Sequence[FaultSighting], severity: FaultSeverity, most: int) -> list[FaultSighting]:
     text = f"more than {most} {severity} faults are open, and the rest is only counted here"
     return [
-        one._replace(fault_class=TELEMETRY_FLOODED, part="", detail=f"{text}; the first was {one.detail}", counts=True)
-        for one in group
+        sighting._replace(
+            fault_class=TELEMETRY_FLOODED, part="", detail=f"{text}; the first was {sighting.detail}", counts=True
+        )
+        for sighting in group
     ]
 
 
@@ -117,21 +119,19 @@ class LaterPrimaries:
         self._catalog = catalog
         self._causes: dict[tuple[str, str], list[list[float]]] = {}
         self._times: defaultdict[PrimaryFault, list[float]] = defaultdict(list)
-        for one in ordered:
-            if one.fault_class in catalog.primary_faults:
-                self._times[PrimaryFault(one.fault_class, one.part)].append(parse_time(one.at).timestamp())
+        for sighting in ordered:
+            if sighting.fault_class in catalog.primary_faults:
+                self._times[PrimaryFault(sighting.fault_class, sighting.part)].append(
+                    parse_time(sighting.at).timestamp()
+                )
 
     def has_one(self, sighting: FaultSighting, at: float) -> bool:
         """Whether a fault from which this sighting follows is seen just after it."""
         key = sighting.fault_class, sighting.part
         if key not in self._causes:
-            self._causes[key] = self._list_causes(*key)
+            others = (primary for primary in self._times if primary.name != sighting.fault_class)
+            self._causes[key] = [self._times[primary] for primary in others if may_follow(self._catalog, *key, primary)]
         return any(_is_soon_after(times, at) for times in self._causes[key])
-
-    def _list_causes(self, name: str, part: str) -> list[list[float]]:
-        """Return the times of each fault from which this one may follow."""
-        others = (primary for primary in self._times if primary.name != name)
-        return [self._times[primary] for primary in others if may_follow(self._catalog, name, part, primary)]
 
 
 def _is_soon_after(times: list[float], at: float) -> bool:
@@ -143,18 +143,15 @@ def discount_overridden(catalog: FaultCatalog, sightings: Iterable[FaultSighting
     """Return the sightings, in their order; XIDs that a later recovery action of their GPU overrides do not count."""
     ordered, next_action = list(sightings), dict[str, FaultSighting]()
     for place in range(len(ordered) - 1, -1, -1):
-        one = ordered[place]
-        later = next_action.get(one.part)
-        if later and one.fault_class.startswith(XID_NAMES) and _overrides(catalog, later, one):
-            ordered[place] = one._replace(counts=False)
-        if one.part != UNKNOWN_PART and catalog.find_recovery_action(one.fault_class):
-            next_action[one.part] = one
+        sighting = ordered[place]
+        later = next_action.get(sighting.part)
+        if later and sighting.fault_class.startswith(XID_NAMES):
+            rule = catalog.find_recovery_action(later.fault_class)
+            if rule is not None and 0 <= seconds_between(sighting.at, later.at) <= rule.overrides_seconds:
+                ordered[place] = sighting._replace(counts=False)
+        if sighting.part != UNKNOWN_PART and catalog.find_recovery_action(sighting.fault_class):
+            next_action[sighting.part] = sighting
     return ordered
-
-
-def _overrides(catalog: FaultCatalog, later: FaultSighting, earlier: FaultSighting) -> bool:
-    rule = catalog.find_recovery_action(later.fault_class)
-    return rule is not None and 0 <= seconds_between(earlier.at, later.at) <= rule.overrides_seconds
 
 
 def seconds_between(earlier: str, later: str) -> float:
@@ -213,7 +210,9 @@ def detect_faults(
         sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
         gpus = map_bmc_gpus(evidence, parts, last_gpus)
         named = name_own_parts(find_sel_sightings(catalog, evidence), gpus, node_state.faults)
-        by_bmc = _drop_before_boot(named, evidence, node_state)
+        # A BMC keeps old events: those from before this boot, or the enrolment if that is earlier, do not count.
+        start = min(find_boot_time(evidence) or evidence.at, parse_time(node_state.enrolled_at))
+        by_bmc = [sighting for sighting in named if parse_time(sighting.at) >= start]
         sightings += drop_told_by_host(by_bmc, kernel, node_state.faults, parts.values())
         sightings += find_alert_sightings(evidence, parts)
     return count_sightings(catalog, node, node_state, sightings, policy.intake.node.open_faults)
@@ -288,14 +287,6 @@ def _is_settling(catalog: FaultCatalog, node_state: NodeState, sighting: FaultSi
     return timedelta() <= since < timedelta(seconds=rule.settle_seconds)
 
 
-def _drop_before_boot(
-    sightings: Iterable[FaultSighting], evidence: EvidenceDocument, node_state: NodeState
-) -> list[FaultSighting]:
-    """Return the sightings since this boot, or since the enrolment if that is earlier: a BMC keeps old events."""
-    start = min(find_boot_time(evidence) or evidence.at, parse_time(node_state.enrolled_at))
-    return [sighting for sighting in sightings if parse_time(sighting.at) >= start]
-
-
 def _count_group(
     catalog: FaultCatalog,
     node: Node,
@@ -310,7 +301,10 @@ def _count_group(
         return None
     group.sort(key=_order_key)
     is_old = _is_of_ended_boot(node_state, group[0])
-    same = next((fault for fault in reversed(known) if _is_same_fault(fault, node_state, is_old=is_old)), None)
+    # After a repair, or the circuit breaker, it is another fault. A sighting of a boot that a repair ended belongs to a
+    # fault that is as old.
+    open_faults = (fault for fault in reversed(known) if fault.is_open and fault.response != "breaker")
+    same = next((fault for fault in open_faults if node_state.is_repaired(fault) == is_old), None)
     fault = _continue_fault(node, same) if same else _start_fault(catalog, node, *key, group[0])
     rule = catalog.find_class(fault.fault_class)
     counter = FaultCounter.for_class(rule, [parse_time(at).timestamp() for at in fault.times], fault.count)
@@ -366,14 +360,6 @@ def _is_after_position(sighting: FaultSighting, positions: Mapping[str, Any]) ->
         return sighting.mark > str(positions.get(sighting.source, ""))
     boot, _, number = sighting.mark.rpartition(":")
     return int(number) > int(positions.get(f"{sighting.source} {boot}", -1))
-
-
-def _is_same_fault(fault: FaultRecord, node_state: NodeState, *, is_old: bool) -> bool:
-    """Whether a new sighting belongs to this fault. After a repair, or the circuit breaker, it is another fault.
-
-    A sighting that `is_old` is of a boot that a repair ended: it belongs to a fault that is as old.
-    """
-    return fault.is_open and fault.response != "breaker" and node_state.is_repaired(fault) == is_old
 
 
 def _start_fault(catalog: FaultCatalog, node: Node, name: str, subject: str, first: FaultSighting) -> FaultObservation:

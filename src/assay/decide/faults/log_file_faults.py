@@ -86,7 +86,9 @@ class SteadyClock:
         if uptime is not None and self._uptime is not None:
             elapsed = uptime if uptime < self._uptime - REORDERED_S else uptime - self._uptime
         elif wall is not None and self._wall is not None:
-            elapsed = _measure(self._wall, wall)
+            # Where the wall clock was set in between, the seconds are not known.
+            was_set = wall < self._wall - REORDERED_S or (self._wall < CLOCK_UNSET <= wall)
+            elapsed = UNKNOWN_GAP_S if was_set else wall - self._wall
             self._later += wall > self._wall
             self._earlier += wall < self._wall
         else:
@@ -107,12 +109,6 @@ class SteadyClock:
             return None
         self._untimed += 1
         return self._untimed * LINE_S
-
-
-def _measure(before: float, now: float) -> float:
-    """Return the seconds between two times of a wall clock, `UNKNOWN_GAP_S` where it was set in between."""
-    was_set = now < before - REORDERED_S or (before < CLOCK_UNSET <= now)
-    return UNKNOWN_GAP_S if was_set else now - before
 
 
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
@@ -167,9 +163,9 @@ class LogFault:
     def begin_event(self, at: float) -> None:
         """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
         if self.event_at is None or at - self.event_at > EVENT_SECONDS:
-            self.event_at, counted, told = at, self.counter.state(), self.secondary.copy()
-            said = self.detail, self.code, self.last_at, self.overridden_by, self.newest
-            self.before = FaultState(counted, told, self.first, self.last, self.lines, self.settling, *said)
+            self.event_at, counted, secondary = at, self.counter.state(), self.secondary.copy()
+            latest = self.detail, self.code, self.last_at, self.overridden_by, self.newest
+            self.before = FaultState(counted, secondary, self.first, self.last, self.lines, self.settling, *latest)
 
     def take_back_event(self) -> Counter[str]:
         """Become what the fault was before its last event, and return what was counted since, by class."""
@@ -246,7 +242,9 @@ class LogFaultCollector:
         Where a log has no times, sightings that stand near each other are of one event.
         """
         host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
-        clock, correlator = self._hosts.get(host) or self._start_host(host)
+        if host not in self._hosts:
+            self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
+        clock, correlator = self._hosts[host]
         at = clock.read(message)
         near = clock.count_line() if at is None else at
         is_correlated, seen_at = near is not None and self._is_correlated(name, correlator), None
@@ -277,10 +275,10 @@ class LogFaultCollector:
 
     def _is_correlated(self, name: str, correlator: FaultCorrelator) -> bool:
         """Whether faults of a class may follow from others or others from them. Most do not, and logs have many."""
-        found = self._correlated.get(name)
-        if found is None:
-            found = self._correlated[name] = correlator.is_relevant(name)
-        return found
+        is_relevant = self._correlated.get(name)
+        if is_relevant is None:
+            is_relevant = self._correlated[name] = correlator.is_relevant(name)
+        return is_relevant
 
     def _absorb(self, primary: LogFault, at: float, correlator: FaultCorrelator) -> None:
         """Take back what was counted just before `primary` and follows from it: the lines of an event have no order."""
@@ -291,12 +289,9 @@ class LogFaultCollector:
                 primary.secondary += fault.take_back_event()
                 correlator.forget(fault.name, fault.place)
                 if not fault.lines:
-                    self._drop(fault)
-
-    def _drop(self, fault: LogFault) -> None:
-        del self._faults[fault.host, fault.name, fault.place]
-        self._by_place[fault.host, fault.place].remove(fault)
-        self._secondary[fault.host].remove(fault)
+                    del self._faults[fault.host, fault.name, fault.place]
+                    self._by_place[fault.host, fault.place].remove(fault)
+                    self._secondary[fault.host].remove(fault)
 
     def _override(self, action: LogFault, place: str, seconds: float) -> None:
         """Mark the earlier XIDs of the GPU for which the driver names a recovery action.
@@ -310,10 +305,6 @@ class LogFaultCollector:
                 continue
             if fault.last_at is None or action.last_at is None or action.last_at - fault.last_at <= seconds:
                 fault.overridden_by = action.name
-
-    def _start_host(self, host: str) -> tuple[SteadyClock, FaultCorrelator]:
-        self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
-        return self._hosts[host]
 
     def _start_fault(self, host: str, name: str, place: str, part: str) -> LogFault:
         rule = self._catalog.find_class(name)
@@ -346,11 +337,11 @@ class LogFaultCollector:
 
 def _is_later(fault: LogFault, action: LogFault) -> bool:
     """Whether a fault came after a recovery action by the time that its line tells, though it stands before it."""
-    one, other = fault.newest, action.newest
-    if one is None or other is None or one.at is None or other.at is None:
+    newest, action_newest = fault.newest, action.newest
+    if newest is None or action_newest is None or newest.at is None or action_newest.at is None:
         return False
-    is_one_clock = (one.wall is None) == (other.wall is None)
-    return is_one_clock and one.at > other.at
+    is_one_clock = (newest.wall is None) == (action_newest.wall is None)
+    return is_one_clock and newest.at > action_newest.at
 
 
 def _urgency_key(fault: FaultInLog) -> tuple[bool, int, str, str]:
@@ -394,14 +385,9 @@ def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:
     if fault.overridden_by:
         reasons.append(f"the driver's recovery action, {fault.overridden_by}, came after it and decides")
     elif not fault.counter.is_threshold_reached:
-        reasons.append(_describe_below_threshold(fault, rule))
+        recent, window = len(fault.counter.recent), f"within {rule.window_minutes:g} min that would make it a fault"
+        reasons.append("so it is noted only" if rule.count == 1 else f"{recent} of {rule.count} {window}")
     reasons += [
         f"{name} ×{count} followed from it and is not counted" for name, count in sorted(fault.secondary.items())
     ]
     return reasons
-
-
-def _describe_below_threshold(fault: LogFault, rule: FaultClass) -> str:
-    if rule.count == 1:
-        return "so it is noted only"
-    return f"{len(fault.counter.recent)} of {rule.count} within {rule.window_minutes:g} min that would make it a fault"

@@ -70,16 +70,16 @@ def find_measured_recoveries(
     catalog: FaultCatalog, node_state: NodeState, outcomes: Iterable[RecordedOutcome]
 ) -> list[FaultClearance]:
     """Return the open faults of measurements that are within bounds again, in a newer outcome on the same subject."""
-    judged = [one for one in outcomes if one.outcome.verdict in ("pass", "fail")]
+    judged = [recorded for recorded in outcomes if recorded.outcome.verdict in ("pass", "fail")]
     return [
         FaultClearance.of(fault, text)
         for fault in _list_open_faults(node_state)
         if set(fault.marks) == {"check"}
         for rule in [catalog.find_class(fault.fault_class)]
         if rule and rule.measurement
-        for one in judged
-        if one.outcome.subject == fault.subject and parse_time(one.measured_at) > parse_time(fault.last_seen)
-        if (text := _describe_within_bounds(rule.measurement, one))
+        for recorded in judged
+        if recorded.outcome.subject == fault.subject and parse_time(recorded.measured_at) > parse_time(fault.last_seen)
+        if (text := _describe_within_bounds(rule.measurement, recorded))
     ]
 
 
@@ -100,21 +100,25 @@ def find_quiet_recoveries(
 
 
 def find_overridden_faults(
-    catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
+    catalog: FaultCatalog, node_state: NodeState, observed: Iterable[FaultObservation]
 ) -> list[FaultClearance]:
     """Return the open XIDs that a recovery action among the faults just found ends, unless they moved their node."""
     return [
         FaultClearance.of(fault, f"the driver's recovery action: {action.detail}")
-        for action in found
+        for action in observed
         if (rule := catalog.find_recovery_action(action.fault_class)) and not action.subject.endswith(UNKNOWN_PART)
         for fault in node_state.faults
-        if fault.id != action.id and fault.subject == action.subject and _can_end(fault)
+        if fault.id != action.id
+        and fault.subject == action.subject
+        and fault.is_open
+        and fault.response != "acted"
+        and fault.fault_class.startswith(XID_NAMES)
         if 0 <= seconds_between(fault.last_seen, action.last_seen) <= rule.overrides_seconds
     ]
 
 
 def find_explained_faults(
-    catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
+    catalog: FaultCatalog, node_state: NodeState, observed: Iterable[FaultObservation]
 ) -> list[FaultClearance]:
     """Return the open faults that began just before one just found and follow from it, unless they moved their node.
 
@@ -122,7 +126,7 @@ def find_explained_faults(
     """
     return [
         FaultClearance.of(fault, f"it follows from {cause.fault_class} on {cause.subject}")
-        for cause in found
+        for cause in observed
         if cause.fault_class in catalog.primary_faults and not cause.subject.endswith(UNKNOWN_PART)
         for fault in _list_open_faults(node_state)
         if fault.id != cause.id and _is_line_of_event(fault, cause)
@@ -151,17 +155,13 @@ def _list_open_faults(node_state: NodeState) -> list[FaultRecord]:
     return [fault for fault in node_state.faults if fault.is_open and fault.response != "acted"]
 
 
-def _can_end(fault: FaultRecord) -> bool:
-    return fault.is_open and fault.response != "acted" and fault.fault_class.startswith(XID_NAMES)
-
-
 def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> str:
     """Return what ends a fault: its checks pass, and the newest pass is newer than the fault. "" if nothing ends it."""
-    judged = [one for one in outcomes if one.outcome.verdict != "skip"]
-    newer = [one for one in judged if parse_time(one.measured_at) > parse_time(fault.last_seen)]
-    if not newer or any(one.outcome.verdict != "pass" for one in judged):
+    judged = [recorded for recorded in outcomes if recorded.outcome.verdict != "skip"]
+    newer = [recorded for recorded in judged if parse_time(recorded.measured_at) > parse_time(fault.last_seen)]
+    if not newer or any(recorded.outcome.verdict != "pass" for recorded in judged):
         return ""
-    last = max(newer, key=lambda one: (one.measured_at, one.id))
+    last = max(newer, key=lambda recorded: (recorded.measured_at, recorded.id))
     which = f"all {len(judged)} checks of it passed, the last" if len(judged) > 1 else "passed again,"
     return f"{which} {last.id}"
 

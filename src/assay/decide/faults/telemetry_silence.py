@@ -65,12 +65,17 @@ SilentSource = tuple[TelemetrySource, datetime]
 def judge_silence(snapshot: FleetSnapshot, catalog: FaultCatalog, sources: Sequence[TelemetrySource]) -> SilenceResult:
     """Return the consequences of these sources' silence, by the policy's deadlines."""
     views = {view.name: view for view in snapshot.nodes}
-    expected = [one for one in sources if one.node in views and is_telemetry_expected(snapshot, views[one.node])]
+    expected = [
+        source for source in sources if source.node in views and is_telemetry_expected(snapshot, views[source.node])
+    ]
     silent: list[SilentSource] = []
     for source in expected:
         view = views[source.node]
         at = _find_silent_since(snapshot, view, source)
-        if at and not _has_open_fault(view, source.source):
+        if at is None:
+            continue
+        lost = [fault for fault in view.node_state.faults if fault.is_open and fault.fault_class == TELEMETRY_LOST]
+        if f"{view.node.subject}/{source.source}" not in {fault.subject for fault in lost}:
             silent.append((source, at))
     waves = tuple(_find_waves(snapshot, expected, silent))
     in_wave = {(name, wave.source) for wave in waves for name in wave.nodes}
@@ -97,12 +102,6 @@ def _find_silent_since(snapshot: FleetSnapshot, view: NodeSnapshot, source: Tele
     return start if snapshot.now - start > silence_deadline(snapshot.policy.silence, source.source) else None
 
 
-def _has_open_fault(view: NodeSnapshot, source: str) -> bool:
-    subject = f"{view.node.subject}/{source}"
-    faults = [fault for fault in view.node_state.faults if fault.is_open and fault.fault_class == TELEMETRY_LOST]
-    return any(fault.subject == subject for fault in faults)
-
-
 def _find_waves(
     snapshot: FleetSnapshot, expected: Sequence[TelemetrySource], silent: Sequence[SilentSource]
 ) -> Iterator[SilenceWave]:
@@ -111,10 +110,10 @@ def _find_waves(
     groups: dict[tuple[str, str], list[SilentSource]] = defaultdict(list)
     for source, at in silent:
         groups[pools[source.node], source.source].append((source, at))
-    for (pool, name), found in sorted(groups.items()):
-        if is_wave(snapshot.policy.breaker, len(found), totals[pool, name]):
-            nodes = tuple(sorted(source.node for source, _ in found))
-            yield SilenceWave(pool, name, nodes, totals[pool, name], min(at for _, at in found))
+    for (pool, name), silent_sources in sorted(groups.items()):
+        if is_wave(snapshot.policy.breaker, len(silent_sources), totals[pool, name]):
+            nodes = tuple(sorted(source.node for source, _ in silent_sources))
+            yield SilenceWave(pool, name, nodes, totals[pool, name], min(at for _, at in silent_sources))
 
 
 def _make_silence_fault(

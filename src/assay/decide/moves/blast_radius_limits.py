@@ -49,7 +49,10 @@ class LimitCapacity:
         self._pool_ordered = Counter(view.node.pool for view in ordered)
         self._rack_ordered = Counter(view.node.rack_place for view in ordered)
         self._hour_ago = format_time(snapshot.now - hours(1))
-        self._restarts = sum(self._count_recent_restarts(view.node_state) for view in snapshot.nodes)
+        # All transitions are read: where a clock was set back, they are not in order.
+        moves = (move for view in snapshot.nodes for move in view.node_state.transitions)
+        recent = [move.target for move in moves if move.at > self._hour_ago and move.target in self._policy.states]
+        self._restarts = sum(map(self._count_restarts, recent))
 
     def has_room_to_hold(self, view: NodeSnapshot) -> bool:
         """Whether half of what may be out has room for a node, so that the other half is left for answers."""
@@ -113,10 +116,6 @@ class LimitCapacity:
     def _count_restarts(self, state: str) -> int:
         """Return 1 if a state restarts the node on arrival, else 0."""
         return int(bool(RESTART_ACTIONS & set(self._policy.states[state].entry)))
-
-    def _count_recent_restarts(self, node_state: NodeState) -> int:
-        recent = [move for move in node_state.transitions if move.at > self._hour_ago]  # unsorted: clocks are set back
-        return sum(self._count_restarts(move.target) for move in recent if move.target in self._policy.states)
 
 
 def is_in_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:

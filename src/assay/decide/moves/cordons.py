@@ -20,7 +20,6 @@ from assay.model.decision import REPAIR_ACTIONS, ActionName, Decision, DecisionC
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
-from assay.model.specs.policy_sections import RackRule
 from assay.model.timestamps import format_duration, format_minute, hours, parse_time
 
 CORDONING_ACTIONS: tuple[ActionName, ...] = ("cordon", "drain", "drain-now")
@@ -38,7 +37,7 @@ def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Pr
     if effect is None or view.cordon != "" or view.node_state.hold or "cordon" not in view.profile.actions:
         return
     policy, lost = snapshot.policy.cordons, view.node_state.lost_cordons
-    recent = [one for one in lost if snapshot.now - parse_time(one.at) < hours(policy.window_hours)]
+    recent = [cordon for cordon in lost if snapshot.now - parse_time(cordon.at) < hours(policy.window_hours)]
     seen = f"{effect.action} of {format_minute(effect.at)} is gone: its scheduler reads it as open for jobs"
     seen += f", with {', '.join(view.jobs)} on it" if view.jobs else ""
     if len(recent) < policy.again:
@@ -51,7 +50,7 @@ def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Pr
 
 
 def _describe_escalation(snapshot: FleetSnapshot, recent: Sequence[LostCordon]) -> str:
-    first = min(parse_time(one.at) for one in recent)
+    first = min(parse_time(cordon.at) for cordon in recent)
     until = first + hours(snapshot.policy.cordons.window_hours)
     return (
         f"opened {len(recent)} times in {format_duration(snapshot.now - first)} and closed again each time, "
@@ -79,7 +78,9 @@ def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> Effect
     returns to service: in every state that does not serve, and in service while a decision is pending that cordons it.
     """
     state = policy.states.get(node_state.state)
-    if state is None or state.final or (state.in_service and not _is_pending_cordoned(policy, node_state)):
+    pending = node_state.pending
+    is_pending_cordoned = pending is not None and "cordon" in policy.actions_while_pending(pending.rule)
+    if state is None or state.final or (state.in_service and not is_pending_cordoned):
         return None
     if node_state.decision and "cordon" in state.entry and not node_state.find_effect(node_state.decision, "cordon"):
         return None
@@ -94,12 +95,8 @@ def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> Effect
     return None
 
 
-def _is_pending_cordoned(policy: LifecyclePolicy, node_state: NodeState) -> bool:
-    return node_state.pending is not None and "cordon" in policy.actions_while_pending(node_state.pending.rule)
-
-
 def list_recordon_effects(
-    policy: LifecyclePolicy, node_state: NodeState, why: str
+    policy: LifecyclePolicy, node_state: NodeState, reason: str
 ) -> list[tuple[str, ActionName, str]]:
     """Return the effects that a reopened node needs: decision, action, and `why` it is out. The cordon comes first.
 
@@ -110,7 +107,7 @@ def list_recordon_effects(
     if last is None or last.stay_id != node_state.stay_id or last.pending_decision != pending:
         return []
     drains = () if node_state.pending else _list_drains(policy, node_state)
-    return [(last.decision, action, f"{why} (closed again, after it was opened)") for action in ("cordon", *drains)]
+    return [(last.decision, action, f"{reason} (closed again, after it was opened)") for action in ("cordon", *drains)]
 
 
 def _list_drains(policy: LifecyclePolicy, node_state: NodeState) -> Sequence[ActionName]:
@@ -218,26 +215,20 @@ def _apply_rack_limits(
     policy: LifecyclePolicy, candidates: list[_ShortRackCandidate]
 ) -> Iterator[tuple[RackPlace, ShortRack]]:
     """Yield every short rack. Cordoned racks stay cordoned; of the others, a pool may have only so many at once."""
-    takes_room = {one.rack: _lost_too_many(policy, one) for one in candidates}
-    cordoned = Counter(one.limit_key for one in candidates if takes_room[one.rack] and one.waiting)
-    for one in candidates:
-        rule, key, waits = policy.racks[one.rule], one.limit_key, bool(one.waiting)
+    # A rack that is being brought up lost no node: it does not count.
+    takes_room = {short.rack: short.lost > policy.racks[short.rule].more_than for short in candidates}
+    cordoned = Counter(short.limit_key for short in candidates if takes_room[short.rack] and short.waiting)
+    for short in candidates:
+        rule, key, waits = policy.racks[short.rule], short.limit_key, bool(short.waiting)
         others = cordoned[key] - waits
-        full = takes_room[one.rack] and not _is_cordoned(one) and others >= rule.at_once
-        cordoned[key] += takes_room[one.rack] and not full and not waits
+        is_cordoned = any(view.node_state.hold is None for view in short.waiting)  # a held node's cordon may be old
+        full = takes_room[short.rack] and not is_cordoned and others >= rule.at_once
+        cordoned[key] += takes_room[short.rack] and not full and not waits
         limit = f"held back: {rule.at_once} racks of pool {key[1]} are cordoned already, {rule.at_once} may be"
-        reason = _describe_shortage(rule, one.rack, one.out)
-        yield one.rack, ShortRack(one.rack, one.rule, reason, limit if full else "")
-
-
-def _lost_too_many(policy: LifecyclePolicy, candidate: _ShortRackCandidate) -> bool:
-    """Whether the rack lost too many nodes that served. A rack that is being brought up does not count."""
-    return candidate.lost > policy.racks[candidate.rule].more_than
-
-
-def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
-    """Whether the rack is cordoned. A held node does not count: its cordon may be old."""
-    return any(view.node_state.hold is None for view in candidate.waiting)
+        names = ", ".join(f"{view.name} ({view.node_state.state})" for view in short.out)
+        lack = f"lacks {len(short.out)} of {rule.of} nodes, {rule.more_than} may be out"
+        reason = f"rack {short.rack[1]} {lack}: {names}"
+        yield short.rack, ShortRack(short.rack, short.rule, reason, limit if full else "")
 
 
 def _is_lost(
@@ -250,10 +241,5 @@ def _is_lost(
     if not is_in_service(policy, node_state) or not view.profile.acts_on_faults:
         return False
     worst = [fault for fault in node_state.faults if fault.is_open and fault.severity == "catastrophic"]
-    unanswered = (one for one in worst if one.response != "breaker" and not node_state.is_repaired(one))
+    unanswered = (fault for fault in worst if fault.response != "breaker" and not node_state.is_repaired(fault))
     return any(not is_held_back(view, fault) for fault in unanswered)
-
-
-def _describe_shortage(rule: RackRule, rack: RackPlace, out: list[NodeSnapshot]) -> str:
-    names = ", ".join(f"{view.name} ({view.node_state.state})" for view in out)
-    return f"rack {rack[1]} lacks {len(out)} of {rule.of} nodes, {rule.more_than} may be out: {names}"

@@ -40,11 +40,11 @@ def find_allowed_correction(
 
     `rule` is the rule for the fault; `differing` says which entries differ: some of them need an idle node.
     """
-    applications = {rules.find_application(one) for one in settings}
+    applications = {rules.find_application(setting) for setting in settings}
     if not settings or "zap" in applications:
         return "zap"
     idle = rule.timing == "pending" or "idle" in applications
-    needs_idle = idle or any(needs_idle_node(one, differing) for one in settings)
+    needs_idle = idle or any(needs_idle_node(setting, differing) for setting in settings)
     if not may_correct(profile, settings, needs_idle=needs_idle):
         return "zap"
     return "idle" if needs_idle else "at_once"
@@ -53,7 +53,7 @@ def find_allowed_correction(
 def may_correct(profile: ManagementProfile, settings: Iterable[str], *, needs_idle: bool) -> bool:
     """Whether a profile lets assay bring these settings to a node in service."""
     actions = {CONFIGURE, *(IDLE_ACTIONS if needs_idle else ())}
-    of_host = any(SETTING_ROLES[one].home != "bmc" for one in settings)
+    of_host = any(SETTING_ROLES[setting].home != "bmc" for setting in settings)
     return profile.acts_on_faults and actions <= set(profile.actions) and (profile.host_settings or not of_host)
 
 
@@ -65,21 +65,21 @@ def find_open_correction(node_state: NodeState) -> CorrectionRecord | None:
     last = node_state.corrections[-1] if node_state.corrections else None
     if last is None or last.stay_id != node_state.stay_id:
         return None
-    standings = {action: _find_standing(node_state, last.decision, action) for action in last.actions}
+    effects = {action: node_state.find_effect(last.decision, action) for action in last.actions}
+    standings = {action: effect.standing if effect else "" for action, effect in effects.items()}
     if standings[last.actions[-1]] in ENDINGS or standings.get("cordon") == "failed":
         return None
     return last
 
 
-def _find_standing(node_state: NodeState, decision: str, action: str) -> str:
-    effect = node_state.find_effect(decision, action)
-    return effect.standing if effect else ""
-
-
 def list_of_settings(node_state: NodeState, settings: Iterable[str], since: str) -> list[CorrectionRecord]:
     """Return the corrections of any of these settings that began after `since` (ISO 8601), oldest first."""
     wanted = set(settings)
-    return [one for one in node_state.corrections if one.at > since and wanted & set(one.settings)]
+    return [
+        correction
+        for correction in node_state.corrections
+        if correction.at > since and wanted & set(correction.settings)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +110,26 @@ def propose_corrections(
     wrong: list[WrongSettings] = []
     for matched in faults:
         failed = _list_failures(snapshot, view, matched.fault)
-        found = [one for recorded in failed if (one := _find_wrong_settings(snapshot, view, matched, recorded))]
-        if len(found) < len(failed) or not (failed or _was_corrected(view, matched.fault)):
+        repairable = [
+            mistake for recorded in failed if (mistake := _find_wrong_settings(snapshot, view, matched, recorded))
+        ]
+        if len(repairable) < len(failed) or not (
+            failed or any(matched.fault.id in correction.faults for correction in view.node_state.corrections)
+        ):
             yield _ask_people(view, matched, ())
-        wrong += found
+        wrong += repairable
     correctable: list[WrongSettings] = []
-    for one in wrong:
-        if fight := find_fight(snapshot, view, one.settings):
-            yield _ask_people(view, one.matched, (DecisionCause("repeated", ",".join(sorted(one.settings)), fight),))
+    for mistake in wrong:
+        if fight := find_fight(snapshot, view, mistake.settings):
+            yield _ask_people(
+                view, mistake.matched, (DecisionCause("repeated", ",".join(sorted(mistake.settings)), fight),)
+            )
         else:
-            correctable.append(one)
+            correctable.append(mistake)
     if view.node_state.pending or view.node_state.move_request or find_open_correction(view.node_state):
         return
-    due = [one for one in correctable if _is_due(view, one)]
-    now = [one for one in due if not one.needs_idle] or due
+    due = [mistake for mistake in correctable if _is_due(view, mistake)]
+    now = [mistake for mistake in due if not mistake.needs_idle] or due
     if now:
         yield _propose_correction(snapshot, view, now)
 
@@ -134,7 +140,7 @@ def find_fight(snapshot: FleetSnapshot, view: NodeSnapshot, settings: Iterable[s
     if len(recent) < rules.times:
         return ""
     since, names = format_duration(snapshot.now - parse_time(recent[0].at)), ", ".join(sorted(settings))
-    if any(one.is_verified for one in recent):
+    if any(correction.is_verified for correction in recent):
         text = (
             f"assay brought {names} {len(recent)} times in {since}, and it differs again: another tool changes it too"
         )
@@ -146,7 +152,7 @@ def find_fight(snapshot: FleetSnapshot, view: NodeSnapshot, settings: Iterable[s
 
 def describe_fights(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> list[str]:
     """Return what assay brought again and again because of an open fault, for the ticket about it."""
-    checks = [one.outcome.check for one in _list_failures(snapshot, view, fault)]
+    checks = [recorded.outcome.check for recorded in _list_failures(snapshot, view, fault)]
     wrong = dict.fromkeys(snapshot.settings_of_checks.get(check, frozenset[str]()) for check in checks)
     return [fight for settings in wrong if (fight := find_fight(snapshot, view, settings))]
 
@@ -156,11 +162,11 @@ def is_correction(proposal: Proposal) -> bool:
     return proposal.remedy in CORRECTION_REMEDIES
 
 
-def hold_back_correction(proposal: Proposal, why: DecisionCause, blockers: tuple[str, ...] = ()) -> Proposal:
+def hold_back_correction(proposal: Proposal, obstacle: DecisionCause, blockers: tuple[str, ...] = ()) -> Proposal:
     """Return the record that a correction must wait, and why. There is one record per kind of reason."""
-    keys = (*proposal.identity_keys, proposal.remedy, why.kind, why.id)
-    blockers = blockers or (why.text,)
-    return replace(proposal, remedy="wait", causes=(why, *proposal.causes), identity_keys=keys, blockers=blockers)
+    keys = (*proposal.identity_keys, proposal.remedy, obstacle.kind, obstacle.id)
+    blockers = blockers or (obstacle.text,)
+    return replace(proposal, remedy="wait", causes=(obstacle, *proposal.causes), identity_keys=keys, blockers=blockers)
 
 
 def _list_failures(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> list[RecordedOutcome]:
@@ -170,10 +176,11 @@ def _list_failures(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultReco
         view.latest, view.node, snapshot.known_issues, snapshot.observing_checks, snapshot.now
     )
     return [
-        one
-        for one in counting
-        if (one.outcome.verdict, one.outcome.fault, one.outcome.subject) == ("fail", fault.fault_class, fault.subject)
-        and watched & set(one.outcome.phases)
+        recorded
+        for recorded in counting
+        if (recorded.outcome.verdict, recorded.outcome.fault, recorded.outcome.subject)
+        == ("fail", fault.fault_class, fault.subject)
+        and watched & set(recorded.outcome.phases)
     ]
 
 
@@ -187,20 +194,12 @@ def _find_wrong_settings(
     return None if allowed == "zap" else WrongSettings(recorded, settings, allowed == "idle", matched)
 
 
-def _was_corrected(view: NodeSnapshot, fault: FaultRecord) -> bool:
-    return any(fault.id in one.faults for one in view.node_state.corrections)
-
-
 def _ask_people(view: NodeSnapshot, matched: MatchedFault, more: tuple[DecisionCause, ...]) -> Proposal:
     fault = matched.fault
     keys = (fault.id, fault.severity, *(cause.id for cause in more))
-    causes = (*more, _make_fault_cause(fault))
-    return Proposal(view.node_state.state, "record", f"faults.{matched.name}", matched.name, causes, keys, "ticket")
-
-
-def _make_fault_cause(fault: FaultRecord) -> DecisionCause:
     detail = f": {fault.detail}" if fault.detail else ""
-    return DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{detail}")
+    causes = (*more, DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{detail}"))
+    return Proposal(view.node_state.state, "record", f"faults.{matched.name}", matched.name, causes, keys, "ticket")
 
 
 def _list_recent(snapshot: FleetSnapshot, view: NodeSnapshot, settings: Iterable[str]) -> list[CorrectionRecord]:
@@ -226,8 +225,8 @@ def _is_due(view: NodeSnapshot, wrong: WrongSettings) -> bool:
 
 def _propose_correction(snapshot: FleetSnapshot, view: NodeSnapshot, wrong: Sequence[WrongSettings]) -> Proposal:
     """Return the correction of these settings, or the record of what it waits for."""
-    settings = {setting: one.recorded.outcome.reason for one in wrong for setting in sorted(one.settings)}
-    faults, matched = {one.matched.fault.id: one.matched.fault for one in wrong}, wrong[0].matched
+    settings = {setting: mistake.recorded.outcome.reason for mistake in wrong for setting in sorted(mistake.settings)}
+    faults, matched = {mistake.matched.fault.id: mistake.matched.fault for mistake in wrong}, wrong[0].matched
     proposal = Proposal(
         to=view.node_state.state,
         timing="record",
@@ -235,13 +234,13 @@ def _propose_correction(snapshot: FleetSnapshot, view: NodeSnapshot, wrong: Sequ
         rule_name=matched.name,
         causes=(
             *(DecisionCause(SETTING_CAUSE, setting, f"{setting}: {reason}") for setting, reason in settings.items()),
-            *(DecisionCause("fault", one.id, f"{one.fault_class} on {one.subject}") for one in faults.values()),
+            *(DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}") for fault in faults.values()),
         ),
         identity_keys=(*faults, *settings, str(len(view.node_state.corrections))),
-        remedy=CONFIGURE_IDLE if any(one.needs_idle for one in wrong) else CONFIGURE,
+        remedy=CONFIGURE_IDLE if any(mistake.needs_idle for mistake in wrong) else CONFIGURE,
     )
-    if why := _find_obstacle(snapshot, view, proposal.remedy, settings):
-        return hold_back_correction(proposal, why, view.jobs or () if why.kind == "jobs" else ())
+    if obstacle := _find_obstacle(snapshot, view, proposal.remedy, settings):
+        return hold_back_correction(proposal, obstacle, view.jobs or () if obstacle.kind == "jobs" else ())
     return proposal
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 
 from assay.decide.moves import circuit_breaker, cordons, fault_remedies, held_answers
@@ -26,7 +26,6 @@ from assay.decide.moves.proposals import Proposal, grant_proposal, refuse_propos
 from assay.decide.moves.proposed_exits import propose_transitions
 from assay.decide.moves.remedy_ladder import propose_flapping_escalation
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.decide.state.node_state import OperatorNote
 from assay.decide.trust.gate import ask_trust
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
@@ -42,8 +41,8 @@ def find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Prop
         return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
     if proposal.takes_out and not profile.acts_on_faults:
         return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
-    if why := find_foreign_hold(snapshot, view, proposal):
-        return why
+    if hold := find_foreign_hold(snapshot, view, proposal):
+        return hold
     needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
     if proposal.timing == "pending":
         needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))
@@ -61,21 +60,18 @@ def propose_hold_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterato
         over = DecisionCause("person", hold.id, f"{hold.who} held it until {format_minute(hold.until)}: {hold.reason}")
         yield Proposal(state, "record", "holds", "hold-ends", (over,), (hold.id,), "release")
         return
-    if hold.until and _find_warning_time(hold) <= snapshot.now:
-        text = f"{hold.who}'s hold ends at {format_minute(hold.until)}: {hold.reason}"
-        causes = (DecisionCause("person", hold.id, text),)
-        yield Proposal(state, "record", "holds", "hold-ends-soon", causes, (hold.id, hold.until), "none")
+    if hold.until:
+        start, end = parse_time(hold.at), parse_time(hold.until)
+        warning_time = end - min(timedelta(days=1), (end - start) / 4)  # the last quarter of a short hold
+        if warning_time <= snapshot.now:
+            text = f"{hold.who}'s hold ends at {format_minute(hold.until)}: {hold.reason}"
+            causes = (DecisionCause("person", hold.id, text),)
+            yield Proposal(state, "record", "holds", "hold-ends-soon", causes, (hold.id, hold.until), "none")
     age = snapshot.now - parse_time(hold.at)
     times = int(age / hours(snapshot.policy.holds.remind_hours))
     if times >= 1:
         causes = (DecisionCause("person", hold.id, f"held by {hold.who} for {format_duration(age)}: {hold.reason}"),)
         yield Proposal(state, "record", "holds", "hold-reminder", causes, (hold.id, str(times)), "none")
-
-
-def _find_warning_time(hold: OperatorNote) -> datetime:
-    """Return when to warn that a hold will end: a day before, or for its last quarter if that is shorter."""
-    start, end = parse_time(hold.at), parse_time(hold.until)
-    return end - min(timedelta(days=1), (end - start) / 4)
 
 
 def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
@@ -115,7 +111,9 @@ class _PassBounds:
     def corrections_left(self) -> int:
         """How many corrections may still begin in this hour."""
         hour_ago = format_time(self._snapshot.now - hours(1))
-        begun = sum(one.at > hour_ago for view in self._snapshot.nodes for one in view.node_state.corrections)
+        begun = sum(
+            correction.at > hour_ago for view in self._snapshot.nodes for correction in view.node_state.corrections
+        )
         return self._snapshot.policy.corrections.per_hour - begun
 
     @cached_property
@@ -161,7 +159,11 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
             yield _decide_record(snapshot, view, proposal, bounds)
             continue
         move, blockers = _resolve_timing(view, proposal)
-        if _is_already_pending(view, move) or (is_blocked and not move.rule_name.startswith(RACK_RULE_PREFIX)):
+        pending = view.node_state.pending
+        is_pending = move.timing == "pending" and pending is not None and pending.to == move.to
+        if is_pending and move.rule_name != FLAPPING_RULE:
+            continue
+        if is_blocked and not move.rule_name.startswith(RACK_RULE_PREFIX):
             continue
         decision = _grant_or_refuse(snapshot, view, move, blockers, bounds)
         yield decision
@@ -206,9 +208,9 @@ def _collect_proposals(
 
 def _decide_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> Decision:
     """Return a record. It asks for a ticket only if the profile allows tickets."""
-    proposal, why = ask_trust(snapshot, view, proposal)
-    if why:
-        return refuse_proposal(snapshot, view, proposal, why)
+    proposal, objection = ask_trust(snapshot, view, proposal)
+    if objection:
+        return refuse_proposal(snapshot, view, proposal, objection)
     if is_correction(proposal):
         proposal = _limit_correction(snapshot, view, proposal, bounds)
     if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
@@ -241,22 +243,18 @@ def _resolve_timing(view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, t
     return proposal, view.jobs or SCHEDULER_SILENT
 
 
-def _is_already_pending(view: NodeSnapshot, proposal: Proposal) -> bool:
-    pending = view.node_state.pending
-    is_same = proposal.timing == "pending" and pending is not None and pending.to == proposal.to
-    return is_same and proposal.rule_name != FLAPPING_RULE
-
-
 def _grant_or_refuse(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
 ) -> Decision:
     """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
-    if why := find_prohibition(snapshot, view, proposal) or _find_pool_refusal(snapshot, view, proposal, bounds):
-        return refuse_proposal(snapshot, view, proposal, why)
+    if prohibition := find_prohibition(snapshot, view, proposal) or _find_pool_refusal(
+        snapshot, view, proposal, bounds
+    ):
+        return refuse_proposal(snapshot, view, proposal, prohibition)
     to, is_order = _find_limited_state(snapshot, view, proposal), proposal.rule_name == PERSON_RULE
     if to and (refusal := bounds.capacity.find_refusal(view, to, is_order=is_order)):
-        why = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
-        return refuse_proposal(snapshot, view, proposal, why)
+        prohibition = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
+        return refuse_proposal(snapshot, view, proposal, prohibition)
     proposal, untrusted = ask_trust(snapshot, view, proposal)
     if untrusted:
         return refuse_proposal(snapshot, view, proposal, untrusted)

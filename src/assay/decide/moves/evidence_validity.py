@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from assay.decide.moves.excused_failures import is_fault_excused
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -59,19 +59,15 @@ def find_shortcoming(
         return f"{outcome.verdict}: {outcome.reason}"
     if not outcome.evidence_at:
         return "judged without evidence"
-    seen, (max_hours, set_by) = parse_time(recorded.seen_at), _find_max_age(requirement, check)
+    max_hours, set_by = requirement.fresh_hours, "that the state allows"
+    if check.valid_hours is not None and check.valid_hours < max_hours:
+        max_hours, set_by = check.valid_hours, "for which a pass of this check is valid"
+    seen = parse_time(recorded.seen_at)
     if recorded.is_dated_ahead or seen - snapshot.now > MAX_CLOCK_SKEW:
         return f"its evidence is dated ahead ({outcome.evidence_at[:19]}): how old it is cannot be told"
     if snapshot.now - seen > hours(max_hours):
         return f"its evidence is {format_duration(snapshot.now - seen)} old, more than the {max_hours:g} h {set_by}"
     return ""
-
-
-def _find_max_age(requirement: PhaseRequirement, check: CheckDeclaration) -> tuple[float, str]:
-    """Return the maximum age of a pass in hours, and what sets it: the check or the state, whichever is shorter."""
-    if check.valid_hours is not None and check.valid_hours < requirement.fresh_hours:
-        return check.valid_hours, "for which a pass of this check is valid"
-    return requirement.fresh_hours, "that the state allows"
 
 
 def find_disorder(
@@ -89,8 +85,8 @@ def find_disorder(
         return "judged by an older spec: its limits, its values or its code have changed since"
     if requirement.newer_than_repair and not is_newer_than_repair(view.node_state, recorded):
         return "its evidence is older than the last repair"
-    if why := boot.find_mismatch(recorded):
-        return why
+    if mismatch := boot.find_mismatch(recorded):
+        return mismatch
     if requirement.active and recorded.outcome.active and recorded.outcome.basis.log_gap:
         return f"its evidence may lack what the load caused: {recorded.outcome.basis.log_gap}"
     to = snapshot.policy_state_of(view).pass_to
@@ -102,11 +98,17 @@ def find_disorder(
 def find_required_boot(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> RequiredBoot:
     """Return the boot that a verified restart of this stay read back; without one, that of the newest outcome."""
     restarts = {effect.id for effect in node_state.effects if effect.decision == node_state.decision}
-    verified = next((one for one in reversed(node_state.repairs) if one.id in restarts and one.boot_id), None)
+    verified = next(
+        (repair for repair in reversed(node_state.repairs) if repair.id in restarts and repair.boot_id), None
+    )
     if verified:
         return RequiredBoot(verified.boot_id, f"the verified {verified.kind}", is_verified=True)
-    with_boot = [one for one in outcomes if one.outcome.basis.boot_id]
-    newest = max(with_boot, key=lambda one: (one.outcome.basis.after_entry or 0, one.seen_at, one.id), default=None)
+    with_boot = [recorded for recorded in outcomes if recorded.outcome.basis.boot_id]
+    newest = max(
+        with_boot,
+        key=lambda recorded: (recorded.outcome.basis.after_entry or 0, recorded.seen_at, recorded.id),
+        default=None,
+    )
     return RequiredBoot(newest.outcome.basis.boot_id, "later evidence") if newest else RequiredBoot()
 
 
@@ -124,15 +126,11 @@ def counts_in_stay(policy: LifecyclePolicy, node_state: NodeState, recorded: Rec
     repaired, settle = parse_time(node_state.repaired_at), timedelta(minutes=policy.settle_minutes)
     after_entry = recorded.outcome.basis.after_entry
     if after_entry is None or not node_state.stay_seq:
-        return measured >= _settled_since(node_state, repaired, settle)
+        since = parse_time(node_state.since)
+        return measured >= (max(since, repaired + settle) if node_state.repairs else since)
     if after_entry < max(node_state.stay_seq, node_state.repaired_seq):
         return False
     return not node_state.repairs or not timedelta() <= measured - repaired < settle
-
-
-def _settled_since(node_state: NodeState, repaired: datetime, settle: timedelta) -> datetime:
-    since = parse_time(node_state.since)
-    return max(since, repaired + settle) if node_state.repairs else since
 
 
 def find_unproved_fault(snapshot: FleetSnapshot, view: NodeSnapshot, recorded: RecordedOutcome) -> FaultRecord | None:
@@ -167,5 +165,5 @@ def find_proof_number(policy: LifecyclePolicy, view: NodeSnapshot) -> int | None
     """
     phases = {requirement.phase for requirement in policy.states[view.node_state.state].requires}
     known = max((fault.seq for fault in view.node_state.faults), default=0)
-    numbers = [one.outcome.basis.after_entry for one in view.latest if phases & set(one.outcome.phases)]
+    numbers = [recorded.outcome.basis.after_entry for recorded in view.latest if phases & set(recorded.outcome.phases)]
     return None if None in numbers else min((number for number in numbers if number is not None), default=known)

@@ -47,12 +47,14 @@ def select_proving_outcomes(
     An observing check may end a fault if no other check judges the same fault and subject. Known issues drop no passes.
     If a wrong clock dated the evidence of a pass in the future, that pass proves nothing.
     """
-    latest = [one for one in latest if not (one.outcome.verdict == "pass" and one.is_dated_ahead)]
-    decided = {_fault_and_subject(one.outcome) for one in latest if one.outcome.check not in observing_checks}
+    latest = [recorded for recorded in latest if not (recorded.outcome.verdict == "pass" and recorded.is_dated_ahead)]
+    decided = {
+        _fault_and_subject(recorded.outcome) for recorded in latest if recorded.outcome.check not in observing_checks
+    }
     return [
-        one
-        for one in latest
-        if one.outcome.check not in observing_checks or _fault_and_subject(one.outcome) not in decided
+        recorded
+        for recorded in latest
+        if recorded.outcome.check not in observing_checks or _fault_and_subject(recorded.outcome) not in decided
     ]
 
 
@@ -81,7 +83,11 @@ def is_fault_excused(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRe
     checks = {check.id for check, subject in view.declared if (check.fault, str(subject)) == key}
     if checks and checks <= snapshot.observing_checks:
         return True
-    failures = [one for one in view.latest if one.outcome.verdict == "fail" and _fault_and_subject(one.outcome) == key]
+    failures = [
+        recorded
+        for recorded in view.latest
+        if recorded.outcome.verdict == "fail" and _fault_and_subject(recorded.outcome) == key
+    ]
     counting = drop_excused_outcomes(
         failures, view.node, snapshot.known_issues, snapshot.observing_checks, snapshot.now
     )
@@ -102,7 +108,9 @@ def propose_known_issue_records(snapshot: FleetSnapshot, view: NodeSnapshot) -> 
     state = snapshot.policy_state_of(view)
     phases = {*state.watch, *(requirement.phase for requirement in state.requires)}
     excused: dict[KnownIssue, list[RecordedOutcome]] = {}
-    for failure in sorted((one for one in view.latest if one.outcome.verdict == "fail"), key=lambda one: one.id):
+    for failure in sorted(
+        (recorded for recorded in view.latest if recorded.outcome.verdict == "fail"), key=lambda recorded: recorded.id
+    ):
         issue = find_known_issue(snapshot.known_issues, failure.outcome, view.node, snapshot.now)
         if issue and phases & set(failure.outcome.phases) and failure.outcome.check not in snapshot.observing_checks:
             excused.setdefault(issue, []).append(failure)

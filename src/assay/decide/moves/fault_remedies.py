@@ -53,7 +53,11 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
             moves.append(proposal)
     if corrected:
         yield from propose_corrections(snapshot, view, corrected)
-    if moves and not _is_repair_under_way(snapshot, view):
+    if not moves:
+        return
+    # A repair that is under way may cause the faults seen meanwhile; other faults will show again after it.
+    repairs = [standing for action, standing in list_entry_actions(snapshot, view) if action in REPAIR_ACTIONS]
+    if all(standing in ("verified", "failed") for standing in repairs):
         causes = shorten_fault_causes([cause for move in moves for cause in move.causes])
         causes += tuple(make_lemon_causes(snapshot, view))
         keys = tuple(key for move in moves for key in move.identity_keys)
@@ -80,7 +84,11 @@ def is_released(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord)
         return not is_still_failing(view, fault)  # that is an answer of its own
     if fault.response != "breaker" or "check" in fault.marks:
         return False
-    seen = {(one.outcome.fault, one.outcome.subject) for one in view.latest if one.outcome.verdict == "fail"}
+    seen = {
+        (recorded.outcome.fault, recorded.outcome.subject)
+        for recorded in view.latest
+        if recorded.outcome.verdict == "fail"
+    }
     if (fault.fault_class, fault.subject) in seen:
         return False
     return snapshot.now - parse_time(fault.responded_at) >= hours(snapshot.policy.breaker.held_hours)
@@ -160,14 +168,8 @@ def _make_proposal(
 def _climb(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord, remedy: str) -> tuple[str, str | None]:
     """Return the remedy that is due, and its state; no state if no rung has the remedy. A lemon starts higher."""
     ladder, lemon = snapshot.policy.ladder, snapshot.policy.lemon
-    found = find_rung(ladder, view.node_state, fault, remedy, snapshot.now)
-    if found and lemon and lemon.then and not is_at_or_above(ladder, found[0], lemon.then):
+    rung = find_rung(ladder, view.node_state, fault, remedy, snapshot.now)
+    if rung and lemon and lemon.then and not is_at_or_above(ladder, rung[0], lemon.then):
         start = lemon.then if find_lemon(snapshot.policy, view.node_state) else remedy
-        found = find_rung(ladder, view.node_state, fault, start, snapshot.now)
-    return (found[0], found[1].to) if found else (remedy, None)
-
-
-def _is_repair_under_way(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether a repair is under way. It may cause the faults seen meanwhile; other faults will show again after it."""
-    repairs = [standing for action, standing in list_entry_actions(snapshot, view) if action in REPAIR_ACTIONS]
-    return any(standing not in ("verified", "failed") for standing in repairs)
+        rung = find_rung(ladder, view.node_state, fault, start, snapshot.now)
+    return (rung[0], rung[1].to) if rung else (remedy, None)

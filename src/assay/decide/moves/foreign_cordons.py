@@ -47,15 +47,11 @@ def find_foreign_hold(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Pro
     reason = find_respected_cordon(snapshot.policy, view.foreign_cordon)
     if not reason or not actions or proposal.timing == "pending" or proposal.rule_name == PERSON_RULE:
         return None
-    waited = snapshot.now - parse_time(_find_wait_start(view, proposal))
+    # It waits since its oldest fault, or since the node's stay began.
+    causes = {ident for cause in proposal.causes for ident in cause.fault_ids}
+    seen = [fault.first_seen for fault in view.node_state.faults if fault.id in causes]
+    waited = snapshot.now - parse_time(max(view.node_state.since, min(seen, default="")))
     times = int(waited / hours(snapshot.policy.waiting.remind_hours))
     since = f" for {format_duration(waited)}" if times else ""
     text = f"{FOREIGN_NOTE} ({reason}): assay waits{since}, and would go to {proposal.to}: {', '.join(actions)}"
     return DecisionCause(FOREIGN_CAUSE, f"{reason}/{times}", text)
-
-
-def _find_wait_start(view: NodeSnapshot, proposal: Proposal) -> str:
-    """Return since when the reasons of a proposal exist: its oldest fault, or the node's stay."""
-    causes = {ident for cause in proposal.causes for ident in cause.fault_ids}
-    seen = [fault.first_seen for fault in view.node_state.faults if fault.id in causes]
-    return max(view.node_state.since, min(seen, default=""))

@@ -48,7 +48,8 @@ def list_open_breakers(node_states: Iterable[NodeState]) -> list[OpenBreaker]:
         if node_state.is_held_by_breaker:
             held[node_state.pool].append(node_state)
     return [
-        _describe_open_breaker(pool, sorted(states, key=lambda one: one.node)) for pool, states in sorted(held.items())
+        _describe_open_breaker(pool, sorted(states, key=lambda state: state.node))
+        for pool, states in sorted(held.items())
     ]
 
 
@@ -71,7 +72,7 @@ def find_nodes_to_clear(node_states: Iterable[NodeState], pool: str, since: str)
         state
         for state in node_states
         if state.pool == pool
-        and (state.is_held_by_breaker or any(one.is_open or one.arrived_at > since for one in state.faults))
+        and (state.is_held_by_breaker or any(fault.is_open or fault.arrived_at > since for fault in state.faults))
     ]
 
 
@@ -79,12 +80,12 @@ def cordon_refused_node(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, refusal: Decision, capacity: LimitCapacity
 ) -> Decision | None:
     """Return the cordon of a node whose move was just held back; None if nothing holds it so, or there is no room."""
-    why = refusal.causes[0]
-    is_slowed = why.kind == "limit" and why.id.startswith("reboots_per_hour")
-    is_held = why.kind in (BREAKER_CAUSE, TRUST_CAUSE) or is_slowed
+    cause = refusal.causes[0]
+    is_slowed = cause.kind == "limit" and cause.id.startswith("reboots_per_hour")
+    is_held = cause.kind in (BREAKER_CAUSE, TRUST_CAUSE) or is_slowed
     if not (is_held and proposal.takes_out and proposal.identity_keys):
         return None
-    return _cordon(snapshot, view, replace(proposal, causes=(why, *proposal.causes)), capacity)
+    return _cordon(snapshot, view, replace(proposal, causes=(cause, *proposal.causes)), capacity)
 
 
 def cordon_held_node(snapshot: FleetSnapshot, view: NodeSnapshot, capacity: LimitCapacity) -> Decision | None:
@@ -94,8 +95,8 @@ def cordon_held_node(snapshot: FleetSnapshot, view: NodeSnapshot, capacity: Limi
     is_opened_by_hand = withdrawn is not None and withdrawn.by not in node_state.decisions
     if not faults or node_state.hold or is_opened_by_hand or not view.profile.acts_on_faults:
         return None
-    why = DecisionCause(BREAKER_CAUSE, view.node.pool, node_state.breaker_reason)
-    causes = (why, *shorten_fault_causes([make_fault_cause(fault) for fault in faults]))
+    cause = DecisionCause(BREAKER_CAUSE, view.node.pool, node_state.breaker_reason)
+    causes = (cause, *shorten_fault_causes([make_fault_cause(fault) for fault in faults]))
     keys = tuple(key for fault in faults for key in make_fault_keys(fault))
     return _cordon(snapshot, view, Proposal(node_state.state, "pending", "", HELD_RULE, causes, keys), capacity)
 
@@ -104,14 +105,14 @@ def _cordon(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, capacity: LimitCapacity
 ) -> Decision | None:
     """Return the cordon of a node that serves, where it is; the first cause of the proposal says what holds it back."""
-    why, state = proposal.causes[0], view.node_state.state
+    cause, state = proposal.causes[0], view.node_state.state
     is_open = snapshot.policy.states[state].in_service and view.node_state.pending is None
     if not is_open or "cordon" not in view.profile.actions or capacity.find_refusal(view, state):
         return None
     if view.name in snapshot.same_machines or snapshot.trust.find(view.node.pool, ("cordon",)).step != "act":
         return None
-    if why.kind == BREAKER_CAUSE and not capacity.has_room_to_hold(view):
+    if cause.kind == BREAKER_CAUSE and not capacity.has_room_to_hold(view):
         return None
     capacity.reserve(view, state, is_only_held=True)
     held = replace(proposal, to=state, timing="pending", policy_path="breaker", rule_name=HELD_RULE, remedy="cordon")
-    return grant_proposal(snapshot, view, held, (why.text,))
+    return grant_proposal(snapshot, view, held, (cause.text,))

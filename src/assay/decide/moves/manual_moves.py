@@ -43,8 +43,8 @@ def refuse_unreachable_states(policy: LifecyclePolicy, node_state: NodeState, ta
     reachable = next((name for name in targets if find_next_step(policy, node_state.state, name)), "")
     if not reachable:
         way = f"from {node_state.state} to {' or '.join(targets)}"
-        what = f"the policy has no transition for {node_state.node} {way}"
-        raise AssayError(what, fix=describe_reachable_states(policy, node_state.state))
+        fact = f"the policy has no transition for {node_state.node} {way}"
+        raise AssayError(fact, fix=describe_reachable_states(policy, node_state.state))
     return reachable
 
 
@@ -79,9 +79,9 @@ def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator
     kind, rule = ("rollout", ROLLOUT_RULE) if request.rollout else ("person", PERSON_RULE)
     cause = DecisionCause(kind, request.id, f"{request.who} asked for {request.to}: {request.reason}")
     path = f"edges.{node_state.state}"
-    if why := _find_obstacle(snapshot, view, request, step):  # recorded once a stay for each reason
-        causes = (DecisionCause("policy", why, why), cause)
-        yield Proposal(node_state.state, "record", path, rule, causes, (request.id, why), "wait")
+    if obstacle := _find_obstacle(snapshot, view, request, step):  # recorded once a stay for each reason
+        causes = (DecisionCause("policy", obstacle, obstacle), cause)
+        yield Proposal(node_state.state, "record", path, rule, causes, (request.id, obstacle), "wait")
     elif not snapshot.policy_state_of(view).until_idle or _is_drained(snapshot, view):
         waits = snapshot.policy_state_of(view).in_service and not request.now
         timing: DecisionTiming = "pending" if waits else "immediate"
@@ -94,8 +94,8 @@ def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveReq
         return late
     if request.to not in snapshot.policy.states:
         return f"the policy has no state {request.to}"
-    if "zap" in snapshot.policy.states[request.to].entry and (why := snapshot.refused_zaps.get(view.name)):
-        return why
+    if "zap" in snapshot.policy.states[request.to].entry and (refusal := snapshot.refused_zaps.get(view.name)):
+        return refusal
     if not step:
         return f"the policy draws no way from {view.node_state.state} to {request.to}"
     return _find_unproved_phases(snapshot, view) if snapshot.policy.states[step].in_service else ""
@@ -125,9 +125,9 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
     pending, state = view.node_state.pending, view.node_state.state
     if pending is None:
         yield from _remind_of_move_request(snapshot, view)
-    elif why := find_withdrawal_reason(snapshot, view.node_state, short):
+    elif withdrawal := find_withdrawal_reason(snapshot, view.node_state, short):
         if view.node_state.hold is None:
-            causes = (DecisionCause("decision", pending.decision, why), *pending.because)
+            causes = (DecisionCause("decision", pending.decision, withdrawal), *pending.because)
             path, name = pending_policy_path(pending), pending.rule_name
             yield Proposal(state, "record", path, name, causes, (pending.decision,), remedy="withdraw")
     else:
@@ -173,8 +173,8 @@ def _remind_of_pending(snapshot: FleetSnapshot, view: NodeSnapshot, pending: Pen
     name = pending.rule_name
     awaited = pending.blockers if name.startswith((RACK_RULE_PREFIX, HELD_RULE)) else view.jobs
     blockers = SCHEDULER_SILENT if awaited is None else awaited
-    what = "to be answered" if name == HELD_RULE else f"to go to {pending.to}"
-    text = f"has waited {format_duration(waited)} {what}, for {', '.join(blockers) or 'nothing any more'}"
+    wait = "to be answered" if name == HELD_RULE else f"to go to {pending.to}"
+    text = f"has waited {format_duration(waited)} {wait}, for {', '.join(blockers) or 'nothing any more'}"
     causes = (DecisionCause("decision", pending.decision, text), *pending.because)
     yield _make_reminder(view, causes, pending.decision, times, blockers)
 

@@ -52,18 +52,20 @@ def grant_proposal(
     )
 
 
-def refuse_proposal(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, why: DecisionCause) -> Decision:
+def refuse_proposal(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, refusal: DecisionCause
+) -> Decision:
     """Return the record that a proposal was held back, and why. There is one record per kind of reason."""
     return Decision(
-        id=_derive_decision_id(view, "record", proposal, why.kind, why.id),
+        id=_derive_decision_id(view, "record", proposal, refusal.kind, refusal.id),
         node=view.name,
         from_state=view.node_state.state,
         to_state=proposal.to,
         timing="record",
         rule=snapshot.format_rule(proposal.policy_path, proposal.rule_name),
         remedy="wait",
-        causes=(why, *proposal.causes),
-        blockers=(why.text,),
+        causes=(refusal, *proposal.causes),
+        blockers=(refusal.text,),
     )
 
 

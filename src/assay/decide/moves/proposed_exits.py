@@ -80,7 +80,7 @@ def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal |
     causes = (DecisionCause("decision", pending.decision, f"idle after {waited} of waiting"), *pending.because)
     takes_out = name in snapshot.policy.faults or name == FLAPPING_RULE
     if name in snapshot.policy.faults:
-        present, named = list_present_causes(view.node_state, pending), {i for one in causes for i in one.fault_ids}
+        present, named = list_present_causes(view.node_state, pending), {i for cause in causes for i in cause.fault_ids}
         if not present:
             return None
         causes += shorten_fault_causes([make_fault_cause(fault) for fault in present if fault.id not in named])
@@ -165,7 +165,7 @@ def _deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 def _make_phase_cause(result: RequirementResult) -> DecisionCause:
     """Return one cause for a whole phase. It names the run of the oldest outcome, on which freshness depends."""
     counted = (*result.passed, *(failure for failure, _ in result.excused))
-    oldest = min(counted, key=lambda one: (one.outcome.evidence_at, one.id))
+    oldest = min(counted, key=lambda recorded: (recorded.outcome.evidence_at, recorded.id))
     phase = result.requirement.phase
     count, seen = len(result.passed), oldest.outcome.evidence_at[:19]
     issues = sorted({issue.annotation for _, issue in result.excused})

@@ -61,12 +61,16 @@ def is_at_or_above(ladder: RemedyLadder, remedy: str, start: str) -> bool:
 
 def has_recurred(ladder: RemedyLadder, node_state: NodeState, fault: FaultRecord, now: datetime) -> bool:
     """Whether a fault of this class was repaired on this part, within the part's longest window, and came back."""
-    windows = [one.hours for one in ladder.windows if one.of == "part" and _bounds(one, fault)]
+    windows = [window.hours for window in ladder.windows if window.of == "part" and _bounds(window, fault)]
     start = max(now - hours(max([ladder.window_hours, *windows])), find_last_reset(node_state))
-    repairs = [one for one in node_state.repairs if one.kind not in LADDER_RESETS and parse_time(one.at) > start]
+    repairs = [
+        repair for repair in node_state.repairs if repair.kind not in LADDER_RESETS and parse_time(repair.at) > start
+    ]
     key = (fault.fault_class, fault.subject)
-    earlier = [one for one in node_state.faults if (one.fault_class, one.subject) == key and one.id != fault.id]
-    return any(is_before(one, repair) and not is_before(fault, repair) for one in earlier for repair in repairs)
+    earlier = [
+        known for known in node_state.faults if (known.fault_class, known.subject) == key and known.id != fault.id
+    ]
+    return any(is_before(known, repair) and not is_before(fault, repair) for known in earlier for repair in repairs)
 
 
 def find_last_reset(node_state: NodeState) -> datetime:
@@ -85,8 +89,11 @@ def _list_tries(node_state: NodeState) -> Iterator[_Try]:
 def _is_used_up(
     ladder: RemedyLadder, fault: FaultRecord, remedy: str, rung: LadderRung, tries: list[_Try], now: datetime
 ) -> bool:
-    of_part = [one for one in tries if fault.subject in one.parts or not one.parts]
-    if sum(one.remedy == remedy and one.at > now - hours(ladder.window_hours) for one in of_part) >= rung.times:
+    of_part = [attempt for attempt in tries if fault.subject in attempt.parts or not attempt.parts]
+    if (
+        sum(attempt.remedy == remedy and attempt.at > now - hours(ladder.window_hours) for attempt in of_part)
+        >= rung.times
+    ):
         return True
     return any(
         _count_tries(window, remedy, of_part if window.of == "part" else tries, now) >= window.times
@@ -98,7 +105,7 @@ def _is_used_up(
 def _count_tries(window: LadderWindow, remedy: str, tries: list[_Try], now: datetime) -> int:
     """Return how many tries a window counts: of all its remedies together, or of one remedy if it names none."""
     counted = window.remedies or (remedy,)
-    return sum(one.remedy in counted and one.at > now - hours(window.hours) for one in tries)
+    return sum(attempt.remedy in counted and attempt.at > now - hours(window.hours) for attempt in tries)
 
 
 def _bounds(window: LadderWindow, fault: FaultRecord) -> bool:
@@ -132,7 +139,7 @@ def list_recent_flaps(policy: LifecyclePolicy, node_state: NodeState, now: datet
 
 def list_present_causes(node_state: NodeState, pending: PendingDecision) -> list[FaultRecord]:
     """Return the open faults for which a decision waits: those it names, and the same again on the same part."""
-    return [one for one in _list_causes(node_state, pending) if one.is_open]
+    return [fault for fault in _list_causes(node_state, pending) if fault.is_open]
 
 
 def is_wait_over(policy: LifecyclePolicy, node_state: NodeState, pending: PendingDecision, now: datetime) -> bool:
@@ -140,7 +147,7 @@ def is_wait_over(policy: LifecyclePolicy, node_state: NodeState, pending: Pendin
     if not any(cause.fault_ids for cause in pending.because):
         return False
     causes = _list_causes(node_state, pending)
-    if not causes or any(one.is_open for one in causes):
+    if not causes or any(fault.is_open for fault in causes):
         return not causes
     until = _find_end(policy, node_state, pending, causes, now)
     return until is not None and until <= now
@@ -149,7 +156,7 @@ def is_wait_over(policy: LifecyclePolicy, node_state: NodeState, pending: Pendin
 def find_end_of_wait(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> datetime | None:
     """Return when a wait ends if its faults stay away. None if they are here, nothing waits, or only people end it."""
     causes = _list_causes(node_state, node_state.pending) if node_state.pending else []
-    if not causes or node_state.pending is None or any(one.is_open for one in causes):
+    if not causes or node_state.pending is None or any(fault.is_open for fault in causes):
         return None
     return _find_end(policy, node_state, node_state.pending, causes, now)
 
@@ -165,12 +172,12 @@ def propose_flapping_escalation(snapshot: FleetSnapshot, view: NodeSnapshot) -> 
         return
     state, because, keys = view.node_state.state, _describe(policy, flaps, pending, faults), (pending.decision,)
     start = policy.flapping.then
-    found = find_rung(policy.ladder, view.node_state, faults[-1], start, snapshot.now) if start else None
-    leaves = found is not None and policy.has_edge(state, found[1].to)
+    rung = find_rung(policy.ladder, view.node_state, faults[-1], start, snapshot.now) if start else None
+    leaves = rung is not None and policy.has_edge(state, rung[1].to)
     if view.jobs != () or not leaves:  # else it goes to a state with a ticket of its own
         yield Proposal(state, "record", FLAPPING_RULE, FLAPPING_RULE, because, keys, "ticket")
-    if found and leaves:
-        yield Proposal(found[1].to, "pending", FLAPPING_RULE, FLAPPING_RULE, because, keys, found[0], takes_out=True)
+    if rung and leaves:
+        yield Proposal(rung[1].to, "pending", FLAPPING_RULE, FLAPPING_RULE, because, keys, rung[0], takes_out=True)
 
 
 def _describe(
@@ -185,9 +192,9 @@ def _describe(
 def _list_causes(node_state: NodeState, pending: PendingDecision) -> list[FaultRecord]:
     """Return the faults of a decision and the same again, open or not, but those that a repair has answered."""
     named = {ident for cause in pending.because for ident in cause.fault_ids}
-    keys = {(one.fault_class, one.subject) for one in node_state.faults if one.id in named}
-    same = [one for one in node_state.faults if (one.fault_class, one.subject) in keys] if keys else []
-    return [one for one in same if not node_state.is_repaired(one)]
+    keys = {(fault.fault_class, fault.subject) for fault in node_state.faults if fault.id in named}
+    same = [fault for fault in node_state.faults if (fault.fault_class, fault.subject) in keys] if keys else []
+    return [fault for fault in same if not node_state.is_repaired(fault)]
 
 
 def _find_end(
@@ -196,7 +203,10 @@ def _find_end(
     """Return when faults that are away have been so for long enough, None if only a person may open the node."""
     if pending.rule_name == FLAPPING_RULE:
         return None
-    times, gone_at = len(list_recent_flaps(policy, node_state, now)), max(parse_time(one.cleared_at) for one in away)
+    times, gone_at = (
+        len(list_recent_flaps(policy, node_state, now)),
+        max(parse_time(fault.cleared_at) for fault in away),
+    )
     if times >= policy.flapping.times:
         return None
     return gone_at + timedelta(minutes=policy.flapping.find_clean_minutes(times) if times else 0)

@@ -46,10 +46,12 @@ class RequirementResult:
 
 def judge_state_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[RequirementResult]:
     """Return the result of every requirement of the node's state, and of what proves the repair of its faults."""
-    newest = {(one.outcome.check, one.outcome.subject): one for one in view.latest}
+    newest = {(recorded.outcome.check, recorded.outcome.subject): recorded for recorded in view.latest}
     requirements = list_requirements(snapshot, view)
     phases = {requirement.phase for requirement in requirements}
-    boot = find_required_boot(view.node_state, (one for one in view.latest if phases & set(one.outcome.phases)))
+    boot = find_required_boot(
+        view.node_state, (recorded for recorded in view.latest if phases & set(recorded.outcome.phases))
+    )
     return [_judge_requirement(snapshot, view, requirement, newest, boot) for requirement in requirements]
 
 
@@ -116,10 +118,10 @@ def _judge_requirement(
         is_failure = recorded is not None and recorded.outcome.verdict == "fail" and not issue
         if recorded and is_failure and counts_in_stay(snapshot.policy, view.node_state, recorded):
             result.failed.append(recorded)
-        why = find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
-        why = why or find_disorder(snapshot, view, requirement, recorded, boot)
-        if why:
-            result.missing.append(f"{check.id}[{subject}]: {why}")
+        shortcoming = find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
+        shortcoming = shortcoming or find_disorder(snapshot, view, requirement, recorded, boot)
+        if shortcoming:
+            result.missing.append(f"{check.id}[{subject}]: {shortcoming}")
         elif recorded and issue:
             result.excused.append((recorded, issue))
         elif recorded:
