@@ -1,11 +1,8 @@
 """Finds the plugs to move when a fabric's structure changes, and the adapters that are replaced on their cables.
 
-To find the moves, the old design is used as the discovery. An adapter counts as replaced if it has another GUID on the
-same rail and the same cable.
-
-For each cable, this module chooses the plug that moves. A chain alternates between cables as they are and as they will
-be; neighbours share the port that keeps its plug. Each cable can be paired with the one before it or the one after it,
-so there are two ways. It takes the way with the least walking.
+The old design is compared as if a scan had discovered it. A chain alternates between cables as they are and as they
+will be, and neighbours share the port that keeps its plug. A cable can be paired with the one before it or with the one
+after it: the way with the least walking is taken.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.compare.shared_plugs import drop_other_planes, find_plugs
 from assay.fabric.design.compiled_topology import CompiledTopology
-from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.model.facts import fact, internal
 from assay.model.fleet import Fleet
@@ -85,18 +81,15 @@ def _chain(pairs: Sequence[CablePair]) -> list[_CableStep]:
 
 def _pair_neighbours(chain: list[_CableStep], start: int) -> list[CablePair]:
     """Pair neighbours from `start` on; a cable left over at either end stays alone."""
-    found = [_pair_one(step) for step in chain[:start]]
+    paired = [_pair_one(step) for step in chain[:start]]
     rest = chain[start:]
-    found += [_pair_two(*two) for two in zip(rest[::2], rest[1::2], strict=False)]
-    return [*found, *([_pair_one(rest[-1])] if len(rest) % 2 else [])]
+    for (is_expected, cable), (_, other) in zip(rest[::2], rest[1::2], strict=False):
+        paired.append(CablePair(cable, other) if is_expected else CablePair(other, cable))
+    return [*paired, *([_pair_one(rest[-1])] if len(rest) % 2 else [])]
 
 
 def _pair_one(step: _CableStep) -> CablePair:
     return CablePair(step[1], None) if step[0] else CablePair(None, step[1])
-
-
-def _pair_two(one: _CableStep, other: _CableStep) -> CablePair:
-    return CablePair(one[1], other[1]) if one[0] else CablePair(other[1], one[1])
 
 
 def _walking_cost(pairs: list[CablePair]) -> tuple[int, int]:
@@ -125,36 +118,36 @@ class _FabricChange:
         self.ends: dict[PortId, CableEnd] = {}
 
     def jobs(self) -> list[CablingJob]:
-        found = compare_cabling(self.new, _as_discovery(self.old, self.new)).discrepancies
-        return [self._job(one) for one in drop_other_planes(found)]
+        discrepancies = compare_cabling(self.new, _as_discovery(self.old, self.new)).discrepancies
+        return [self._job(discrepancy) for discrepancy in drop_other_planes(discrepancies)]
 
-    def _job(self, one: CablingDiscrepancy) -> CablingJob:
-        what, steps = self._work(one)
-        return CablingJob(self.name, what, steps, self._nodes(one), self._first_place(one))
+    def _job(self, discrepancy: CablingDiscrepancy) -> CablingJob:
+        kind, steps = self._work(discrepancy)
+        ends = [self._resolve_end(end) for end in discrepancy.ends]
+        nodes = tuple(sorted({end.node for end in ends} - {""}))
+        place = min(((end.rack, end.u) for end in ends), default=("", 0))
+        return CablingJob(self.name, kind, steps, nodes, place)
 
-    def _work(self, one: CablingDiscrepancy) -> tuple[CablingJobKind, tuple[str, ...]]:
-        if one.kind == "swap":
-            return "swap", (one.corrections[0], *(self._swap_step(pair) for pair in one.cables))
-        if one.kind == "device-replaced":
-            return "device-changes", self._switch_steps(one)
-        steps = tuple(step for pair in self._pairs(one) for step in self._steps(pair))
-        if all(pair.observed is None for pair in one.cables):
+    def _work(self, discrepancy: CablingDiscrepancy) -> tuple[CablingJobKind, tuple[str, ...]]:
+        if discrepancy.kind == "swap":
+            return "swap", (discrepancy.corrections[0], *(self._swap_step(pair) for pair in discrepancy.cables))
+        if discrepancy.kind == "device-replaced":
+            new = next(end for end in discrepancy.ends if end.device == discrepancy.device)
+            old = next(end for end in discrepancy.ends if end.guid not in self.new.devices)
+            switch = f"replace the switch {new.device} ({new.rack} U{new.u}): {old.guid} by {new.guid}"
+            return "device-changes", (switch, "its cables stay")
+        steps = tuple(step for pair in self._pairs(discrepancy) for step in self._steps(pair))
+        if all(pair.observed is None for pair in discrepancy.cables):
             return "lay", steps
-        if all(pair.expected is None for pair in one.cables):
+        if all(pair.expected is None for pair in discrepancy.cables):
             return "take-out", steps
         return "move", steps
 
-    def _switch_steps(self, one: CablingDiscrepancy) -> tuple[str, ...]:
-        """Return the steps to replace a switch with another, cable for cable."""
-        new = next(end for end in one.ends if end.device == one.device)
-        old = next(end for end in one.ends if end.guid not in self.new.devices)
-        return f"replace the switch {new.device} ({new.rack} U{new.u}): {old.guid} by {new.guid}", "its cables stay"
-
-    def _pairs(self, one: CablingDiscrepancy) -> Sequence[CablePair]:
+    def _pairs(self, discrepancy: CablingDiscrepancy) -> Sequence[CablePair]:
         """Return the best pairs of old and new cables, of each plug one; only moved plugs leave a choice."""
-        pairs = {find_plugs(pair): pair for pair in reversed(one.cables)}
+        pairs = {find_plugs(pair): pair for pair in reversed(discrepancy.cables)}
         cables = tuple(pairs.values())[::-1]
-        return choose_plug_moves(cables) if one.kind == "moved" else cables
+        return choose_plug_moves(cables) if discrepancy.kind == "moved" else cables
 
     def _steps(self, pair: CablePair) -> Iterator[str]:
         """Return the steps for one cable: lay it, remove it, or move one of its plugs."""
@@ -188,12 +181,6 @@ class _FabricChange:
         metres = self.lengths.get(_cable_ports(cable), 0)
         return f", {metres:g} m" if metres else ""
 
-    def _nodes(self, one: CablingDiscrepancy) -> tuple[str, ...]:
-        return tuple(sorted({self._resolve_end(end).node for end in one.ends} - {""}))
-
-    def _first_place(self, one: CablingDiscrepancy) -> tuple[str, int]:
-        return min(((end.rack, end.u) for end in map(self._resolve_end, one.ends)), default=("", 0))
-
 
 def _cable_ports(cable: Cable) -> frozenset[PortId]:
     return frozenset((cable.a.port_id, cable.b.port_id))
@@ -201,17 +188,14 @@ def _cable_ports(cable: Cable) -> frozenset[PortId]:
 
 def _as_discovery(old: CompiledTopology, new: CompiledTopology) -> FabricDiscovery:
     """Return a design as if a scan had found it, at the new rates: one line reports changed rates for all cables."""
-    cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, _rate(new, cable)) for cable in old.cables]
-    return FabricDiscovery(cables, {device.guid: _found(device) for device in old.devices.values()})
-
-
-def _rate(new: CompiledTopology, cable: Cable) -> str:
-    now = new.cable_at(cable.a.port_id) or new.cable_at(cable.b.port_id)
-    return now.rate if now else cable.rate
-
-
-def _found(device: DesignedDevice) -> DiscoveredDevice:
-    return DiscoveredDevice(device.guid, device.kind, device.ports, device.description)
+    cables = []
+    for cable in old.cables:
+        now = new.cable_at(cable.a.port_id) or new.cable_at(cable.b.port_id) or cable
+        cables.append(DiscoveredCable(cable.a.port_id, cable.b.port_id, now.rate))
+    devices = [
+        DiscoveredDevice(device.guid, device.kind, device.ports, device.description) for device in old.devices.values()
+    ]
+    return FabricDiscovery(cables, {device.guid: device for device in devices})
 
 
 def find_adapter_nodes(cables: Iterable[ExplicitCable]) -> set[str]:
@@ -224,7 +208,8 @@ def find_adapter_replacements(before: Fleet, after: Fleet) -> tuple[list[Cabling
 
     If a GUID is known at another place too, that is a move and no replacement; the cables report it.
     """
-    touched = [node for name, node in after.nodes.items() if _differs(before, name, node)]
+    kept = [node for name, node in after.nodes.items() if name in before.nodes]
+    touched = [node for node in kept if node.hca_guids != before.nodes[node.name].hca_guids]
     if not touched:
         return [], before
     old, new = _guids(before), _guids(after)
@@ -237,23 +222,16 @@ def find_adapter_replacements(before: Fleet, after: Fleet) -> tuple[list[Cabling
     for node in touched:
         pairs = zip(before.nodes[node.name].hca_guids, node.hca_guids, strict=False)
         fresh = {rail: two for rail, two in enumerate(pairs) if two[0] not in new and two[1] not in old}
-        nodes[node.name] = _with_new_guids(before.nodes[node.name], fresh)
+        old_node = before.nodes[node.name]
+        guids = [fresh[rail][1] if rail in fresh else guid for rail, guid in enumerate(old_node.hca_guids)]
+        nodes[node.name] = replace(old_node, hca_guids=tuple(guids))
         if fresh and node.name in designs:
             jobs.append(_job(designs[node.name], after, node, fresh))
     return jobs, replace(before, nodes=nodes)
 
 
-def _differs(before: Fleet, name: str, node: Node) -> bool:
-    return name in before.nodes and before.nodes[name].hca_guids != node.hca_guids
-
-
 def _guids(fleet: Fleet) -> set[str]:
     return {guid for node in fleet.nodes.values() for guid in node.hca_guids}
-
-
-def _with_new_guids(node: Node, fresh: dict[int, tuple[str, str]]) -> Node:
-    guids = tuple(fresh[rail][1] if rail in fresh else guid for rail, guid in enumerate(node.hca_guids))
-    return replace(node, hca_guids=guids)
 
 
 def _job(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[str, str]]) -> CablingJob:

@@ -62,8 +62,8 @@ def find_listed_changes(old: FabricDesign, new: FabricDesign) -> Iterator[Cablin
 
 def _ends(cable: ExplicitCable) -> ListedEnds:
     """Return a cable's ends, in the same order whichever end is listed first."""
-    one, other = sorted((end.device, end.port, end.guid or "") for _, end in cable.ends)
-    return one, other
+    near, far = sorted((end.device, end.port, end.guid or "") for _, end in cable.ends)
+    return near, far
 
 
 def _format_end(end: ExplicitEnd) -> str:
@@ -120,22 +120,22 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     return design.rail_ports, rules, switches, guids, gaps, devices, design.overrides, listed
 
 
-def _whole_fabric(fleet: Fleet, design: FabricDesign, what: CablingJobKind) -> Iterator[CablingJob]:
+def _whole_fabric(fleet: Fleet, design: FabricDesign, kind: CablingJobKind) -> Iterator[CablingJob]:
     cables = compile_topology(design, fleet).cables
     counts = Counter(cable.a.rack for cable in cables)
-    why, done = {"lay": ("a new fabric", "lay")}.get(what, ("the fabric is no longer designed", "take out"))
+    reason, done = {"lay": ("a new fabric", "lay")}.get(kind, ("the fabric is no longer designed", "take out"))
     steps = [f"rack {rack}: {done} {count} cables" for rack, count in sorted(counts.items())]
-    yield CablingJob(design.name, what, (f"{why}: {len(cables)} cables", *steps), tuple(sorted(design.node_names())))
+    yield CablingJob(design.name, kind, (f"{reason}: {len(cables)} cables", *steps), tuple(sorted(design.node_names())))
 
 
 def _changed_domain(name: str, old: NvlinkDomain | None, new: NvlinkDomain | None) -> Iterator[CablingJob]:
     """Yield the work on a rack's NVLink domain: trays that come or go. Nobody lays its links one by one."""
     if not (old and new):
-        what: CablingJobKind = "lay" if new else "take-out"
-        why, domain = ("a new NVLink domain", new) if new else ("the NVLink domain is no longer designed", old)
+        kind: CablingJobKind = "lay" if new else "take-out"
+        reason, domain = ("a new NVLink domain", new) if new else ("the NVLink domain is no longer designed", old)
         if domain:
             trays = f"{len(domain.node_names)} compute trays, {domain.switch_trays} switch trays"
-            yield CablingJob(name, what, (f"{why}: {trays}",), tuple(sorted(domain.node_names)))
+            yield CablingJob(name, kind, (f"{reason}: {trays}",), tuple(sorted(domain.node_names)))
         return
     places = enumerate(zip_longest(old.node_names, new.node_names, fillvalue=""))
     steps = [f"compute tray {at}: {_format_change(*pair)}" for at, pair in places if pair[0] != pair[1]]
@@ -219,9 +219,11 @@ def _mend_designs(before: FleetRevision, head: Fleet) -> FleetRevision:
     """Return the base with the head's design, and if that is not enough its nodes, for each that is not compiled."""
     fleet, unread = before.fleet, list(before.unread)
     for name, design in before.fleet.designs.items():
-        if why := _find_mistake(design, fleet):
+        if mistake := _find_mistake(design, fleet):
             fleet = _take_design(fleet, head, name)
-            unread.append((why.where or f"FabricDesign {name}", f"the cables of {name} cannot be compiled: {why.what}"))
+            unread.append(
+                (mistake.where or f"FabricDesign {name}", f"the cables of {name} cannot be compiled: {mistake.what}")
+            )
     return replace(before, fleet=fleet, unread=tuple(unread)) if len(unread) > len(before.unread) else before
 
 

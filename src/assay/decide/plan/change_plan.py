@@ -79,7 +79,10 @@ def _list_notes(before: FleetRevision, after: FleetRevision, facts: FleetFacts) 
     if before.policy.lemon == after.policy.lemon:
         return
     states = [state for name, state in sorted(facts.node_states.items()) if name in after.fleet.nodes]
-    lemons = [(one.node, find_lemon(before.policy, one), find_lemon(after.policy, one)) for one in states]
+    lemons = [
+        (node_state.node, find_lemon(before.policy, node_state), find_lemon(after.policy, node_state))
+        for node_state in states
+    ]
     line = after.policy_line("lemon")
     if new := [_format(node, score) for node, old, score in lemons if score and not old]:
         yield f"by the new score, a lemon: {format_list(new, 6)} ({line})"
@@ -107,17 +110,17 @@ class FilePlan:
 def make_plan_content(files: FilePlan) -> PlanContent:
     """Return the content of a plan."""
     nodes: dict[str, list[str]] = defaultdict(list)
-    for name, what in (*_list_inventory_changes(files.nodes), *_list_spec_changes(files)):
-        nodes[name].append(what)
+    for name, change in (*_list_inventory_changes(files.nodes), *_list_spec_changes(files)):
+        nodes[name].append(change)
     serving = NodeStanding(files.after.policy.service_state, True, False)
-    standings = {name: serving for one in (files.before, files.after) for name in one.fleet.nodes}
+    standings = {name: serving for revision in (files.before, files.after) for name in revision.fleet.nodes}
     return PlanContent(
-        {name: tuple(what) for name, what in nodes.items()},
+        {name: tuple(changes) for name, changes in nodes.items()},
         tuple(_list_waves(files)),
         tuple(_list_other_changes(files)),
         tuple(
-            f"{one.risk}: {one.why}"
-            for one in rank_risks(files.before, files.after, files.nodes, standings, files.other)
+            f"{risk.risk}: {risk.why}"
+            for risk in rank_risks(files.before, files.after, files.nodes, standings, files.other)
         ),
     )
 
@@ -129,8 +132,8 @@ def _list_inventory_changes(changes: InventoryChanges) -> Iterator[tuple[str, st
         yield node.name, f"removed: {_describe_node(node)}"
     for old, new in changes.renamed:
         yield new.name, f"renamed from {old.name}"
-    for one in changes.changed:
-        yield from ((name, f"{one.what} {one.old} → {one.new}") for name in one.nodes)
+    for change in changes.changed:
+        yield from ((name, f"{change.what} {change.old} → {change.new}") for name in change.nodes)
 
 
 def _describe_node(node: Node) -> str:
@@ -145,7 +148,7 @@ def _list_spec_changes(files: FilePlan) -> Iterator[tuple[str, str]]:
         if _takes_out(files.after, group):
             repair = find_repair_route(files.after.policy, files.after.policy.service_state, group.pair).repair
             changes.append(f"leaves service through {repair or 'no state of the policy'}")
-        yield from ((name, what) for name in group.names for what in changes)
+        yield from ((name, change) for name in group.names for change in changes)
 
 
 def _describe_pair(pair: SpecPair) -> Iterator[str]:
@@ -172,10 +175,10 @@ def _list_waves(files: FilePlan) -> Iterable[tuple[str, ...]]:
 
 
 def _list_other_changes(files: FilePlan) -> Iterator[str]:
-    yield from (f"{one.path}: {one.old or 'none'} → {one.new or 'none'}" for one in files.settings)
+    yield from (f"{setting.path}: {setting.old or 'none'} → {setting.new or 'none'}" for setting in files.settings)
     yield from (f"{job.fabric}: {'; '.join(job.steps)}" for job in files.cables)
     yield from (f"no longer judged: {check}" for check in files.before.checks if check not in files.after.checks)
-    yield from (f"{one.topic}: {one.what}" for one in files.other)
+    yield from (f"{other.topic}: {other.what}" for other in files.other)
 
 
 BRINGING_ACTIONS = ("cordon", "drain", "drain-now", "reboot", "zap", "uncordon")
@@ -223,7 +226,12 @@ def _note_breaker(
     """Yield a note for each pool whose breaker the change itself will open: all its nodes drift at the next pass."""
     breaker, fleet = after.policy.breaker, after.fleet
     shown = ("moves", "noted", "at_once", "idle")
-    hit = {node for one in following if one.what in shown and _is_serious(after, one) for node in one.nodes}
+    hit = {
+        node
+        for response in following
+        if response.what in shown and _is_serious(after, response)
+        for node in response.nodes
+    }
     counting = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
     size = Counter(node.pool for node in counting)
     drifting = Counter(node.pool for node in counting if node.name in hit)
@@ -234,8 +242,8 @@ def _note_breaker(
             yield f"the breaker of pool {pool} will open: {wave}, and {held} ({after.policy_line('breaker')})"
 
 
-def _is_serious(after: FleetRevision, one: DriftResponse) -> bool:
-    return can_be_wave(after.policy.breaker, one.fault, after.catalog.find_treatment(one.fault).severity)
+def _is_serious(after: FleetRevision, response: DriftResponse) -> bool:
+    return can_be_wave(after.policy.breaker, response.fault, after.catalog.find_treatment(response.fault).severity)
 
 
 def _note_lapsed_imports(after: FleetRevision, facts: FleetFacts) -> Iterator[str]:
@@ -247,10 +255,10 @@ def _note_lapsed_imports(after: FleetRevision, facts: FleetFacts) -> Iterator[st
 
 
 def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[str]:
-    for one in settings:
-        if not one.seen_by and one.setting.way != "next_wipe":
-            many = format_count(len(one.nodes), "node")
-            yield f"no check reads {one.setting.field} of the spec: nobody will see whether {many} became so"
+    for setting in settings:
+        if not setting.seen_by and setting.setting.way != "next_wipe":
+            many = format_count(len(setting.nodes), "node")
+            yield f"no check reads {setting.setting.field} of the spec: nobody will see whether {many} became so"
 
 
 @dataclass(frozen=True)
@@ -301,7 +309,8 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)
     before, cables = plan_cables(before, after)
-    alike = _group_alike(before, after, nodes, cables)
+    recabled = find_recabled_nodes(before.fleet, after.fleet, cables)
+    alike = group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), recabled)
     standings = dict(_map_standings(before, after, facts, {new.name: old for old, new in nodes.renamed}))
     staleness = StaleCheckFinder(before, after)
     following = predict_drift_responses(after, _group_drifting(after, alike, staleness, facts, standings))
@@ -339,33 +348,20 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     )
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
     plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
-    return replace(plan, content=_make_content(plan, before, after, alike))
-
-
-def _make_content(
-    plan: ChangePlan, before: FleetRevision, after: FleetRevision, alike: tuple[NodeGroup, ...]
-) -> PlanContent:
     settings = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
-    return make_plan_content(FilePlan(before, after, plan.nodes, alike, plan.cables, settings, plan.other))
+    files = FilePlan(before, after, plan.nodes, alike, plan.cables, settings, plan.other)
+    return replace(plan, content=make_plan_content(files))
 
 
 def _find_shown_specs(plan: ChangePlan, before: FleetRevision, after: FleetRevision) -> set[str]:
     """Return the specs whose changes the plan shows already."""
     settings = {
-        "FirmwareBundle": [one.path for one in plan.bundles],
-        "FabricDesign": [one.path for one in plan.fabrics],
-        "FaultCatalog": ["answers" for _ in plan.answers[:1]] + [one.path for one in plan.faults],
-        "LifecyclePolicy": ["answers" for _ in plan.answers[:1]] + [one.path for one in plan.policy],
+        "FirmwareBundle": [change.path for change in plan.bundles],
+        "FabricDesign": [change.path for change in plan.fabrics],
+        "FaultCatalog": ["answers" for _ in plan.answers[:1]] + [change.path for change in plan.faults],
+        "LifecyclePolicy": ["answers" for _ in plan.answers[:1]] + [change.path for change in plan.policy],
     }
     return find_shown_specs(before, after, settings, {job.fabric for job in plan.cables})
-
-
-def _group_alike(
-    before: FleetRevision, after: FleetRevision, nodes: InventoryChanges, cables: tuple[CablingJob, ...]
-) -> tuple[NodeGroup, ...]:
-    """Return the nodes of both revisions, in groups that change in the same way."""
-    recabled = find_recabled_nodes(before.fleet, after.fleet, cables)
-    return group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), recabled)
 
 
 def _map_standings(

@@ -44,20 +44,28 @@ class StaleCheckFinder:
         self.removed_checks = tuple(sorted(before.checks.keys() - after.checks.keys()))
         self._known: dict[tuple[SpecPairKey, frozenset[str]], tuple[StaleCheck, ...]] = {}
 
-    def find(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> tuple[StaleCheck, ...]:
-        """Return the stale checks on nodes of a pair of specs; `said` names other changed fields of these nodes."""
-        if (key, said) not in self._known:
-            self._known[key, said] = tuple(self._stale(key, pair, said))
-        return self._known[key, said]
+    def find(self, key: SpecPairKey, pair: SpecPair, changed: frozenset[str]) -> tuple[StaleCheck, ...]:
+        """Return the stale checks on nodes of a pair of specs; `changed` names other changed fields of these nodes."""
+        if (key, changed) not in self._known:
+            self._known[key, changed] = tuple(self._stale(key, pair, changed))
+        return self._known[key, changed]
 
-    def _stale(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> Iterator[StaleCheck]:
+    def _stale(self, key: SpecPairKey, pair: SpecPair, changed: frozenset[str]) -> Iterator[StaleCheck]:
         for ident, check in self._after.checks.items():
             reads = self._after.reads.get(ident, NO_READS)
-            unmet = [one for one in pair.settings if one.how == "applied" and _reads(check, reads, one.field)]
-            certain = (*_find_unmet_bundle(reads, pair), *(f"spec.{one.field}" for one in unmet))
+            reads_image = ("node", "image") in reads.declared
+            applied = [setting for setting in pair.settings if setting.how == "applied"]
+            unmet = [
+                setting
+                for setting in applied
+                if reads_field(check, reads, setting.field) or (setting.field == IMAGE and reads_image)
+            ]
+            # The node cannot have the versions of its bundle yet.
+            unmet_bundle = ["the firmware bundle"] if "bundle" in reads.fixtures and pair.moves else []
+            certain = (*unmet_bundle, *(f"spec.{setting.field}" for setting in unmet))
             maybe = (
                 *self.rewritten.get(ident, ()),
-                *_find_changed_inputs(check, reads, pair, said),
+                *_find_changed_inputs(check, reads, pair, changed),
                 *self._profile(key, reads),
             )
             if because := tuple(dict.fromkeys((*certain, *maybe))):
@@ -67,7 +75,7 @@ class StaleCheckFinder:
                     check.fault,
                     because,
                     bool(certain),
-                    tuple(f"{one.field} {one.old} {one.new}" for one in unmet),
+                    tuple(f"{setting.field} {setting.old} {setting.new}" for setting in unmet),
                 )
 
     def _profile(self, key: SpecPairKey, reads: CheckInputs) -> Iterator[str]:
@@ -90,22 +98,12 @@ class StaleCheckFinder:
                 yield ident, because
 
 
-def _reads(check: CheckDeclaration, reads: CheckInputs, field: str) -> bool:
-    return reads_field(check, reads, field) or (field == IMAGE and ("node", "image") in reads.declared)
-
-
-def _find_unmet_bundle(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
-    """Yield the bundle if a check reads it and the node cannot have its versions yet."""
-    if "bundle" in reads.fixtures and pair.moves:
-        yield "the firmware bundle"
-
-
 def _find_changed_inputs(
-    check: CheckDeclaration, reads: CheckInputs, pair: SpecPair, said: frozenset[str]
+    check: CheckDeclaration, reads: CheckInputs, pair: SpecPair, changed: frozenset[str]
 ) -> Iterator[str]:
     if "bundle" in reads.fixtures and pair.bundle:
         yield "the firmware bundle"
-    if any(GOLDEN_FIXTURES[one] in pair.golden for one in GOLDEN_FIXTURES.keys() & reads.fixtures):
+    if any(GOLDEN_FIXTURES[fixture] in pair.golden for fixture in GOLDEN_FIXTURES.keys() & reads.fixtures):
         yield "golden digests"
     for threshold in pair.thresholds:
         if threshold.limit in reads.limits:
@@ -114,9 +112,9 @@ def _find_changed_inputs(
         if value_at(pair.old, path) != value_at(pair.new, path):
             yield f"spec.{path}".rstrip(".")
     for root, field in sorted(reads.declared):
-        if (field if root == "node" else f"{root}_{field}s") in said:
+        if (field if root == "node" else f"{root}_{field}s") in changed:
             yield f"{root}.declared.{field}"
-    if "cables" in said and reads.has_cables:
+    if "cables" in changed and reads.has_cables:
         yield "its cables"
 
 
@@ -131,27 +129,27 @@ class CheckRerun:
     @property
     def phases(self) -> dict[str, tuple[str, ...]]:
         """Every check to run, by phase."""
-        found: dict[str, list[str]] = {}
-        for one in self.stale:
-            for phase in one.phases:
-                found.setdefault(phase, []).append(one.check)
+        names: dict[str, list[str]] = {}
+        for stale in self.stale:
+            for phase in stale.phases:
+                names.setdefault(phase, []).append(stale.check)
         for phase, checks in self.repair:
-            found[phase] = list(dict.fromkeys([*found.get(phase, []), *checks]))
-        return {phase: tuple(checks) for phase, checks in found.items()}
+            names[phase] = list(dict.fromkeys([*names.get(phase, []), *checks]))
+        return {phase: tuple(checks) for phase, checks in names.items()}
 
 
 def list_check_reruns(
     groups: Iterable[NodeGroup], staleness: StaleCheckFinder, after: FleetRevision, ways: Mapping[str, ServiceRoute]
 ) -> tuple[CheckRerun, ...]:
     """Return the checks to run again; `ways` holds the way out of service of every node that leaves."""
-    found = [
-        one
+    reruns = [
+        rerun
         for group in groups
-        for one in _list_reruns_of_group(
+        for rerun in _list_reruns_of_group(
             group, staleness.find(group.key, group.pair, group.changed_fields), after, ways
         )
     ]
-    return tuple(found)
+    return tuple(reruns)
 
 
 def _list_reruns_of_group(
@@ -161,15 +159,12 @@ def _list_reruns_of_group(
     for name in group.names:
         by_way.setdefault(ways.get(name), []).append(name)
     for route, names in by_way.items():
-        repair = tuple(_list_repair_checks(after, route)) if route else ()
+        phases = list_reproved_phases(after.policy, route) if route else ()
+        repair = tuple(
+            (phase, tuple(check.id for check in after.checks.values() if phase in check.phases)) for phase in phases
+        )
         if stale or repair:
             yield CheckRerun(tuple(names), stale, repair)
-
-
-def _list_repair_checks(after: FleetRevision, route: ServiceRoute) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the phases that must pass again after the repair, with their checks."""
-    for phase in list_reproved_phases(after.policy, route):
-        yield phase, tuple(check.id for check in after.checks.values() if phase in check.phases)
 
 
 def list_reproved_phases(policy: LifecyclePolicy, route: ServiceRoute) -> list[str]:

@@ -11,7 +11,6 @@ from assay.decide.plan.check_reruns import StaleCheck
 from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.setting_routes import find_check_route
 from assay.model.decision import CONFIGURE
-from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.policy_response import PolicyResponse, respond_to_class
 from assay.model.specs.policy_sections import LifecycleState
 
@@ -66,17 +65,17 @@ def predict_drift_responses(
     """Return what follows for groups of nodes; groups with the same result are merged."""
     merged: dict[DriftResponse, list[str]] = defaultdict(list)
     for drift, nodes in drifting:
-        for one in dict.fromkeys(_predict(after, drift)):
-            merged[one] += nodes
-    return tuple(replace(one, nodes=tuple(nodes)) for one, nodes in merged.items())
+        for response in dict.fromkeys(_predict(after, drift)):
+            merged[response] += nodes
+    return tuple(replace(response, nodes=tuple(nodes)) for response, nodes in merged.items())
 
 
 def _predict(after: FleetRevision, drift: DriftGroup) -> Iterator[DriftResponse]:
-    state, failing = after.policy.states.get(drift.state), [one for one in drift.stale if one.certain]
+    state, failing = after.policy.states.get(drift.state), [stale for stale in drift.stale if stale.certain]
     if state is None:
         return
-    watched = [one for one in failing if set(state.watch) & set(one.phases) and one.fault]
-    required = [one for one in failing if {want.phase for want in state.requires} & set(one.phases)]
+    watched = [stale for stale in failing if set(state.watch) & set(stale.phases) and stale.fault]
+    required = [stale for stale in failing if {want.phase for want in state.requires} & set(stale.phases)]
     if watched:
         yield from _predict_watched(after, drift, watched)
     elif "zap" in state.entry and not drift.is_zapped:
@@ -88,53 +87,50 @@ def _predict(after: FleetRevision, drift: DriftGroup) -> Iterator[DriftResponse]
 
 
 def _predict_watched(after: FleetRevision, drift: DriftGroup, watched: list[StaleCheck]) -> Iterator[DriftResponse]:
-    for fault in dict.fromkeys(one.fault for one in watched):
-        failing = [one for one in watched if one.fault == fault]
+    for fault in dict.fromkeys(stale.fault for stale in watched):
+        failing = [stale for stale in watched if stale.fault == fault]
         answers = [respond_to_class(after.policy, after.catalog, drift.state, fault, use) for use in (False, True)]
-        for said in dict.fromkeys(answers):
-            yield from _predict_fault(after, drift, failing, said)
+        for answer in dict.fromkeys(answers):
+            yield from _predict_fault(after, drift, failing, answer)
 
 
 def _predict_fault(
-    after: FleetRevision, drift: DriftGroup, failing: list[StaleCheck], said: PolicyResponse
+    after: FleetRevision, drift: DriftGroup, failing: list[StaleCheck], answer: PolicyResponse
 ) -> Iterator[DriftResponse]:
     profile, fault = after.fleet.profiles[drift.profile], failing[0].fault
-    checks, is_correction = tuple(one.check for one in failing), said.remedy == CONFIGURE
-    rule = f"{after.policy_line(f'faults.{said.rule}')} {said.rule}"
+    checks, is_correction = tuple(stale.check for stale in failing), answer.remedy == CONFIGURE
+    rule = f"{after.policy_line(f'faults.{answer.rule}')} {answer.rule}"
     if drift.leaves and profile.acts_on_faults and (is_correction or fault in after.policy.breaker.drift):
         rule = f"{after.policy_line('rollouts')} rollouts"
         yield DriftResponse((), drift.state, "rolls", fault, checks, rule=rule)
     elif profile.acts_on_faults and is_correction:
-        yield from _predict_corrections(after, drift, failing, said, rule)
+        yield from _predict_corrections(after, drift, failing, answer, rule)
     else:
-        yield DriftResponse((), drift.state, _response_kind(profile, said), fault, checks, said, said.to, rule)
+        kind: DriftResponseKind = "moves" if answer.moves_node else "noted"
+        if not profile.acts_on_faults:
+            kind = "tracked"
+        yield DriftResponse((), drift.state, kind, fault, checks, answer, answer.to, rule)
 
 
 def _predict_corrections(
-    after: FleetRevision, drift: DriftGroup, failing: Iterable[StaleCheck], said: PolicyResponse, rule: str
+    after: FleetRevision, drift: DriftGroup, failing: Iterable[StaleCheck], response: PolicyResponse, rule: str
 ) -> Iterator[DriftResponse]:
     """Yield what follows of each check by itself: a node gets the settings of one check while people mend another."""
     profile = after.fleet.profiles[drift.profile]
-    found: dict[DriftResponseKind, list[StaleCheck]] = defaultdict(list)
-    for one in failing:
-        route = find_check_route(after, profile, drift.state, after.checks[one.check], " ".join(one.unmet))
-        found["at_once" if route.way == "at_once" else "idle" if route.way == "idle" else "noted"].append(one)
-    for kind, checks in found.items():
-        answer = replace(said, remedy="ticket", at_once=(), when_idle=()) if kind == "noted" else said
-        names = tuple(one.check for one in checks)
+    kinds: dict[DriftResponseKind, list[StaleCheck]] = defaultdict(list)
+    for stale in failing:
+        route = find_check_route(after, profile, drift.state, after.checks[stale.check], " ".join(stale.unmet))
+        kinds["at_once" if route.way == "at_once" else "idle" if route.way == "idle" else "noted"].append(stale)
+    for kind, checks in kinds.items():
+        answer = replace(response, remedy="ticket", at_once=(), when_idle=()) if kind == "noted" else response
+        names = tuple(stale.check for stale in checks)
         yield DriftResponse((), drift.state, kind, checks[0].fault, names, answer, "", rule)
-
-
-def _response_kind(profile: ManagementProfile, said: PolicyResponse) -> DriftResponseKind:
-    if not profile.acts_on_faults:
-        return "tracked"
-    return "moves" if said.moves_node else "noted"
 
 
 def _predict_required(
     after: FleetRevision, name: str, state: LifecycleState, required: list[StaleCheck]
 ) -> DriftResponse:
-    checks = tuple(one.check for one in required)
+    checks = tuple(stale.check for stale in required)
     path = f"states.{name}.fail_to" if state.fail_to else f"states.{name}.requires"
-    what: DriftResponseKind = "fails" if state.fail_to else "stays"
-    return DriftResponse((), name, what, required[0].fault, checks, None, state.fail_to or "", after.policy_line(path))
+    kind: DriftResponseKind = "fails" if state.fail_to else "stays"
+    return DriftResponse((), name, kind, required[0].fault, checks, None, state.fail_to or "", after.policy_line(path))

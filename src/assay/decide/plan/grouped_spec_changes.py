@@ -53,29 +53,28 @@ class LimitChange:
 
 def list_firmware_changes(groups: Iterable[NodeGroup]) -> tuple[FirmwareChange, ...]:
     """Return the version changes in the order in which zap applies them."""
-    found = _group_nodes_by((move, group) for group in groups for move in group.pair.moves)
-    moves = [FirmwareChange(move, nodes) for move, nodes in found]
-    return tuple(sorted(moves, key=lambda one: (one.move.order, one.move.component)))
+    touched = _group_nodes_by((move, group) for group in groups for move in group.pair.moves)
+    moves = [FirmwareChange(move, nodes) for move, nodes in touched]
+    return tuple(sorted(moves, key=lambda change: (change.move.order, change.move.component)))
 
 
 def list_configuration_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[ConfigurationChange, ...]:
     """Return the changed fields, except firmware and limits."""
-    found = _group_nodes_by((setting, group) for group in groups for setting in group.pair.settings)
-    return tuple(
-        ConfigurationChange(
-            setting, nodes, _list_pools(after, nodes), tuple(_find_reading_checks(after, setting.field))
-        )
-        for setting, nodes in found
-    )
-
-
-def _list_pools(after: FleetRevision, nodes: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({after.fleet.nodes[name].pool for name in nodes}))
+    touched = _group_nodes_by((setting, group) for group in groups for setting in group.pair.settings)
+    changes = []
+    for setting, nodes in touched:
+        pools = sorted({after.fleet.nodes[name].pool for name in nodes})
+        # The checks that read the field, or that run once for each part that the spec declares.
+        readers = [
+            name for name, check in after.checks.items() if reads_field(check, after.reads.get(name), setting.field)
+        ]
+        changes.append(ConfigurationChange(setting, nodes, tuple(pools), tuple(readers)))
+    return tuple(changes)
 
 
 def list_limit_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[LimitChange, ...]:
     """Return the limits that change, by spec."""
-    found = _group_nodes_by(
+    touched = _group_nodes_by(
         ((group.pair.new.name, limit), group) for group in groups for limit in group.pair.thresholds
     )
     return tuple(
@@ -88,17 +87,12 @@ def list_limit_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tup
                 ident for ident in after.checks if ident in after.reads and threshold.limit in after.reads[ident].limits
             ),
         )
-        for (spec, threshold), nodes in found
+        for (spec, threshold), nodes in touched
     )
 
 
 def _group_nodes_by(touched: Iterable[tuple[T, NodeGroup]]) -> Iterator[tuple[T, tuple[str, ...]]]:
     nodes: dict[T, list[str]] = defaultdict(list)
-    for what, group in touched:
-        nodes[what] += group.names
-    return ((what, tuple(names)) for what, names in nodes.items())
-
-
-def _find_reading_checks(after: FleetRevision, field: str) -> Iterator[str]:
-    """Yield the checks that read a field of the spec, or that run once for each part that the spec declares."""
-    return (ident for ident, check in after.checks.items() if reads_field(check, after.reads.get(ident), field))
+    for change, group in touched:
+        nodes[change] += group.names
+    return ((change, tuple(names)) for change, names in nodes.items())

@@ -69,8 +69,8 @@ class FleetRevision:
         documents = [
             f"FaultCatalog/{catalog.name}" for catalog in select_active_catalogs(self.fleet.fault_catalogs.values())
         ]
-        said = max(documents, key=lambda document: len(_nearest_path(self.fleet, document, path)))
-        return find_spec_line(self.fleet, said, path)
+        nearest = max(documents, key=lambda document: len(_nearest_path(self.fleet, document, path)))
+        return find_spec_line(self.fleet, nearest, path)
 
 
 def check_references(declared: FleetRevision) -> None:

@@ -49,9 +49,9 @@ class InventoryChanges:
     kept: tuple[tuple[Node, Node], ...]
     renamed: tuple[tuple[Node, Node], ...] = ()
 
-    def nodes_with(self, what: str) -> list[str]:
+    def nodes_with(self, field: str) -> list[str]:
         """Return the nodes in which one field changed."""
-        return [name for change in self.changed if change.what == what for name in change.nodes]
+        return [name for change in self.changed if change.what == field for name in change.nodes]
 
 
 def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
@@ -87,10 +87,10 @@ def _find_renamed(before: Fleet, after: Fleet) -> Iterator[tuple[Node, Node]]:
 
 def _differences(old: Node, new: Node, settings_changes: dict[tuple[int, int], list[Change]]) -> Iterator[Change]:
     """Yield the differences. `settings_changes` caches those of settings, because many nodes share one pair of them."""
-    for field, what in COMPARED_FIELDS.items():
+    for field, label in COMPARED_FIELDS.items():
         was, will = getattr(old, field), getattr(new, field)
         if was != will:
-            yield what, was, will
+            yield label, was, will
     if (old.site, old.rack, old.u) != (new.site, new.rack, new.u):
         yield "place", _place(old), _place(new)
     if old.hca_guids != new.hca_guids:

@@ -55,8 +55,8 @@ def list_schedule_changes(before: FleetRevision, after: FleetRevision) -> Iterat
             continue
         pools = select_pools(after, () if _is_for_all(old) or _is_for_all(new) else [*_pools(old), *_pools(new)])
         line = find_spec_line(after.fleet, f"Schedules/{key[0]}", f"schedules.{key[1]}")
-        for what, weakens in _describe_schedule(after, key, old, new):
-            yield OtherChange("schedule", f"schedule {key[1]}: {what}", line, pools, weakens)
+        for change, weakens in _describe_schedule(after, key, old, new):
+            yield OtherChange("schedule", f"schedule {key[1]}: {change}", line, pools, weakens)
 
 
 def _list_schedules(revision: FleetRevision) -> Iterator[tuple[tuple[str, str], tuple[FleetSchedule, str]]]:
@@ -65,12 +65,12 @@ def _list_schedules(revision: FleetRevision) -> Iterator[tuple[tuple[str, str], 
             yield (document.name, name), (schedule, schedule.time_zone or document.time_zone)
 
 
-def _pools(found: tuple[FleetSchedule, str] | None) -> list[str]:
-    return found[0].pools if found else []
+def _pools(placed: tuple[FleetSchedule, str] | None) -> list[str]:
+    return placed[0].pools if placed else []
 
 
-def _is_for_all(found: tuple[FleetSchedule, str] | None) -> bool:
-    return found is not None and not found[0].pools
+def _is_for_all(placed: tuple[FleetSchedule, str] | None) -> bool:
+    return placed is not None and not placed[0].pools
 
 
 def _describe_schedule(
@@ -81,15 +81,15 @@ def _describe_schedule(
 ) -> Iterator[tuple[str, bool]]:
     """Yield each sentence about one schedule, and whether less is looked at from the merge on."""
     if old is None or new is None:
-        if one := old or new:
-            yield f"{one[0].does} {'begins to run' if new else 'no longer runs'} {_time(*one)}", new is None
+        if placed := old or new:
+            yield f"{placed[0].does} {'begins to run' if new else 'no longer runs'} {_time(*placed)}", new is None
         return
     if _time(*old) != _time(*new):
         often = _compare_times(old, new)
         yield f"{new[0].does} runs {_time(*new)} instead of {_time(*old)}: {often}", often == "less often"
     document = f"Schedules/{key[0]}"
-    for found in compare_values(after, old[0], new[0], document, {*UNCOMPARED_FIELDS, *TIME_FIELDS, "time_zone"}):
-        yield f"{found.path} {found.old or 'none'} → {found.new or 'none'}", False
+    for difference in compare_values(after, old[0], new[0], document, {*UNCOMPARED_FIELDS, *TIME_FIELDS, "time_zone"}):
+        yield f"{difference.path} {difference.old or 'none'} → {difference.new or 'none'}", False
 
 
 def _time(schedule: FleetSchedule, zone: str) -> str:
@@ -140,11 +140,11 @@ def _list_bounds(gates: Gates | None) -> Iterator[tuple[str, float]]:
 
 def _compare_bound(after: FleetRevision, name: str, path: str, old: float | None, new: float | None) -> OtherChange:
     is_looser = new is None or (old is not None and (new < old) == path.endswith("success_percent"))
-    said = "looser" if is_looser else "stricter"
+    direction = "looser" if is_looser else "stricter"
     was, will = ("none" if value is None else f"{value:g}" for value in (old, new))
     pool = path.split(".")[1] if path.startswith("pools.") else ANY_POOL
     pools = select_pools(after, () if pool == ANY_POOL else [pool])
-    change = OtherChange("gate", f"gate {name}: {path} {was} → {will}: {said}", "", pools, is_looser)
+    change = OtherChange("gate", f"gate {name}: {path} {was} → {will}: {direction}", "", pools, is_looser)
     return replace(change, line=find_spec_line(after.fleet, f"Gates/{name}", path))
 
 
@@ -159,12 +159,12 @@ def list_signer_changes(before: FleetRevision, after: FleetRevision) -> Iterator
     pools = list_all_pools(after)
     for text, number in will.items():
         if text not in was:
-            what = f"{_describe_signer(text)} may sign commits"
-            yield OtherChange("signer", what, f"{path}:{number}", pools, weakens=True)
+            sentence = f"{_describe_signer(text)} may sign commits"
+            yield OtherChange("signer", sentence, f"{path}:{number}", pools, weakens=True)
     for text, number in was.items():
         if text not in will:
-            what = f"{_describe_signer(text)} may sign commits no longer"
-            yield OtherChange("signer", what, f"{old_path}:{number} before the change", pools)
+            sentence = f"{_describe_signer(text)} may sign commits no longer"
+            yield OtherChange("signer", sentence, f"{old_path}:{number} before the change", pools)
 
 
 def find_signers_path(revision: FleetRevision) -> str:
@@ -215,26 +215,16 @@ def list_file_changes(
     signers = {find_signers_path(before), find_signers_path(after)}
     for path in sorted(before.files.keys() | after.files.keys()):
         old, new = before.files.get(path), after.files.get(path)
-        if old == new or path in signers or not _says_other(path, old, new):
+        if old == new or path in signers:
             continue
-        if not _is_shown_by_checks(path, old, new, rewritten_checks):
-            topic = _find_topic(path)
-            what, number = _describe(path, old, new)
-            yield OtherChange(topic, what, f"{path}:{number}", pools, weakens=topic == "playbook" and new is not None)
-
-
-def _find_topic(path: str) -> ChangeTopic:
-    return next((topic for starts, topic in TOPICS if path.startswith(starts)), "setting")
-
-
-def _says_other(path: str, old: bytes | None, new: bytes | None) -> bool:
-    return old is None or new is None or normalize_file(path, old) != normalize_file(path, new)
-
-
-def _is_shown_by_checks(path: str, old: bytes | None, new: bytes | None, rewritten: Collection[str]) -> bool:
-    """Whether only the checks of a suite file differ, and another section names them."""
-    named = any(check.startswith(f"{path}::") for check in rewritten)
-    return named and _dump_rest(old or b"") == _dump_rest(new or b"")
+        if old is not None and new is not None and normalize_file(path, old) == normalize_file(path, new):
+            continue
+        # Where only the checks of a suite file differ, another section names them.
+        named = any(check.startswith(f"{path}::") for check in rewritten_checks)
+        if not (named and _dump_rest(old or b"") == _dump_rest(new or b"")):
+            topic = next((topic for starts, topic in TOPICS if path.startswith(starts)), "setting")
+            text, number = _describe(path, old, new)
+            yield OtherChange(topic, text, f"{path}:{number}", pools, weakens=topic == "playbook" and new is not None)
 
 
 def _dump_rest(content: bytes) -> str:
@@ -243,12 +233,9 @@ def _dump_rest(content: bytes) -> str:
         statements = ast.parse(content).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return content.decode("utf-8", "replace")
-    rest = (ast.Import, ast.ImportFrom)
-    return dump_statements([one for one in statements if not isinstance(one, rest) and not _is_check(one)])
-
-
-def _is_check(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.FunctionDef) and statement.name.startswith("test_")
+    rest = [statement for statement in statements if not isinstance(statement, ast.Import | ast.ImportFrom)]
+    checks = {f for f in rest if isinstance(f, ast.FunctionDef) and f.name.startswith("test_")}
+    return dump_statements([statement for statement in rest if statement not in checks])
 
 
 def _describe(path: str, old: bytes | None, new: bytes | None) -> tuple[str, int]:
@@ -261,7 +248,7 @@ def _describe(path: str, old: bytes | None, new: bytes | None) -> tuple[str, int
     if old is None:
         return f"{path} is new", 1
     gone = len(_list_new_lines(new, old))
-    counts = [f"{format_count(count, 'line')} {what}" for count, what in ((len(lines), "new"), (gone, "gone")) if count]
+    counts = [f"{format_count(count, 'line')} {word}" for count, word in ((len(lines), "new"), (gone, "gone")) if count]
     first = lines[0][0] if lines else 1
     return f"{path}: {', '.join(counts) or 'other comments, or the same lines in another order'}{shown}{more}", first
 
@@ -276,42 +263,40 @@ def _format_line(text: str) -> str:
 def _list_new_lines(old: bytes, new: bytes) -> list[tuple[int, str]]:
     """Return number and text of the lines that occur in `new` more often than in `old`."""
     known = Counter(line for _, line in list_text_lines(old.decode("utf-8", "replace")))
-    found = []
+    lines = []
     for number, line in list_text_lines(new.decode("utf-8", "replace")):
         known[line] -= 1
         if known[line] < 0:
-            found.append((number, line))
-    return found
+            lines.append((number, line))
+    return lines
 
 
 def list_known_issue_changes(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
     """Yield each known issue that comes, goes, or gets another last day."""
     was = {_key(issue): issue for issue in before.fleet.known_issues}
-    will = {_key(issue): (issue, line) for issue, line in _list_issues(after)}
+    will = {
+        _key(issue): (issue, find_spec_line(after.fleet, f"KnownIssues/{name}", f"issues.{number}"))
+        for name, document in after.fleet.known_issue_lists.items()
+        for number, issue in enumerate(document.issues)
+    }
     for key, (issue, line) in will.items():
         old = was.get(key)
         pools = tuple(sorted(set(_list_matched_pools(after, issue))))
         if old is None:
-            what = f"excuses {_describe_issue(issue)} until {issue.expires}{_required(after, issue)}"
-            yield OtherChange("known issue", f"{issue.issue} {what}", line, pools, weakens=True)
+            text = f"excuses {_describe_issue(issue)} until {issue.expires}{_required(after, issue)}"
+            yield OtherChange("known issue", f"{issue.issue} {text}", line, pools, weakens=True)
         elif old.expires != issue.expires:
-            what = f"excuses {_describe_issue(issue)} until {issue.expires} instead of {old.expires}"
+            text = f"excuses {_describe_issue(issue)} until {issue.expires} instead of {old.expires}"
             is_longer = issue.expires > old.expires
-            yield OtherChange("known issue", f"{issue.issue} {what}", line, pools, is_longer)
+            yield OtherChange("known issue", f"{issue.issue} {text}", line, pools, is_longer)
     for key in was.keys() - will.keys():
-        what = f"{was[key].issue} excuses {_describe_issue(was[key])} no longer"
+        text = f"{was[key].issue} excuses {_describe_issue(was[key])} no longer"
         pools = tuple(sorted(set(_list_matched_pools(after, was[key]))))
-        yield OtherChange("known issue", what, "specs/known-issues.yaml", pools)
+        yield OtherChange("known issue", text, "specs/known-issues.yaml", pools)
 
 
 def _key(issue: KnownIssue) -> tuple[str, ...]:
     return issue.sort_key
-
-
-def _list_issues(revision: FleetRevision) -> Iterator[tuple[KnownIssue, str]]:
-    for name, document in revision.fleet.known_issue_lists.items():
-        for number, issue in enumerate(document.issues):
-            yield issue, find_spec_line(revision.fleet, f"KnownIssues/{name}", f"issues.{number}")
 
 
 def _list_matched_pools(after: FleetRevision, issue: KnownIssue) -> Iterator[str]:
@@ -329,38 +314,40 @@ def _describe_issue(issue: KnownIssue) -> str:
 
 def _required(after: FleetRevision, issue: KnownIssue) -> str:
     phases = list_required_phases(after)
-    found = [one for one in after.checks.values() if fnmatchcase(one.id, issue.match.check)]
-    needed = [one.id for one in found if phases.intersection(one.phases)]
+    matching = [check for check in after.checks.values() if fnmatchcase(check.id, issue.match.check)]
+    needed = [check.id for check in matching if phases.intersection(check.phases)]
     return f"; {format_count(len(needed), 'check')} that production requires" if needed else ""
 
 
 def list_required_phases(revision: FleetRevision) -> set[str]:
     """Return the phases that a state in service watches, or that a state requires before it leads into service."""
     states = revision.policy.states
-    doors = [one for one in states.values() if one.in_service or (one.pass_to and states[one.pass_to].in_service)]
-    watched = {phase for one in doors if one.in_service for phase in one.watch}
-    return watched | {need.phase for one in doors for need in one.requires}
+    doors = [
+        state for state in states.values() if state.in_service or (state.pass_to and states[state.pass_to].in_service)
+    ]
+    watched = {phase for state in doors if state.in_service for phase in state.watch}
+    return watched | {need.phase for state in doors for need in state.requires}
 
 
 def list_check_declaration_changes(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
     """Yield each check that decides less or more: it only observes, only reports, or its pass counts for longer."""
     required = list_required_phases(after)
     for name in sorted(before.checks.keys() & after.checks.keys()):
-        for what, weakens in _compare_declarations(before.checks[name], after.checks[name], required):
+        for change, weakens in _compare_declarations(before.checks[name], after.checks[name], required):
             line = _find_check_line(after, name)
-            yield OtherChange("check", f"{name} {what}", line, list_all_pools(after), weakens)
+            yield OtherChange("check", f"{name} {change}", line, list_all_pools(after), weakens)
     for name in sorted(before.checks.keys() - after.checks.keys()):
         if required.intersection(before.checks[name].phases):
-            what = f"{name}, which production requires, is judged no longer"
-            yield OtherChange("check", what, "specs/checks", list_all_pools(after), weakens=True)
+            change = f"{name}, which production requires, is judged no longer"
+            yield OtherChange("check", change, "specs/checks", list_all_pools(after), weakens=True)
 
 
 def _find_check_line(revision: FleetRevision, check: str) -> str:
     declared = (
         find_spec_line(revision.fleet, f"CheckCatalog/{name}", f"checks.{number}")
         for name, catalog in revision.fleet.check_catalogs.items()
-        for number, one in enumerate(catalog.checks)
-        if one.id == check
+        for number, declaration in enumerate(catalog.checks)
+        if declaration.id == check
     )
     return next(declared)
 
@@ -376,13 +363,11 @@ def _compare_declarations(
     if lost := sorted(required.intersection(old.phases) - set(new.phases)):
         yield f"leaves the phases {format_list(lost)}, which production requires", True
     if old.valid_hours != new.valid_hours:
-        was, will = (f"{hours:g} h" if hours else "as long as the state allows" for hours in _hours(old, new))
+        was, will = (
+            f"{hours:g} h" if hours else "as long as the state allows" for hours in (old.valid_hours, new.valid_hours)
+        )
         is_longer = new.valid_hours is None or (old.valid_hours is not None and new.valid_hours > old.valid_hours)
         yield f"has a pass that counts {will} instead of {was}", is_longer and bool(needed)
-
-
-def _hours(old: CheckDeclaration, new: CheckDeclaration) -> tuple[float | None, float | None]:
-    return old.valid_hours, new.valid_hours
 
 
 def list_other_changes(
@@ -403,6 +388,6 @@ def list_other_changes(
 
 def _list_unread(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
     """Yield the parts of the base that cannot be read: what the merge changes there is not known."""
-    for line, why in before.unread:
-        what = f"{before.name} cannot be read here ({why}): what the merge changes in this file is not known"
-        yield OtherChange("unread", what, line, list_all_pools(after))
+    for line, reason in before.unread:
+        text = f"{before.name} cannot be read here ({reason}): what the merge changes in this file is not known"
+        yield OtherChange("unread", text, line, list_all_pools(after))

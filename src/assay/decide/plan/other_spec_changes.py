@@ -17,9 +17,19 @@ from assay.model.fleet import FIELD_OF_KIND
 from assay.model.text.lists import format_count
 
 ChangeTopic = Literal[
-    "unread", "schedule", "gate", "ticket route", "known issue", "signer", "check", "playbook", "workflow", "suite",
-    "setting", "spec",
-]  # fmt: skip
+    "unread",
+    "schedule",
+    "gate",
+    "ticket route",
+    "known issue",
+    "signer",
+    "check",
+    "playbook",
+    "workflow",
+    "suite",
+    "setting",
+    "spec",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +111,13 @@ def _list_removed_components(before: FleetRevision, after: FleetRevision) -> Ite
         left = {part.name for part in will[name].components}
         if was[name] is will[name] or left.issuperset(part.name for part in was[name].components):
             continue
-        pools = tuple(sorted({node.pool for node in after.fleet.nodes.values() if _has_bundle(after, node.spec, name)}))
+        specs = {spec for spec, node_spec in after.fleet.node_specs.items() if node_spec.firmware == name}
+        pools = tuple(sorted({node.pool for node in after.fleet.nodes.values() if node.spec in specs}))
         for part in was[name].components:
             if part.name not in left:
-                what = f"FirmwareBundle {name}: {part.name} {part.version} is no longer in it, and is judged no more"
+                text = f"FirmwareBundle {name}: {part.name} {part.version} is no longer in it, and is judged no more"
                 line = find_spec_line(after.fleet, f"FirmwareBundle/{name}", "components")
-                yield OtherChange("spec", what, line, pools, weakens=True)
-
-
-def _has_bundle(after: FleetRevision, spec: str, bundle: str) -> bool:
-    return spec in after.fleet.node_specs and after.fleet.node_specs[spec].firmware == bundle
+                yield OtherChange("spec", text, line, pools, weakens=True)
 
 
 def _compare_kind(
@@ -123,10 +130,10 @@ def _compare_kind(
         if old is new or document in shown:
             continue
         if old is None or new is None:
-            what = f"{kind} {name} is {'new' if old is None else 'removed'}{_describe_use(kind, old or new)}"
-            yield OtherChange(topic, what, find_spec_line(after.fleet, document, ""), pools)
-        elif found := compare_values(after, old, new, document, UNCOMPARED_FIELDS):
-            yield from _describe(topic, document, found, pools)
+            text = f"{kind} {name} is {'new' if old is None else 'removed'}{_describe_use(kind, old or new)}"
+            yield OtherChange(topic, text, find_spec_line(after.fleet, document, ""), pools)
+        elif differences := compare_values(after, old, new, document, UNCOMPARED_FIELDS):
+            yield from _describe(topic, document, differences, pools)
 
 
 def _describe_use(kind: str, spec: Any) -> str:
@@ -136,16 +143,16 @@ def _describe_use(kind: str, spec: Any) -> str:
 
 
 def _describe(
-    topic: ChangeTopic, document: str, found: tuple[SettingDifference, ...], pools: tuple[str, ...]
+    topic: ChangeTopic, document: str, differences: tuple[SettingDifference, ...], pools: tuple[str, ...]
 ) -> Iterator[OtherChange]:
     """Yield a line for each of the first differences, and one for the rest."""
     title = document.replace("/", " ")
-    for one in found[:SHOWN_DIFFERENCES]:
-        values = f"{one.old or 'none'} → {one.new or 'none'}"
-        is_secret = SECRET_NAME.search(one.path) or find_secret_shape(values)
+    for difference in differences[:SHOWN_DIFFERENCES]:
+        values = f"{difference.old or 'none'} → {difference.new or 'none'}"
+        is_secret = SECRET_NAME.search(difference.path) or find_secret_shape(values)
         value = "given otherwise" if is_secret else values
-        yield OtherChange(topic, f"{title}: {one.path}: {value}", one.line, pools)
-    if more := found[SHOWN_DIFFERENCES:]:
+        yield OtherChange(topic, f"{title}: {difference.path}: {value}", difference.line, pools)
+    if more := differences[SHOWN_DIFFERENCES:]:
         yield OtherChange(topic, f"{title}: {format_count(len(more), 'more value')}", more[0].line, pools)
 
 

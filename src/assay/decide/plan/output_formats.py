@@ -31,24 +31,21 @@ def format_plan_markdown(plan: ChangePlan) -> str:
 
 def _format_lines(plan: ChangePlan, most: int) -> Iterator[str]:
     yield COMMENT_MARKER
-    yield f"### assay plan: {_format_title(plan)}"
+    title = "inside the limits" if plan.has_changes else "nothing changes"
+    if plan.refused:
+        title = f"refused, {len(plan.refused)} of the limits would be broken"
+    yield f"### assay plan: {title}"
     yield ""
     yield f"{_format_code(plan.base)} → {_format_code(plan.head)}: {_escape_markdown(format_headline(plan))}."
     if plan.has_changes:  # near the top, because long comments are cut at the end
         yield from ("", f"{PLAN_TRAILER}: {plan.content.digest}")
-    told = format_sections(plan) if plan.has_changes or plan.refused else []
-    for section in (one for one in told if one.title in UNFOLDED_SECTIONS):
+    sections = format_sections(plan) if plan.has_changes or plan.refused else []
+    for section in (section for section in sections if section.title in UNFOLDED_SECTIONS):
         yield from ("", f"**{section.title}**", "", *_format_items(section, most))
     yield from _format_wave_table(plan, most)
-    for section in (one for one in told if one.title not in (*UNFOLDED_SECTIONS, "Waves")):
+    for section in (section for section in sections if section.title not in (*UNFOLDED_SECTIONS, "Waves")):
         summary = f"{section.title} ({len(section.lines)})"
         yield from ("", f"<details><summary>{summary}</summary>", "", *_format_items(section, most), "", "</details>")
-
-
-def _format_title(plan: ChangePlan) -> str:
-    if plan.refused:
-        return f"refused, {len(plan.refused)} of the limits would be broken"
-    return "inside the limits" if plan.has_changes else "nothing changes"
 
 
 def _format_wave_table(plan: ChangePlan, most: int) -> Iterator[str]:
@@ -105,8 +102,8 @@ MAX_LINES = 40
 def format_plan_text(plan: ChangePlan) -> str:
     """Return the plan as text. Long sections are cut; JSON holds everything."""
     first = f"{plan.base} → {plan.head}: {format_headline(plan)}"
-    told = format_sections(plan) if plan.has_changes or plan.refused else []
-    return "\n".join([first, *(line for section in told for line in _format_section(section))])
+    sections = format_sections(plan) if plan.has_changes or plan.refused else []
+    return "\n".join([first, *(line for section in sections for line in _format_section(section))])
 
 
 def _format_section(section: PlanSection) -> Iterator[str]:

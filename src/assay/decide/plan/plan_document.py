@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from assay.decide.plan.cable_moves import CablingJob
 from assay.decide.plan.change_plan import ChangePlan
-from assay.decide.plan.check_reruns import CheckRerun
 from assay.decide.plan.drift_response import DriftResponse
 from assay.decide.plan.grouped_spec_changes import ConfigurationChange, FirmwareChange, LimitChange
 from assay.decide.plan.inputs import CountingChange
@@ -208,15 +207,15 @@ def find_touched_pools(plan: ChangePlan) -> list[str]:
     named = {there[name] for name in _list_named_nodes(plan) if name in there}
     fabrics = {job.fabric for job in plan.cables if not job.nodes}
     named |= {new.pool for _, new in plan.nodes.kept if new.settings.fabric in fabrics} if fabrics else set()
-    return sorted(named.union(*(one.pools for one in plan.other)))
+    return sorted(named.union(*(change.pools for change in plan.other)))
 
 
 def _list_named_nodes(plan: ChangePlan) -> Iterator[str]:
     yield from (node.name for node in plan.nodes.added)
     yield from (new.name for _, new in plan.nodes.renamed)
     for part in (plan.nodes.changed, plan.firmware, plan.configuration, plan.limits, plan.reruns, plan.cables):
-        for one in part:
-            yield from one.nodes
+        for change in part:
+            yield from change.nodes
 
 
 def format_plan_json(plan: ChangePlan) -> str:
@@ -227,6 +226,10 @@ def format_plan_json(plan: ChangePlan) -> str:
 def make_plan_answer(plan: ChangePlan) -> PlanAnswer:
     """Return all that a plan says."""
     work, nodes = plan.work, plan.nodes
+    reruns = [
+        PlannedRerun(rerun.nodes, rerun.phases, {stale.check: stale.because for stale in rerun.stale})
+        for rerun in plan.reruns
+    ]
     return PlanAnswer(
         base=plan.base,
         head=plan.head,
@@ -244,7 +247,7 @@ def make_plan_answer(plan: ChangePlan) -> PlanAnswer:
         firmware=plan.firmware,
         configuration=plan.configuration,
         limits=plan.limits,
-        checks=PlannedChecks([_show_rerun(one) for one in plan.reruns], plan.checks_gone),
+        checks=PlannedChecks(reruns, plan.checks_gone),
         recounts=plan.recounts,
         follows=plan.follows,
         cables=plan.cables,
@@ -270,7 +273,3 @@ def make_plan_answer(plan: ChangePlan) -> PlanAnswer:
 
 def _show_node(node: Node) -> PlannedNode:
     return PlannedNode(node.name, node.pool, node.spec, node.rack, node.u, node.settings.lifecycle_start)
-
-
-def _show_rerun(one: CheckRerun) -> PlannedRerun:
-    return PlannedRerun(one.nodes, one.phases, {stale.check: stale.because for stale in one.stale})

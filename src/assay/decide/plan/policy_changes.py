@@ -60,10 +60,10 @@ def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[Resp
     for state in states:
         for fault in dict.fromkeys([*old, *new]):
             for in_use in (False, True):
-                said = was.find(state, old.get(fault), in_use), will.find(state, new.get(fault), in_use)
-                if said[0] != said[1]:
-                    groups[said].setdefault((state, fault), set()).add(in_use)
-    return tuple(ResponseChange(*said, tuple(_cases(cases))) for said, cases in groups.items())
+                answers = was.find(state, old.get(fault), in_use), will.find(state, new.get(fault), in_use)
+                if answers[0] != answers[1]:
+                    groups[answers].setdefault((state, fault), set()).add(in_use)
+    return tuple(ResponseChange(*answers, tuple(_cases(cases))) for answers, cases in groups.items())
 
 
 def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, FaultTreatmentKey]]:
@@ -108,17 +108,19 @@ def compare_policy_settings(before: FleetRevision, after: FleetRevision) -> tupl
 
 def compare_fault_classes(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return every change in how faults are recognised and treated."""
-    found = compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
-    return tuple(replace(one, line=after.catalog_line(one.path)) for one in found)
+    differences = compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
+    return tuple(replace(difference, line=after.catalog_line(difference.path)) for difference in differences)
 
 
 def compare_profiles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return every change of what automation may do to the nodes of a profile."""
     was, will = before.fleet.profiles, after.fleet.profiles
     return tuple(
-        replace(one, path=f"{name}.{one.path}")
+        replace(difference, path=f"{name}.{difference.path}")
         for name in sorted(was.keys() & will.keys())
-        for one in compare_values(after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS)
+        for difference in compare_values(
+            after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS
+        )
     )
 
 
@@ -126,9 +128,9 @@ def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[Settin
     """Return the changes of a bundle's old components, except their versions."""
     was, will = before.fleet.bundles, after.fleet.bundles
     return tuple(
-        replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
+        replace(difference, path=f"{name}.{difference.path}", line=_line_of_component(after, name, difference.path))
         for name in sorted(was.keys() & will.keys())
-        for one in compare_values(
+        for difference in compare_values(
             after,
             _SharedComponents(was[name], will[name]),
             _SharedComponents(will[name], was[name]),
@@ -142,9 +144,9 @@ def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> 
     """Return the changes of a fabric's requirements; its cables are compared elsewhere."""
     was, will = before.fleet.designs, after.fleet.designs
     return tuple(
-        replace(one, path=f"{name}.{one.path}")
+        replace(difference, path=f"{name}.{difference.path}")
         for name in sorted(was.keys() & will.keys())
-        for one in compare_values(
+        for difference in compare_values(
             after, was[name], will[name], f"FabricDesign/{name}", skip={*UNCOMPARED_FIELDS, *CABLE_FIELDS}
         )
     )

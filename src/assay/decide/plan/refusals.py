@@ -39,8 +39,8 @@ def find_missing_gaps(
         old, new = was[name], will[name]
         if old is new or (old.nodes, old.gaps) == (new.nodes, new.gaps) or not old.fat_tree:
             continue
-        if found := _compare_places(old, new, new_names):
-            yield name, find_spec_line(after.fleet, f"FabricDesign/{name}", "nodes"), found
+        if moved := _compare_places(old, new, new_names):
+            yield name, find_spec_line(after.fleet, f"FabricDesign/{name}", "nodes"), moved
 
 
 def _compare_places(old: FabricDesign, new: FabricDesign, new_names: Mapping[str, str]) -> str:
@@ -52,16 +52,11 @@ def _compare_places(old: FabricDesign, new: FabricDesign, new_names: Mapping[str
     moved = [name for number, name in enumerate(was) if name in places and places[name] != number]
     if not removed or not moved or kept != sorted(kept, key=places.__getitem__):
         return ""
-    every = [new_names.get(name, name) for name in _list_entries(old)]
+    every = [new_names.get(name, name) for entry in old.nodes for name in expand_node_names(entry)]  # gaps too
     nodes = format_node_list([*every, *(name for name in new.node_places if name and name not in set(every))])
     gaps = format_node_list([name for name in every if name in {*removed, *old.gap_names}])
     shift = f"removing {format_nodes(removed)} would move the cables of {format_nodes(moved)} to other leaf ports"
     return f"{shift}; to keep their cables, write:\n  nodes: {nodes}\n  gaps: {gaps}"
-
-
-def _list_entries(design: FabricDesign) -> list[str]:
-    """Return the name at each place, also where it is a gap."""
-    return [name for entry in design.nodes for name in expand_node_names(entry)]
 
 
 K = TypeVar("K", str, tuple[str, str])
@@ -91,18 +86,18 @@ class RefusalCase:
     standings: Mapping[str, NodeStanding]
     following: tuple[DriftResponse, ...]
 
-    def make_refusal(self, limit: str, why: str) -> PlanRefusal:
+    def make_refusal(self, limit: str, reason: str) -> PlanRefusal:
         """Return a refusal for a limit of the policy."""
-        return PlanRefusal(limit, self.after.policy_line(limit), why)
+        return PlanRefusal(limit, self.after.policy_line(limit), reason)
 
     def select_serving(self, names: Iterable[str]) -> list[Node]:
         """Return the nodes that customers use and that were not out before."""
         known = self.before.fleet.nodes
-        return [known[name] for name in names if name in known and self._serves(name)]
-
-    def _serves(self, name: str) -> bool:
-        one = self.standings[name]
-        return one.is_in_service and not one.is_out
+        return [
+            known[name]
+            for name in names
+            if name in known and self.standings[name].is_in_service and not self.standings[name].is_out
+        ]
 
     def select_out(self, declared: FleetRevision) -> list[Node]:
         """Return the nodes of a revision that are out already."""
@@ -112,12 +107,12 @@ class RefusalCase:
         """Return the nodes of a revision that make up the size of their pools."""
         return [node for name, node in declared.fleet.nodes.items() if self.standings[name].is_meant_to_serve]
 
-    def find_overruns(self, gone: list[Node], what: str, racks: list[Node] | None = None) -> Iterator[PlanRefusal]:
+    def find_overruns(self, gone: list[Node], fate: str, racks: list[Node] | None = None) -> Iterator[PlanRefusal]:
         """Yield the pools and racks that lose more nodes at once than their limits allow."""
-        yield from self.find_pool_overruns(gone, what)
-        yield from self._find_rack_overruns(gone if racks is None else racks, what)
+        yield from self.find_pool_overruns(gone, fate)
+        yield from self._find_rack_overruns(gone if racks is None else racks, fate)
 
-    def find_pool_overruns(self, gone: list[Node], what: str) -> Iterator[PlanRefusal]:
+    def find_pool_overruns(self, gone: list[Node], fate: str) -> Iterator[PlanRefusal]:
         """Yield the pools that lose more nodes at once than the limit of nodes out allows."""
         sizes = Counter(node.pool for node in self.select_meant_to_serve(self.before))
         out = Counter(node.pool for node in self.select_out(self.before))
@@ -125,26 +120,26 @@ class RefusalCase:
             allowed = count_allowed_out(sizes[pool], self.after.policy.limits.pool_percent)
             if out[pool] + len(names) > allowed:
                 named = format_nodes(names)
-                why = f"pool {pool}: {named} {what}; {_format_allowance(allowed, sizes[pool], out[pool])}"
-                yield self.make_refusal("limits.pool_percent", why)
+                reason = f"pool {pool}: {named} {fate}; {_format_allowance(allowed, sizes[pool], out[pool])}"
+                yield self.make_refusal("limits.pool_percent", reason)
 
-    def _find_rack_overruns(self, gone: list[Node], what: str) -> Iterator[PlanRefusal]:
+    def _find_rack_overruns(self, gone: list[Node], fate: str) -> Iterator[PlanRefusal]:
         sizes = Counter(rack_key(node) for node in self.before.fleet.nodes.values())
         out = Counter(rack_key(node) for node in self.select_out(self.before))
         allowed = self.after.policy.limits.rack_concurrent
         for rack, names in _group_names(gone, rack_key):
             if out[rack] + len(names) > allowed:
                 named = format_nodes(names)
-                why = f"rack {rack[1]}: {named} {what}; {_format_allowance(allowed, sizes[rack], out[rack])}"
-                yield self.make_refusal("limits.rack_concurrent", why)
+                reason = f"rack {rack[1]}: {named} {fate}; {_format_allowance(allowed, sizes[rack], out[rack])}"
+                yield self.make_refusal("limits.rack_concurrent", reason)
 
 
 def _group_names(some: Iterable[Node], key: Callable[[Node], K]) -> list[tuple[K, list[str]]]:
     """Return the names of nodes by a shared value, in the order of these values."""
-    found: dict[K, list[str]] = {}
+    groups: dict[K, list[str]] = {}
     for node in some:
-        found.setdefault(key(node), []).append(node.name)
-    return sorted(found.items())
+        groups.setdefault(key(node), []).append(node.name)
+    return sorted(groups.items())
 
 
 def _format_allowance(allowed: int, size: int, out: int) -> str:
@@ -154,50 +149,54 @@ def _format_allowance(allowed: int, size: int, out: int) -> str:
 
 def find_refusals(case: RefusalCase) -> tuple[PlanRefusal, ...]:
     """Return every limit that the change would break."""
-    return tuple(found for finder in REFUSAL_FINDERS for found in finder(case))
+    return tuple(refusal for finder in REFUSAL_FINDERS for refusal in finder(case))
 
 
 def find_removed_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find nodes in service that the merge removes from the inventory: automation would stop managing all at once."""
     removed = case.select_serving(node.name for node in case.nodes.removed)
     repooled = case.select_serving(case.nodes.nodes_with("pool"))
-    what = "in service would be removed or put into another pool" if repooled else "in service would be removed"
-    yield from case.find_overruns([*removed, *repooled], what, racks=removed)
+    fate = "in service would be removed or put into another pool" if repooled else "in service would be removed"
+    yield from case.find_overruns([*removed, *repooled], fate, racks=removed)
 
 
 def find_lowered_limits(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find limits that are lowered below the number of nodes out now. Removed nodes do not count."""
     old, new = case.before.policy.limits, case.after.policy.limits
-    sizes, left = (Counter(node.pool for node in case.select_meant_to_serve(one)) for one in (case.before, case.after))
+    sizes, left = (
+        Counter(node.pool for node in case.select_meant_to_serve(revision)) for revision in (case.before, case.after)
+    )
     for pool, out in sorted(Counter(node.pool for node in case.select_out(case.after)).items()):
         allowed = count_allowed_out(left[pool], new.pool_percent)
         if out > allowed < count_allowed_out(sizes[pool], old.pool_percent):
-            why = f"pool {pool}: {format_count(out, 'node')} out at present, {allowed} of {left[pool]} could be"
-            yield case.make_refusal("limits.pool_percent", why)
+            reason = f"pool {pool}: {format_count(out, 'node')} out at present, {allowed} of {left[pool]} could be"
+            yield case.make_refusal("limits.pool_percent", reason)
     for rack, out in sorted(Counter(map(rack_key, case.select_out(case.after))).items()):
         if out > new.rack_concurrent < old.rack_concurrent:
-            why = f"rack {rack[1]}: {format_count(out, 'node')} out at present, {new.rack_concurrent} could be"
-            yield case.make_refusal("limits.rack_concurrent", why)
+            reason = f"rack {rack[1]}: {format_count(out, 'node')} out at present, {new.rack_concurrent} could be"
+            yield case.make_refusal("limits.rack_concurrent", reason)
 
 
 def find_mass_actions(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find pools from which the changed specs would take more nodes at the next pass than the limits allow."""
-    names = {name for one in case.following if one.what == "moves" for name in one.nodes}
-    found = case.facts.backtest.found if case.facts.backtest else ()
-    names |= {one.node for one in found if one.acts and one.still}
+    names = {name for response in case.following if response.what == "moves" for name in response.nodes}
+    differences = case.facts.backtest.found if case.facts.backtest else ()
+    names |= {difference.node for difference in differences if difference.acts and difference.still}
     acted = case.select_serving(sorted(names))
-    what = "would be acted on at the next look"
-    limited = list(case.find_pool_overruns(acted, what))
-    yield from limited or _find_breaker_trips(case, acted, what)
+    fate = "would be acted on at the next look"
+    limited = list(case.find_pool_overruns(acted, fate))
+    yield from limited or _find_breaker_trips(case, acted, fate)
 
 
-def _find_breaker_trips(case: RefusalCase, acted: list[Node], what: str) -> Iterator[PlanRefusal]:
+def _find_breaker_trips(case: RefusalCase, acted: list[Node], fate: str) -> Iterator[PlanRefusal]:
     breaker = case.after.policy.breaker
     served = Counter(node.pool for node in case.select_serving(case.before.fleet.nodes))
     for pool, names in _group_names(acted, lambda node: node.pool):
         if len(names) >= breaker.min_nodes and len(names) * 100 >= breaker.percent * served[pool]:
-            why = f"pool {pool}: {format_nodes(names)} {what}; {breaker.percent:g} % of {served[pool]} open the breaker"
-            yield case.make_refusal("breaker.percent", why)
+            reason = (
+                f"pool {pool}: {format_nodes(names)} {fate}; {breaker.percent:g} % of {served[pool]} open the breaker"
+            )
+            yield case.make_refusal("breaker.percent", reason)
 
 
 def find_unplugged_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
@@ -222,8 +221,8 @@ def find_missing_states(case: RefusalCase) -> Iterator[PlanRefusal]:
 def find_shifted_cables(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find removed nodes without a gap in their fabric design: every later node would be cabled otherwise."""
     new_names = {old.name: new.name for old, new in case.nodes.renamed}
-    for design, line, why in find_missing_gaps(case.before, case.after, new_names):
-        yield PlanRefusal(f"gaps of {design}", line, why)
+    for design, line, reason in find_missing_gaps(case.before, case.after, new_names):
+        yield PlanRefusal(f"gaps of {design}", line, reason)
 
 
 REFUSAL_FINDERS: tuple[Callable[[RefusalCase], Iterator[PlanRefusal]], ...] = (
@@ -267,19 +266,19 @@ def rank_risks(
     other: Iterable[OtherChange],
 ) -> tuple[PlanRisk, ...]:
     """Return the risks, the worst first."""
-    weaker = [one for one in other if one.weakens]
+    weaker = [change for change in other if change.weakens]
     return (
-        *(PlanRisk("the base cannot be read", where, why) for where, why in before.unread),
+        *(PlanRisk("the base cannot be read", where, reason) for where, reason in before.unread),
         *_find_replaced_switches(before, after),
         *_find_moves_between_schedulers(after, nodes, standings),
         *_find_unsigned_commits(before, after),
         *_find_excused_admission(before, after),
-        *(PlanRisk("switched on", line, what) for what, line in list_switched_on(before, after)),
+        *(PlanRisk("switched on", line, text) for text, line in list_switched_on(before, after)),
         *(
-            PlanRisk(title, one.line, one.what)
+            PlanRisk(title, change.line, change.what)
             for topic, title in TITLES.items()
-            for one in weaker
-            if one.topic == topic
+            for change in weaker
+            if change.topic == topic
         ),
     )
 
@@ -306,12 +305,12 @@ def _find_replaced_switches(before: FleetRevision, after: FleetRevision) -> Iter
 
 
 def _group_switches(design: FabricDesign) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {}
     for tier, _, switch in design.list_switch_places():
-        found.setdefault(tier, set()).add(switch.guid)
+        groups.setdefault(tier, set()).add(switch.guid)
     if listed := {device.guid for device in design.devices if device.kind == "switch"}:
-        found["devices"] = listed
-    return found
+        groups["devices"] = listed
+    return groups
 
 
 def _find_moves_between_schedulers(
@@ -322,20 +321,18 @@ def _find_moves_between_schedulers(
     for old, new in nodes.kept:
         if old.settings is new.settings or not standings[new.name].is_in_service:
             continue
-        field = next((name for name in SCHEDULER_SETTINGS if _differs(old, new, name)), "")
-        if field:
-            moved.setdefault((field, _scheduler(old), _scheduler(new)), []).append(new)
+        if old.settings.workloads == "none":
+            continue
+        changed = [name for name in SCHEDULER_SETTINGS if getattr(old.settings, name) != getattr(new.settings, name)]
+        if changed:
+            moved.setdefault((changed[0], _scheduler(old), _scheduler(new)), []).append(new)
     for (field, was, will), some in moved.items():
         names = format_nodes([node.name for node in some])
         host = after.hosts.get(some[0].name)
         where = ":".join(map(str, host.find_position(field)[:2])) if host else "inventory"
         end = f"from {was} to {will}" if was != will else f"to another {will} ({field})"
-        why = f"{names} in service would move {end}: the jobs there are no longer seen; drain them first"
-        yield PlanRisk("a serving node changes its scheduler", where, why)
-
-
-def _differs(old: Node, new: Node, name: str) -> bool:
-    return getattr(old.settings, name) != getattr(new.settings, name) and old.settings.workloads != "none"
+        reason = f"{names} in service would move {end}: the jobs there are no longer seen; drain them first"
+        yield PlanRisk("a serving node changes its scheduler", where, reason)
 
 
 def _scheduler(node: Node) -> str:
@@ -345,13 +342,13 @@ def _scheduler(node: Node) -> str:
 def _find_unsigned_commits(before: FleetRevision, after: FleetRevision) -> Iterator[PlanRisk]:
     was, will = before.policy.commits, after.policy.commits
     if was and was.signed and not (will and will.signed):
-        why = "from the merge on, assay acts on commits that nobody signed"
-        yield PlanRisk("commits need no signature", after.policy_line("commits.signed"), why)
+        reason = "from the merge on, assay acts on commits that nobody signed"
+        yield PlanRisk("commits need no signature", after.policy_line("commits.signed"), reason)
 
 
 def _find_excused_admission(before: FleetRevision, after: FleetRevision) -> Iterator[PlanRisk]:
     """Yield the checks that known issues may excuse from the merge on where a node enters service."""
     known = before.policy.excuses.admission
     if new := [pattern for pattern in after.policy.excuses.admission if pattern not in known]:
-        why = f"a known issue may excuse {', '.join(new)} on a node that enters service"
-        yield PlanRisk("failures are excused", after.policy_line("excuses.admission"), why)
+        reason = f"a known issue may excuse {', '.join(new)} on a node that enters service"
+        yield PlanRisk("failures are excused", after.policy_line("excuses.admission"), reason)

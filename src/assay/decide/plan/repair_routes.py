@@ -42,12 +42,12 @@ def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> Se
     """Return the way for a pair of specs: through zap, else through a restart if the image that boots brings it all."""
     if pair.moves or pair.is_other_spec or not _comes_by_image(pair):
         return find_shortest_route(policy, start, frozenset({"zap"}))
-    found = find_shortest_route(policy, start, frozenset({"reboot"}))
-    return found if found.states else find_shortest_route(policy, start, frozenset(RESTART_ACTIONS))
+    route = find_shortest_route(policy, start, frozenset({"reboot"}))
+    return route if route.states else find_shortest_route(policy, start, frozenset(RESTART_ACTIONS))
 
 
 def _comes_by_image(pair: SpecPair) -> bool:
-    fields = [one.field for one in pair.settings if one.how == "applied"]
+    fields = [setting.field for setting in pair.settings if setting.how == "applied"]
     in_memory = pair.new.host.root == "memory"
     return all(field == IMAGE or (in_memory and SETTING_ROLES[field].home == "disk") for field in fields)
 
@@ -119,15 +119,11 @@ def _sum_parts(facts: FleetFacts, name: str, state: LifecycleState) -> StayEstim
     ]
     assumed += [("suites", SUITE_HOURS)] if state.requires else []
     assumed += [("a person", PERSON_HOURS)] if state.certified_to and not state.pass_to else []
-    hours = sum(one.hours for _, one in recorded) + sum(one.hours for _, one in assumed)
-    said = [f"{action}: median of {one.count}" for action, one in recorded]
-    said += [_format_assumption(what, one) for what, one in assumed if one.hours]
-    basis: EstimateBasis = "assumed" if any(one.hours for _, one in assumed) else "recorded" if recorded else "policy"
-    return StayEstimate(name, hours, basis, tuple(said))
-
-
-def _format_assumption(what: str, one: AssumedHours) -> str:
-    return f"{what} {one.hours:g} h: {one.source}"
+    hours = sum(part.hours for _, part in recorded) + sum(part.hours for _, part in assumed)
+    texts = [f"{action}: median of {part.count}" for action, part in recorded]
+    texts += [f"{title} {part.hours:g} h: {part.source}" for title, part in assumed if part.hours]
+    basis: EstimateBasis = "assumed" if any(part.hours for _, part in assumed) else "recorded" if recorded else "policy"
+    return StayEstimate(name, hours, basis, tuple(texts))
 
 
 MAX_ITEMS_SHOWN = 4

@@ -49,7 +49,7 @@ class PlanContent:
             alike[tuple(sorted(set(self.nodes[name])))].append(name)
         return {
             "version": CONTENT_VERSION,
-            "nodes": [{"nodes": names, "what": list(what)} for what, names in alike.items()],
+            "nodes": [{"nodes": names, "what": list(changes)} for changes, names in alike.items()],
             "waves": [sorted(wave) for wave in self.waves],
             "changes": sorted(set(self.changes)),
             "risks": sorted(set(self.risks)),
@@ -64,7 +64,7 @@ def parse_plan_content(plain: Any) -> PlanContent:
     try:
         if plain["version"] != CONTENT_VERSION:
             raise AssayError(f"the plan was stored by another version of assay ({plain['version']})")
-        nodes = {str(name): tuple(map(str, one["what"])) for one in plain["nodes"] for name in one["nodes"]}
+        nodes = {str(name): tuple(map(str, group["what"])) for group in plain["nodes"] for name in group["nodes"]}
         waves = tuple(tuple(map(str, wave)) for wave in plain["waves"])
         return PlanContent(nodes, waves, _read_words(plain["changes"]), _read_words(plain["risks"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -103,7 +103,10 @@ def _list_node_differences(reviewed: PlanContent, present: PlanContent) -> Itera
         elif now is None:
             yield f"{many}: no longer in the plan; reviewed was {_shorten(was)}"
         else:
-            gone, come = [one for one in was if one not in now], [one for one in now if one not in was]
+            gone, come = (
+                [change for change in was if change not in now],
+                [change for change in now if change not in was],
+            )
             yield f"{many}: reviewed was {_shorten(gone)}; now {_shorten(come)}"
 
 
@@ -115,9 +118,9 @@ def _shorten(words: Sequence[str]) -> str:
     return format_list(words, MAX_ITEMS_SHOWN) if words else "nothing"
 
 
-def _list_word_differences(what: str, reviewed: Sequence[str], present: Sequence[str]) -> Iterator[str]:
-    yield from (f"{what} not in the reviewed plan: {one}" for one in sorted(present) if one not in set(reviewed))
-    yield from (f"{what} no longer in the plan: {one}" for one in sorted(reviewed) if one not in set(present))
+def _list_word_differences(kind: str, reviewed: Sequence[str], present: Sequence[str]) -> Iterator[str]:
+    yield from (f"{kind} not in the reviewed plan: {word}" for word in sorted(present) if word not in set(reviewed))
+    yield from (f"{kind} no longer in the plan: {word}" for word in sorted(reviewed) if word not in set(present))
 
 
 def _list_wave_differences(reviewed: PlanContent, present: PlanContent) -> Iterator[str]:

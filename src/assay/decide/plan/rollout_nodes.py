@@ -84,9 +84,11 @@ def plan_rollout(
         schedule=WaveSchedule(planned.waves, waiting),
         rollout_routes=ways.count_nodes([way for _, way in going if way.route.states]),
         under_way=tuple(
-            one.new.name for one in leaving if one.acts and (one.standing.is_out or not one.standing.is_in_service)
+            change.new.name
+            for change in leaving
+            if change.acts and (change.standing.is_out or not change.standing.is_in_service)
         ),
-        left_alone=tuple(one.new.name for one in leaving if not one.acts),
+        left_alone=tuple(change.new.name for change in leaving if not change.acts),
         routes=routes,
     )
 
@@ -117,7 +119,7 @@ def compute_rollout_capacity(
 ) -> RolloutCapacity:
     """Return how many more nodes may leave service, counted as decisions count them."""
     serving = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
-    out = [fleet.nodes[name] for name, one in standings.items() if one.is_out and name in fleet.nodes]
+    out = [fleet.nodes[name] for name, standing in standings.items() if standing.is_out and name in fleet.nodes]
     return measure_capacity(policy.limits, fleet.nodes.values(), serving, out)
 
 
@@ -131,16 +133,16 @@ def _list_held(serving: Iterable[NodeRollout]) -> list[BlockedNodes]:
     for change in serving:
         if change.standing.hold_reason:
             by_reason[change.standing.hold_reason].append(change.new.name)
-    return [BlockedNodes(tuple(nodes), why) for why, nodes in by_reason.items()]
+    return [BlockedNodes(tuple(nodes), reason) for reason, nodes in by_reason.items()]
 
 
 def _list_without_route(going: Iterable[tuple[NodeRollout, RolloutRoute]]) -> list[BlockedNodes]:
     lost: dict[str, list[str]] = defaultdict(list)
     for change, way in going:
         if not way.route.states:
-            why = f"the policy draws no way from {change.standing.state} through a repair and back into service"
-            lost[why].append(change.new.name)
-    return [BlockedNodes(tuple(nodes), why) for why, nodes in lost.items()]
+            reason = f"the policy draws no way from {change.standing.state} through a repair and back into service"
+            lost[reason].append(change.new.name)
+    return [BlockedNodes(tuple(nodes), reason) for reason, nodes in lost.items()]
 
 
 def note_mixed_racks(after: FleetRevision, schedule: WaveSchedule) -> Iterator[str]:
@@ -153,5 +155,7 @@ def note_mixed_racks(after: FleetRevision, schedule: WaveSchedule) -> Iterator[s
     if mixed:
         most = max(racks[rack] for rack in mixed)
         kinds = ", ".join(sorted({machines[rack] for rack in mixed}))
-        why = f"rack_concurrent lets so few nodes of a rack go at once ({after.policy_line('limits.rack_concurrent')})"
-        yield f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine, will run mixed over {most} waves: {why}"
+        limit = after.policy_line("limits.rack_concurrent")
+        cause = f"rack_concurrent lets so few nodes of a rack go at once ({limit})"
+        machines_text = f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine"
+        yield f"{machines_text}, will run mixed over {most} waves: {cause}"

@@ -1,7 +1,4 @@
-"""The sections of a plan as lines for people. Text and Markdown each lay them out in their own way.
-
-Sections of a plan about what will follow: the policy's answers, the backtest, failures that come to count.
-"""
+"""The sections of a plan as lines for people. Text and Markdown each lay them out in their own way."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from assay.decide.plan.check_reruns import CheckRerun
 from assay.decide.plan.drift_response import DriftResponse
 from assay.decide.plan.inventory_changes import NodeChange
 from assay.decide.plan.policy_changes import ResponseChange, SettingDifference
-from assay.decide.plan.repair_routes import StayEstimate
 from assay.decide.plan.setting_routes import SettingWay
 from assay.decide.rollouts.rollout_waves import WaveSchedule
 from assay.decide.state.node_entry import describe_entry
@@ -28,14 +24,14 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
     test = plan.backtest
     if test is None:
         return
-    said = f"{test.days:.3g} days of history: {format_count(test.measurements, 'measurement')} of changed limits"
+    history = f"{test.days:.3g} days of history: {format_count(test.measurements, 'measurement')} of changed limits"
     lost = f"; of {test.unmapped} nobody can say to which limit they were held" if test.unmapped else ""
-    yield f"{said}, {format_count(test.faults, 'fault')}{lost}"
+    yield f"{history}, {format_count(test.faults, 'fault')}{lost}"
     for acts, title in ((True, "would have acted, and does not now"), (False, "acts now, and would not have")):
-        for one in (one for one in test.found if one.acts == acts):
-            still = "; it is still so" if one.still else ""
-            times = f", {one.times} times" if one.times > 1 else ""
-            yield f"{title}: {one.node}: {one.because}: {one.then} → {one.now}{times}{still}"
+        for change in (change for change in test.found if change.acts == acts):
+            still = "; it is still so" if change.still else ""
+            times = f", {change.times} times" if change.times > 1 else ""
+            yield f"{title}: {change.node}: {change.because}: {change.then} → {change.now}{times}{still}"
     if not test.found:
         yield "on no node would anything have been decided otherwise"
 
@@ -52,81 +48,77 @@ POLICY_COSTS = {
 
 def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
     """Yield what both policies cost on recorded faults, and where old and new value of each number lie."""
-    found = plan.policy_replay
-    if found is None:
+    replay = plan.policy_replay
+    if replay is None:
         return
-    faults = f"{format_count(found.faults, 'fault')} on {format_count(found.nodes, 'node')}"
-    yield f"replay of the last {found.days:g} days, {faults}: {found.note}"
-    if found.old_costs:
-        yield "\n".join(["old policy → new policy:", *_compare_costs(found.old_costs, found.new_costs)])
-    for curve in found.curves:
-        points = (f"  {point.value:g}{_mark(point)}: {_format_costs(point.costs)}" for point in curve.points)
+    faults = f"{format_count(replay.faults, 'fault')} on {format_count(replay.nodes, 'node')}"
+    yield f"replay of the last {replay.days:g} days, {faults}: {replay.note}"
+    if replay.old_costs:
+        yield "\n".join(["old policy → new policy:", *_compare_costs(replay.old_costs, replay.new_costs)])
+    for curve in replay.curves:
+        points = (_format_point(point) for point in curve.points)
         yield "\n".join([f"{curve.path}, with nothing else changed:", *points])
+
+
+def _format_point(point: PolicyCostPoint) -> str:
+    costs = {title: sum(point.costs[name] for name in names) for title, names in POLICY_COSTS.items()}
+    revision = f" ({point.revision})" if point.revision else ""
+    return f"  {point.value:g}{revision}: {', '.join(f'{cost:,.1f} {title}' for title, cost in costs.items())}"
 
 
 def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
     for title, names in POLICY_COSTS.items():
         was, will = (sum(costs[name] for name in names) for costs in (old, new))
-        said = "the same" if was == will else "lower" if will < was else "higher"
-        yield f"  {title}: {was:,.1f} → {will:,.1f}, {said}"
-
-
-def _mark(point: PolicyCostPoint) -> str:
-    return f" ({point.revision})" if point.revision else ""
-
-
-def _format_costs(costs: Mapping[str, float]) -> str:
-    return ", ".join(f"{sum(costs[name] for name in names):,.1f} {title}" for title, names in POLICY_COSTS.items())
+        direction = "the same" if was == will else "lower" if will < was else "higher"
+        yield f"  {title}: {was:,.1f} → {will:,.1f}, {direction}"
 
 
 def format_recounts(plan: ChangePlan) -> Iterator[str]:
     """Yield the nodes on which a failure begins to count, or stops counting."""
-    for one in plan.recounts:
+    for change in plan.recounts:
         where = (
-            f"fails on {format_nodes(one.nodes)} by its last outcomes"
-            if one.nodes
+            f"fails on {format_nodes(change.nodes)} by its last outcomes"
+            if change.nodes
             else "fails on no node as far as known"
         )
-        yield f"{one.what} {one.why}; {where}"
+        yield f"{change.what} {change.why}; {where}"
 
 
 def format_drift_responses(plan: ChangePlan) -> Iterator[str]:
     """Yield what the policy will do about nodes that no longer match their spec."""
-    for one in plan.follows:
-        yield f"{format_nodes(one.nodes)} in {one.state}: {_describe_drift_response(one)}"
+    for response in plan.follows:
+        yield f"{format_nodes(response.nodes)} in {response.state}: {_describe_drift_response(response)}"
 
 
-def _describe_drift_response(one: DriftResponse) -> str:
-    seen = f"seen as {one.fault} by {format_list(map(shorten_test_name, one.checks), 2)}"
-    said = {
-        "rolls": f"{seen}; they wait for their wave, and nobody is asked meanwhile [{one.rule}]",
-        "at_once": f"{seen}; brought at once, in service; no node moves [{one.rule}]",
-        "idle": f"{seen}; brought with the next idle moment, under a short cordon [{one.rule}]",
-        "moves": f"{seen}; {one.answer} [{one.rule}]",
-        "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
+def _describe_drift_response(response: DriftResponse) -> str:
+    seen = f"seen as {response.fault} by {format_list(map(shorten_test_name, response.checks), 2)}"
+    asks = "asks for a technician" if response.answer and response.answer.remedy == "ticket" else "is recorded"
+    fails = f"{format_list(map(shorten_test_name, response.checks), 2)} will fail"
+    rule = f"[{response.rule}]"
+    texts = {
+        "rolls": f"{seen}; they wait for their wave, and nobody is asked meanwhile {rule}",
+        "at_once": f"{seen}; brought at once, in service; no node moves {rule}",
+        "idle": f"{seen}; brought with the next idle moment, under a short cordon {rule}",
+        "moves": f"{seen}; {response.answer} {rule}",
+        "noted": f"{seen}; the policy {asks} and moves no node {rule}",
         "tracked": f"{seen}; tracked and never acted on, by their profile",
-        "fails": f"{format_list(map(shorten_test_name, one.checks), 2)} will fail, and lead to {one.to} [{one.rule}]",
-        "stays": f"{format_list(map(shorten_test_name, one.checks), 2)} will fail; they stay, on a ticket [{one.rule}]",
+        "fails": f"{fails}, and lead to {response.to} {rule}",
+        "stays": f"{fails}; they stay, on a ticket {rule}",
         "ahead": "they take it when they come to the repair",
         "unseen": "no check of this state looks at it",
     }
-    return said[one.what]
-
-
-def _noted(answer: PolicyResponse | None) -> str:
-    asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
-    return f"the policy {asks} and moves no node"
+    return texts[response.what]
 
 
 def format_policy_answers(plan: ChangePlan) -> Iterator[str]:
     """Yield the answers of the policy to faults that change."""
-    for one in plan.answers:
-        yield f"{_format_response(one.old)} → {_format_response(one.new)}: {format_list(_cases(one), 6)}"
+    for change in plan.answers:
+        yield f"{_format_response(change.old)} → {_format_response(change.new)}: {format_list(_cases(change), 6)}"
 
 
-def _cases(one: ResponseChange) -> Iterator[str]:
+def _cases(change: ResponseChange) -> Iterator[str]:
     states: dict[tuple[str, bool | None], list[str]] = defaultdict(list)
-    for state, fault, in_use in one.cases:
+    for state, fault, in_use in change.cases:
         states[fault, in_use].append(state)
     grouped: dict[tuple[tuple[str, ...], bool | None], list[str]] = defaultdict(list)
     for (fault, in_use), some in states.items():
@@ -158,8 +150,8 @@ def format_headline(plan: ChangePlan) -> str:
     if not plan.has_changes:
         return "nothing changes"
     risks = [format_count(len(plan.risks), "risk")] if plan.risks else []
-    said = [*risks, *_node_counts(plan), *_work_counts(plan)]
-    return format_list(said, 12) if said else "no node changes; what is said about them does"
+    counts = [*risks, *_node_counts(plan), *_work_counts(plan)]
+    return format_list(counts, 12) if counts else "no node changes; what is said about them does"
 
 
 def _node_counts(plan: ChangePlan) -> Iterator[str]:
@@ -167,7 +159,7 @@ def _node_counts(plan: ChangePlan) -> Iterator[str]:
     nodes = plan.nodes
     counts = [("added", len(nodes.added)), ("removed", len(nodes.removed)), ("renamed", len(nodes.renamed))]
     counts.append(("changed", len(changed)))
-    yield from (f"{format_count(count, 'node')} {what}" for what, count in counts if count)
+    yield from (f"{format_count(count, 'node')} {fate}" for fate, count in counts if count)
 
 
 def _work_counts(plan: ChangePlan) -> Iterator[str]:
@@ -179,10 +171,10 @@ def _work_counts(plan: ChangePlan) -> Iterator[str]:
     if plan.limits:
         yield format_count(len(plan.limits), "limit")
     if plan.reruns:
-        yield f"checks to run again on {format_count(sum(len(one.nodes) for one in plan.reruns), 'node')}"
+        yield f"checks to run again on {format_count(sum(len(rerun.nodes) for rerun in plan.reruns), 'node')}"
     if plan.cables:
         yield f"{format_count(len(plan.cables), 'job')} of cabling"
-    cases = sum(len(one.cases) for one in plan.answers)
+    cases = sum(len(answer.cases) for answer in plan.answers)
     if cases:
         yield f"{format_count(cases, 'answer')} of the policy"
     if plan.other:
@@ -210,23 +202,18 @@ def format_sections(plan: ChangePlan) -> list[PlanSection]:
     return [section for section in made if section.lines]
 
 
-def _refused(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.refused:
-        yield f"{one.limit} ({one.where}): {one.why}"
-
-
 def _risks(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.risks:
-        first, *rest = one.why.split("\n")
-        yield "\n".join([f"{one.risk} ({one.where}): {first}", *rest])
+    for risk in plan.risks:
+        first, *rest = risk.why.split("\n")
+        yield "\n".join([f"{risk.risk} ({risk.where}): {first}", *rest])
 
 
 def _other(plan: ChangePlan) -> Iterator[str]:
     every = set(find_all_pools(plan))
-    for one in plan.other:
-        touched = "all pools" if every.issubset(one.pools) else format_list(one.pools, 4) or "no pool"
-        first, *rest = one.what.split("\n")
-        yield "\n".join([f"{first} ({one.line}); touches {touched}", *rest])
+    for change in plan.other:
+        touched = "all pools" if every.issubset(change.pools) else format_list(change.pools, 4) or "no pool"
+        first, *rest = change.what.split("\n")
+        yield "\n".join([f"{first} ({change.line}); touches {touched}", *rest])
 
 
 def find_all_pools(plan: ChangePlan) -> list[str]:
@@ -235,36 +222,36 @@ def find_all_pools(plan: ChangePlan) -> list[str]:
 
 
 def _nodes(plan: ChangePlan) -> Iterator[str]:
-    for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
+    for kind, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
         pools: dict[tuple[str, str], list[str]] = defaultdict(list)
         for node in some:
-            pools[node.pool, f", {describe_entry(node, plan.as_of)}" if what == "added" else ""].append(node.name)
-        yield from (f"{what}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
+            pools[node.pool, f", {describe_entry(node, plan.as_of)}" if kind == "added" else ""].append(node.name)
+        yield from (f"{kind}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
     if renamed := [f"{old.name} → {new.name}" for old, new in plan.nodes.renamed]:
         yield f"renamed, with state, faults, holds and what is under way: {format_list(renamed, 12)}"
     kinds: dict[str, list[NodeChange]] = defaultdict(list)
     for change in plan.nodes.changed:
         kinds[change.what].append(change)
-    for what, changes in kinds.items():
-        yield from _changed(what, changes)
+    for kind, changes in kinds.items():
+        yield from _changed(kind, changes)
 
 
-def _changed(what: str, changes: list[NodeChange], most: int = 6) -> Iterator[str]:
+def _changed(kind: str, changes: list[NodeChange], most: int = 6) -> Iterator[str]:
     """Yield one line for each kind of change, or one for all if every node has its own."""
     if len(changes) <= most:
-        yield from (f"{what}: {format_nodes(one.nodes)}: {one.old} → {one.new}" for one in changes)
+        yield from (f"{kind}: {format_nodes(change.nodes)}: {change.old} → {change.new}" for change in changes)
         return
-    names = [name for one in changes for name in one.nodes]
+    names = [name for change in changes for name in change.nodes]
     first = changes[0]
-    yield f"{what}: {format_nodes(names)}, each its own; {first.nodes[0]}: {first.old} → {first.new}"
+    yield f"{kind}: {format_nodes(names)}, each its own; {first.nodes[0]}: {first.old} → {first.new}"
 
 
 def _firmware(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.firmware:
-        move = one.move
+    for change in plan.firmware:
+        move = change.move
         resets = f"resets {move.reset}" if move.reset != "none" else "no reset"
         versions = f"{move.old or 'none'} → {move.new}"
-        yield f"{format_nodes(one.nodes)}: {move.component} {versions}, {resets}, order {move.order}"
+        yield f"{format_nodes(change.nodes)}: {move.component} {versions}, {resets}, order {move.order}"
 
 
 SETTING_WAYS: Mapping[SettingWay, str] = {
@@ -282,31 +269,32 @@ SETTING_WAYS: Mapping[SettingWay, str] = {
 
 
 def _configuration(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.configuration:
-        way, rule = SETTING_WAYS[one.setting.way], f" [{one.setting.rule}]" if one.setting.rule else ""
-        resets = f", resets {one.setting.reset}" if one.setting.reset != "none" else ""
-        unseen = "proven by the wipe itself" if one.setting.way == "next_wipe" else "no check reads it"
-        seen = f"seen by {format_list(map(shorten_test_name, one.seen_by), 3)}" if one.seen_by else unseen
-        change = f"{one.setting.field} {one.setting.old} → {one.setting.new}"
-        yield f"{format_nodes(one.nodes)}, {format_list(one.pools, 3)}: {change}: {way}{resets}{rule}; {seen}"
+    for wanted in plan.configuration:
+        way, rule = SETTING_WAYS[wanted.setting.way], f" [{wanted.setting.rule}]" if wanted.setting.rule else ""
+        resets = f", resets {wanted.setting.reset}" if wanted.setting.reset != "none" else ""
+        unseen = "proven by the wipe itself" if wanted.setting.way == "next_wipe" else "no check reads it"
+        seen = f"seen by {format_list(map(shorten_test_name, wanted.seen_by), 3)}" if wanted.seen_by else unseen
+        change = f"{wanted.setting.field} {wanted.setting.old} → {wanted.setting.new}"
+        yield f"{format_nodes(wanted.nodes)}, {format_list(wanted.pools, 3)}: {change}: {way}{resets}{rule}; {seen}"
 
 
 def _limits(plan: ChangePlan) -> Iterator[str]:
-    for one in plan.limits:
-        bound = one.threshold
-        read = format_list(map(shorten_test_name, one.checks), 3) or "no check"
-        yield f"{bound.limit} of {one.spec}: {bound.old or 'none'} → {bound.new or 'none'} ({one.line}), read by {read}"
+    for change in plan.limits:
+        bound = change.threshold
+        read = format_list(map(shorten_test_name, change.checks), 3) or "no check"
+        values = f"{bound.old or 'none'} → {bound.new or 'none'}"
+        yield f"{bound.limit} of {change.spec}: {values} ({change.line}), read by {read}"
 
 
 def _reruns(plan: ChangePlan) -> Iterator[str]:
     merged: dict[tuple[tuple[str, tuple[str, ...]], ...], tuple[list[str], CheckRerun]] = {}
-    for one in plan.reruns:
-        merged.setdefault(tuple(one.phases.items()), ([], one))[0].extend(one.nodes)
-    for phases, (names, one) in merged.items():
+    for rerun in plan.reruns:
+        merged.setdefault(tuple(rerun.phases.items()), ([], rerun))[0].extend(rerun.nodes)
+    for phases, (names, rerun) in merged.items():
         counts = [f"{phase} {len(checks)}" for phase, checks in phases]
-        reasons = list(dict.fromkeys(why for stale in one.stale for why in stale.because))
-        why = format_list([*reasons, *(["the repair"] if one.repair else [])], 4)
-        yield f"{format_nodes(names)}: {format_list(counts)} (because of {why})"
+        reasons = list(dict.fromkeys(reasons_text for stale in rerun.stale for reasons_text in stale.because))
+        reasons_text = format_list([*reasons, *(["the repair"] if rerun.repair else [])], 4)
+        yield f"{format_nodes(names)}: {format_list(counts)} (because of {reasons_text})"
     if plan.checks_gone:
         yield f"no longer judged: {format_list(map(shorten_test_name, plan.checks_gone), 6)}"
 
@@ -321,24 +309,8 @@ def _policy(plan: ChangePlan) -> Iterator[str]:
     yield from format_policy_replay(plan)
 
 
-def _faults(plan: ChangePlan) -> Iterator[str]:
-    yield from map(_reset, plan.faults)
-
-
-def _profiles(plan: ChangePlan) -> Iterator[str]:
-    yield from map(_reset, plan.profiles)
-
-
-def _bundles(plan: ChangePlan) -> Iterator[str]:
-    yield from map(_reset, plan.bundles)
-
-
-def _fabrics(plan: ChangePlan) -> Iterator[str]:
-    yield from map(_reset, plan.fabrics)
-
-
-def _reset(one: SettingDifference) -> str:
-    return f"{one.path}: {one.old or 'none'} → {one.new or 'none'} ({one.line})"
+def _reset(change: SettingDifference) -> str:
+    return f"{change.path}: {change.old or 'none'} → {change.new or 'none'} ({change.line})"
 
 
 def _waves(plan: ChangePlan) -> Iterator[str]:
@@ -352,7 +324,8 @@ def _waves(plan: ChangePlan) -> Iterator[str]:
 def _routes(plan: ChangePlan) -> Iterator[str]:
     for way in plan.work.rollout_routes:
         yield f"{format_hours(way.hours)} out: {' → '.join(way.route.states)}"
-        yield format_list(map(_stage, way.stages), 20)
+        stays = [(stay, "by the policy" if stay.basis == "policy" else stay.basis) for stay in way.stages]
+        yield format_list([f"{stay.state} {format_hours(stay.hours)} ({basis})" for stay, basis in stays], 20)
     stages = [stage for way in plan.work.rollout_routes for stage in way.stages]
     for source in dict.fromkeys(source for stage in stages if stage.basis == "assumed" for source in stage.sources):
         yield f"assumed, nothing is recorded: {source}"
@@ -367,19 +340,10 @@ def _not_in_a_wave(plan: ChangePlan) -> Iterator[str]:
         yield f"left alone, by their profile: {format_nodes(plan.work.left_alone)}"
 
 
-def _stage(stage: StayEstimate) -> str:
-    basis = {"policy": "by the policy"}.get(stage.basis, stage.basis)
-    return f"{stage.state} {format_hours(stage.hours)} ({basis})"
-
-
-def _notes(plan: ChangePlan) -> Iterable[str]:
-    return plan.notes
-
-
 SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...] = (
-    ("Refused", _refused),
+    ("Refused", lambda plan: (f"{refusal.limit} ({refusal.where}): {refusal.why}" for refusal in plan.refused)),
     ("Risks", _risks),
-    ("Notes", _notes),
+    ("Notes", lambda plan: plan.notes),
     ("Nodes", _nodes),
     ("Firmware", _firmware),
     ("Configuration", _configuration),
@@ -390,10 +354,10 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("Cables to move", _cables),
     ("Answers of the policy", format_policy_answers),
     ("Settings of the policy", _policy),
-    ("Fault classes", _faults),
-    ("Profiles", _profiles),
-    ("Firmware bundles", _bundles),
-    ("Fabrics", _fabrics),
+    ("Fault classes", lambda plan: map(_reset, plan.faults)),
+    ("Profiles", lambda plan: map(_reset, plan.profiles)),
+    ("Firmware bundles", lambda plan: map(_reset, plan.bundles)),
+    ("Fabrics", lambda plan: map(_reset, plan.fabrics)),
     ("Also changed", _other),
     ("Waves", _waves),
     ("The way of a node", _routes),

@@ -13,7 +13,7 @@ from assay.model.decision import CONFIGURE
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.declared_settings import SETTING_ROLES, find_setting
-from assay.model.specs.policy_response import PolicyResponse, respond_to_class
+from assay.model.specs.policy_response import respond_to_class
 
 SettingWay = Literal["at_once", "idle", "rollout", "ticket", "noted", "moves", "tracked", "unseen", "next_wipe", ""]
 WAYS: tuple[SettingWay, ...] = get_args(SettingWay)
@@ -56,8 +56,8 @@ def find_check_route(
     after: FleetRevision, profile: ManagementProfile, state: str, check: CheckDeclaration, differing: str
 ) -> SettingRoute:
     """Return what follows if a check fails on a node in `state` because of settings."""
-    found = (_find_route(after, profile, state, check, differing, in_use) for in_use in (False, True))
-    return min(found, key=lambda route: WAYS.index(route.way))
+    routes = (_find_route(after, profile, state, check, differing, in_use) for in_use in (False, True))
+    return min(routes, key=lambda route: WAYS.index(route.way))
 
 
 def _find_route(
@@ -66,15 +66,11 @@ def _find_route(
     answer = respond_to_class(after.policy, after.catalog, state, check.fault, in_use)
     line = f"{after.policy_line(f'faults.{answer.rule}')} {answer.rule}"
     if answer.remedy != CONFIGURE:
-        return SettingRoute(_name_way(answer), line)
+        return SettingRoute("moves" if answer.moves_node else "ticket" if answer.remedy == "ticket" else "noted", line)
     settings = sorted(list_settings_read(check, after.reads.get(check.id)))
     rule = after.policy.faults[answer.rule]
     way = find_allowed_correction(after.policy.corrections, profile, rule, settings, differing)
     return SettingRoute("ticket" if way == "zap" else way, line)
-
-
-def _name_way(answer: PolicyResponse) -> SettingWay:
-    return "moves" if answer.moves_node else "ticket" if answer.remedy == "ticket" else "noted"
 
 
 def _list_watching(after: FleetRevision, setting: str) -> Iterator[CheckDeclaration]:

@@ -111,7 +111,7 @@ class SpecPair:
     @property
     def has_drift(self) -> bool:
         """Whether a node of this pair differs from its new spec until somebody works on it."""
-        return bool(self.moves) or any(one.way != "next_wipe" for one in self.settings)
+        return bool(self.moves) or any(setting.way != "next_wipe" for setting in self.settings)
 
     @property
     def needs_service_exit(self) -> bool:
@@ -132,12 +132,12 @@ def compare_spec_pairs(
     before: FleetRevision, after: FleetRevision, kept: Iterable[tuple[Node, Node]]
 ) -> dict[SpecPairKey, SpecPair]:
     """Return every pair of specs that nodes have, each computed once."""
-    found: dict[SpecPairKey, SpecPair] = {}
+    pairs: dict[SpecPairKey, SpecPair] = {}
     for old, new in kept:
         key = spec_pair_key(old, new)
-        if key not in found:
-            found[key] = _pair(before.fleet, after, old, new)
-    return found
+        if key not in pairs:
+            pairs[key] = _pair(before.fleet, after, old, new)
+    return pairs
 
 
 def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair:
@@ -163,7 +163,10 @@ def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair
 def _route_by_rollout(after: FleetRevision, pair: SpecPair) -> SpecPair:
     """Return a pair whose nodes get every setting out of service, since they leave it anyway."""
     route = make_rollout_route(after)
-    settings = (replace(one, way=route.way, rule=route.rule) if one.how == "applied" else one for one in pair.settings)
+    settings = (
+        replace(setting, way=route.way, rule=route.rule) if setting.how == "applied" else setting
+        for setting in pair.settings
+    )
     return replace(pair, settings=tuple(settings))
 
 
@@ -242,7 +245,7 @@ def _bound(spec: NodeSpec, name: str) -> str:
 def _format_contrast(old: Any, new: Any) -> tuple[str, str]:
     """Return the difference of two values, each side in one line."""
     if isinstance(old, list) and isinstance(new, list):
-        only = [one for one in old if one not in new], [one for one in new if one not in old]
+        only = [value for value in old if value not in new], [value for value in new if value not in old]
         return (_line(only[0]), _line(only[1])) if only[0] or only[1] else (_line(old), _line(new))
     was, will = _as_map(old, new), _as_map(new, old)
     if was is None or will is None:
@@ -272,12 +275,12 @@ def _line(values: Iterable[Any]) -> str:
     return " ".join(str(value) for value in values) or NO_RESET
 
 
-NODE_FIELDS = {what: field for field, what in COMPARED_FIELDS.items()}
+NODE_FIELDS = {label: field for field, label in COMPARED_FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes with one pair of specs and profiles. `said`: their other changes, by field of Node."""
+    """Nodes with one pair of specs and profiles. `changed_fields`: their other changes, by field of Node."""
 
     key: SpecPairKey
     pair: SpecPair
@@ -294,12 +297,12 @@ def group_nodes(
     changes: InventoryChanges, pairs: Mapping[SpecPairKey, SpecPair], recabled: set[str]
 ) -> tuple[NodeGroup, ...]:
     """Return every node of both revisions in its group; `recabled` nodes get other cables."""
-    said = _map_changed_fields(changes, recabled)
+    fields_by_node = _map_changed_fields(changes, recabled)
     nothing: frozenset[str] = frozenset()
-    found: dict[tuple[SpecPairKey, frozenset[str]], list[tuple[Node, Node]]] = defaultdict(list)
+    groups: dict[tuple[SpecPairKey, frozenset[str]], list[tuple[Node, Node]]] = defaultdict(list)
     for old, new in changes.kept:
-        found[spec_pair_key(old, new), said.get(new.name, nothing)].append((old, new))
-    return tuple(NodeGroup(key, pairs[key], fields, tuple(nodes)) for (key, fields), nodes in found.items())
+        groups[spec_pair_key(old, new), fields_by_node.get(new.name, nothing)].append((old, new))
+    return tuple(NodeGroup(key, pairs[key], fields, tuple(nodes)) for (key, fields), nodes in groups.items())
 
 
 def _map_changed_fields(changes: InventoryChanges, recabled: set[str]) -> dict[str, frozenset[str]]:

@@ -30,13 +30,13 @@ def list_switched_on(before: FleetRevision, after: FleetRevision) -> Iterator[tu
     for (effect, profile), names in sorted(nodes.items()):
         line = find_spec_line(after.fleet, f"ManagementProfile/{profile}", "may")
         yield EFFECTS[effect].format(nodes=format_nodes(names)), line
-    was_told, told = before.policy.notices, after.policy.notices
-    if told.scheduler.shown and not was_told.scheduler.shown:
+    told_before, will = before.policy.notices, after.policy.notices
+    if will.scheduler.shown and not told_before.scheduler.shown:
         line = after.policy_line("notices.scheduler.shown")
         yield "customers are told, on every node that leaves service, what becomes of it", line
-    for customer in sorted(told.webhooks.keys() - was_told.webhooks.keys()):
-        what = f"messages about their nodes go to the customer {customer}"
-        yield what, after.policy_line(f"notices.webhooks.{customer}")
+    for customer in sorted(will.webhooks.keys() - told_before.webhooks.keys()):
+        text = f"messages about their nodes go to the customer {customer}"
+        yield text, after.policy_line(f"notices.webhooks.{customer}")
 
 
 def _list_effects(fleet: Fleet, name: str) -> Iterator[str]:
