@@ -41,8 +41,8 @@ def find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Prop
         return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
     if proposal.takes_out and not profile.acts_on_faults:
         return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
-    if hold := find_foreign_hold(snapshot, view, proposal):
-        return hold
+    if cause := find_foreign_hold(snapshot, view, proposal):
+        return cause
     needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
     if proposal.timing == "pending":
         needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))

@@ -348,8 +348,8 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     )
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
     plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
-    settings = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
-    files = FilePlan(before, after, plan.nodes, alike, plan.cables, settings, plan.other)
+    changed = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
+    files = FilePlan(before, after, plan.nodes, alike, plan.cables, changed, plan.other)
     return replace(plan, content=make_plan_content(files))
 
 

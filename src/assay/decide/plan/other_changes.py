@@ -222,7 +222,7 @@ def list_file_changes(
         # Where only the checks of a suite file differ, another section names them.
         named = any(check.startswith(f"{path}::") for check in rewritten_checks)
         if not (named and _dump_rest(old or b"") == _dump_rest(new or b"")):
-            topic = next((topic for starts, topic in TOPICS if path.startswith(starts)), "setting")
+            topic: ChangeTopic = next((topic for starts, topic in TOPICS if path.startswith(starts)), "setting")
             text, number = _describe(path, old, new)
             yield OtherChange(topic, text, f"{path}:{number}", pools, weakens=topic == "playbook" and new is not None)
 

@@ -54,7 +54,7 @@ class CostModel:
         """Return the costs up to a moment, at or after the end of the replay. Of each, less is better."""
         exposure = tally.exposure.sum_up(until)
         hit, people, work = self._count_jobs_hit(exposure), self.assumptions.people, tally.work
-        ended = [one for one in exposure.ended if self._runs_jobs(one) and one.severity != "catastrophic"]
+        ended = [fault for fault in exposure.ended if self._runs_jobs(fault) and fault.severity != "catastrophic"]
         hours = {"ticket": people.ticket, "dossier": people.dossier, "certification": people.certification}
         return {
             "out_node_hours": exposure.sum_hours("out"),

@@ -42,9 +42,9 @@ def format_elapsed(seconds: float) -> str:
 class InvalidLineError(Exception):
     """The error in a line, and its fix."""
 
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.what, self.fix = what, fix
+    def __init__(self, mistake: str, fix: str) -> None:
+        super().__init__(mistake)
+        self.what, self.fix = mistake, fix
 
 
 def read_json_lines(
@@ -187,8 +187,8 @@ def read_history(lines: Iterable[bytes], name: str) -> FaultHistory:
         events.append(event)
         in_seconds = not isinstance(plain["time"], str)
         unread |= plain.keys() - EVENT_FIELDS
-    told = tuple(sorted(clean_text(field) for field in unread))
-    return FaultHistory(tuple(sorted(events, key=attrgetter("at"))), in_seconds, told)
+    fields = tuple(sorted(clean_text(field) for field in unread))
+    return FaultHistory(tuple(sorted(events, key=attrgetter("at"))), in_seconds, fields)
 
 
 def _event(plain: dict[str, Any], number: int) -> HistoryEvent:

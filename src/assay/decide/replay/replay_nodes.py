@@ -82,15 +82,15 @@ class ReplayRules:
         """One check for each phase that a state requires. A history says no more about the suites of a fleet."""
         wanted = [want for state in self.policy.states.values() for want in state.requires]
         active = {want.phase for want in wanted if want.active}
-        return {phase: _check(phase, phase in active) for phase in sorted({want.phase for want in wanted})}
+        checks = {}
+        for phase in sorted({want.phase for want in wanted}):
+            ident = f"suites/{phase}/replayed.py::test_all"
+            checks[phase] = CheckDeclaration(id=ident, subject="node", phases=[phase], active=phase in active)
+        return checks
 
     def suite_duration(self, phases: list[Phase]) -> AssumedDuration:
         """Return the duration of the suites of these phases."""
         return self.durations.suites if any(self.checks[phase].active for phase in phases) else self.durations.look
-
-
-def _check(phase: Phase, active: bool) -> CheckDeclaration:
-    return CheckDeclaration(id=f"suites/{phase}/replayed.py::test_all", subject="node", phases=[phase], active=active)
 
 
 UNLISTED_POOL = "unlisted"
@@ -138,15 +138,15 @@ def _count_unlisted(listed: Mapping[str, Node], nodes: Mapping[str, Node], rules
 
 
 def _starts(listed: Mapping[str, Node], rules: ReplayRules) -> dict[str, str]:
-    found: dict[str, str] = {name: find_start_state(rules.policy, node, None) for name, node in listed.items()}
-    for name, state in found.items():
+    starts: dict[str, str] = {name: find_start_state(rules.policy, node, None) for name, node in listed.items()}
+    for name, state in starts.items():
         if state not in rules.policy.states:
             raise AssayError(
                 f"lifecycle_start is {state!r}, which is no state of the policy {rules.policy.name}",
                 where=name,
                 fix=f"use one of {', '.join(rules.policy.states)}",
             )
-    return found
+    return starts
 
 
 def _profile(profiles: Mapping[str, ManagementProfile]) -> str:

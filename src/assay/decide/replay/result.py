@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -65,13 +65,14 @@ def format_replay_result(
 ) -> ReplayAnswer:
     """Return the whole result. Both policies are measured up to the same moment: when both have no events left."""
     until = max(played.until, against.until) if against else played.until
-    told = _ResultFormatter(history.in_seconds, until, costs)
-    result = told.format_result(played)
+    formatter = _ResultFormatter(history.in_seconds, until, costs)
+    result = formatter.format_result(played)
+    names = {event.fault for event in history.events if event.kind == "fault"}
     whole: ReplayAnswer = {
         "policy": played.policy.name,
         "events": len(history.events),
-        "from": told.time(played.start),
-        "until": told.time(until),
+        "from": formatter.time(played.start),
+        "until": formatter.time(until),
         "decisions": result["decisions"],
         "nodes": result["nodes"],
         "totals": result["totals"],
@@ -81,11 +82,11 @@ def format_replay_result(
         "breaker_trips": result["breaker_trips"],
         "cost_assumptions": costs.as_json(),
         "assumed": rules.durations.as_json(),
-        "unknown_faults": _list_unknown_faults(history, rules),
+        "unknown_faults": sorted(name for name in names if rules.catalog.find_class(name) is None),
         "unread_fields": list(history.unread_fields),
     }
     if against:
-        whole["against"] = told.difference(played, against)
+        whole["against"] = formatter.difference(played, against)
     return whole
 
 
@@ -115,9 +116,9 @@ class _ResultFormatter:
         """Return a time as the history writes them."""
         return _round_seconds((at - HISTORY_EPOCH).total_seconds()) if self._in_seconds else at.isoformat()
 
-    def text(self, said: str) -> str:
+    def text(self, sentence: str) -> str:
         """Return a text with the times in it written as the history counts them."""
-        return STORED_TIME.sub(_format_stored_time, said) if self._in_seconds else said
+        return STORED_TIME.sub(_format_stored_time, sentence) if self._in_seconds else sentence
 
     def format_result(self, played: ReplayResult) -> ReplayedPolicy:
         """Return the result of one policy."""
@@ -127,12 +128,13 @@ class _ResultFormatter:
         }
         costs = self._costs.count(played.tally, self._until)
         weighted = self._costs.weigh(costs)
+        begun = Counter(effect.action for state in played.node_states.values() for effect in state.effects)
         return {
-            "decisions": [self._decision(one) for one in played.decisions],
+            "decisions": [self._decision(decision) for decision in played.decisions],
             "nodes": {name: _round_seconds(seconds) for name, seconds in out.items()},
             "totals": {
                 "seconds_out": _round_seconds(sum(out.values())),
-                "actions": _actions(played.node_states.values()),
+                "actions": dict(sorted(begun.items())),
                 "tickets": int(costs["tickets"]),
             },
             "costs": format_costs_json(costs),
@@ -172,10 +174,10 @@ class _ResultFormatter:
             },
         }
 
-    def _decision(self, one: ReplayDecision) -> ReplayedDecision:
-        decision = one.decision
+    def _decision(self, replayed: ReplayDecision) -> ReplayedDecision:
+        decision = replayed.decision
         return {
-            "time": self.time(one.at),
+            "time": self.time(replayed.at),
             "node": decision.node,
             "from": decision.from_state,
             "to": decision.to_state,
@@ -189,31 +191,20 @@ class _ResultFormatter:
 
 def _list_missing_decisions(these: list[ReplayedDecision], those: list[ReplayedDecision]) -> list[ReplayedDecision]:
     """Return the decisions that the others lack; same node, time and effect mean the same decision."""
-    known = {_effect(one) for one in those}
-    return [one for one in these if _effect(one) not in known]
+    known = {_effect(decision) for decision in those}
+    return [decision for decision in these if _effect(decision) not in known]
 
 
-def _effect(one: ReplayedDecision) -> tuple[float | str, ...]:
-    return one["time"], one["node"], one["from"], one["to"], one["timing"], one["remedy"]
-
-
-def _actions(node_states: Iterable[NodeState]) -> dict[str, int]:
-    """Return how often each action began."""
-    return dict(sorted(Counter(effect.action for node_state in node_states for effect in node_state.effects).items()))
-
-
-def _list_unknown_faults(history: FaultHistory, rules: ReplayRules) -> list[str]:
-    """Return the faults that no catalogue defines. They get the catalogue's treatment for all other faults."""
-    names = {event.fault for event in history.events if event.kind == "fault"}
-    return sorted(name for name in names if rules.catalog.find_class(name) is None)
+def _effect(decision: ReplayedDecision) -> tuple[float | str, ...]:
+    return decision["time"], decision["node"], decision["from"], decision["to"], decision["timing"], decision["remedy"]
 
 
 STORED_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
 """A time as decisions write it in their reasons."""
 
 
-def _format_stored_time(found: re.Match[str]) -> str:
-    return format_elapsed((parse_time(found[0]) - HISTORY_EPOCH).total_seconds())
+def _format_stored_time(match: re.Match[str]) -> str:
+    return format_elapsed((parse_time(match[0]) - HISTORY_EPOCH).total_seconds())
 
 
 def _round_seconds(seconds: float) -> float:

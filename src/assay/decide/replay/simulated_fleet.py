@@ -69,11 +69,10 @@ class SimulatedNode:
     def is_blocked(self, node_state: NodeState) -> bool:
         """Whether a fault is present that a suite would see, or that stops every suite."""
         return any(
-            name == TELEMETRY_LOST or self._is_serious(node_state, name, part) for name, part in self.present_faults
+            name == TELEMETRY_LOST
+            or any(known.severity != "informational" for known in _open(node_state, name, self.subject(part)))
+            for name, part in self.present_faults
         )
-
-    def _is_serious(self, node_state: NodeState, name: str, part: str) -> bool:
-        return any(known.severity != "informational" for known in _open(node_state, name, self.subject(part)))
 
     def clear(self, fault: str, part: str) -> list[str]:
         """Clear a fault, on all parts if none is named; return the subjects that had it."""
@@ -89,7 +88,9 @@ class SimulatedNode:
             return NodeCondition("out")
         if self.is_cordoned and not self.in_use:
             return NodeCondition("cordoned_idle", is_cordoned=True)
-        severity = find_worst_severity({self._find_severity(node_state, catalog, *one) for one in self.present_faults})
+        severity = find_worst_severity(
+            {self._find_severity(node_state, catalog, *fault) for fault in self.present_faults}
+        )
         return NodeCondition("serving", severity, self.is_cordoned, self.in_use)
 
     def _find_severity(self, node_state: NodeState, catalog: FaultCatalog, fault: str, part: str) -> FaultSeverity:
@@ -108,19 +109,19 @@ class SimulatedNode:
     @property
     def has_failures(self) -> bool:
         """Whether checks reported the present faults again."""
-        return any(one.outcome.verdict == "fail" for one in self.latest.values())
+        return any(recorded.outcome.verdict == "fail" for recorded in self.latest.values())
 
     def still_fails(self, fault: str, part: str, at: datetime, since: datetime) -> bool:
         """Let checks report the present faults again, if none has done so `since` then; return whether one did."""
         name = _check_name(fault, part)
         if name in self.latest and parse_time(self.latest[name].measured_at) > since:
             return False
-        found = Outcome(name, self.subject(part), self.node.name, "fail", "still there", fault)
-        self._record(name, found, None, at)
+        failure = Outcome(name, self.subject(part), self.node.name, "fail", "still there", fault)
+        self._record(name, failure, None, at)
         return True
 
     def _record(self, key: str, outcome: Outcome, check: CheckDeclaration | None, at: datetime) -> None:
-        said = format_time(at)
+        stamp = format_time(at)
         whole = Outcome(
             outcome.check,
             outcome.subject,
@@ -130,9 +131,9 @@ class SimulatedNode:
             outcome.fault,
             phases=tuple(check.phases) if check else (),
             active=check.active if check else False,
-            evidence_at=said,
+            evidence_at=stamp,
         )
-        self.latest[key] = RecordedOutcome(f"replay {said[:19]}", said, whole)
+        self.latest[key] = RecordedOutcome(f"replay {stamp[:19]}", stamp, whole)
 
 
 def _open(node_state: NodeState, name: str, subject: str) -> Iterator[FaultRecord]:
@@ -155,7 +156,11 @@ class SimulatedFleet:
 
     def __init__(self, rules: ReplayRules, cast: ReplayNodes, at: datetime) -> None:
         self._rules = rules
-        self.simulated_nodes = {node.name: _make_node(rules, node) for node in cast.nodes.values()}
+        self.simulated_nodes = {}
+        for node in cast.nodes.values():
+            subject = CheckSubject(node.pool, node.name)
+            declared = tuple((check, subject) for check in rules.checks.values())
+            self.simulated_nodes[node.name] = SimulatedNode(node, rules.profiles[node.profile], declared)
         self._chronicle = NodeStateProjection()
         self._views: dict[str, NodeSnapshot] = {}
         self._active: dict[str, None] = dict.fromkeys(self.simulated_nodes)
@@ -226,7 +231,7 @@ class SimulatedFleet:
         seen = self._count(name, [sighting])
         catalog = self._rules.catalog
         actor.settled_faults |= {
-            key for one in seen if one.severity == catalog.find_treatment(one.fault_class).severity
+            key for fault in seen if fault.severity == catalog.find_treatment(fault.fault_class).severity
         }
         return seen
 
@@ -235,7 +240,7 @@ class SimulatedFleet:
         counting = drop_secondary_sightings(catalog, node, node_state, sightings)
         most = self._rules.policy.intake.node.open_faults
         seen = count_sightings(catalog, node, node_state, counting, most)
-        self.apply(*(decision_and_fault_entries.make_fault_entry(one, parse_time(one.last_seen)) for one in seen))
+        self.apply(*(decision_and_fault_entries.make_fault_entry(fault, parse_time(fault.last_seen)) for fault in seen))
         return seen
 
     def node_snapshot(self, name: str) -> NodeSnapshot:
@@ -295,9 +300,3 @@ class SimulatedFleet:
 
 def _pool_rack(node: Node) -> PoolRack:
     return (node.pool, node.site, node.rack)
-
-
-def _make_node(rules: ReplayRules, node: Node) -> SimulatedNode:
-    subject = CheckSubject(node.pool, node.name)
-    declared = tuple((check, subject) for check in rules.checks.values())
-    return SimulatedNode(node, rules.profiles[node.profile], declared)

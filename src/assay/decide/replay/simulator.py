@@ -62,11 +62,11 @@ class EventQueue:
         self._heap: list[ScheduledEvent] = []
         self._count = self._reminders = 0
 
-    def add(self, at: datetime, what: EventType, name: str, about: Any = None) -> None:
+    def add(self, at: datetime, kind: EventType, name: str, about: Any = None) -> None:
         """Add one event."""
         self._count += 1
-        self._reminders += what == "reminder"
-        heapq.heappush(self._heap, ScheduledEvent(at, self._count, what, name, about))
+        self._reminders += kind == "reminder"
+        heapq.heappush(self._heap, ScheduledEvent(at, self._count, kind, name, about))
 
     @property
     def next_at(self) -> datetime | None:
@@ -103,7 +103,7 @@ class BreakerWatch:
     @property
     def trips(self) -> tuple[BreakerTrip, ...]:
         """Every breaker that opened so far, in order."""
-        return tuple(BreakerTrip(at, pool, said, tuple(names)) for at, pool, said, names in self._trips)
+        return tuple(BreakerTrip(at, pool, reason, tuple(names)) for at, pool, reason, names in self._trips)
 
     def hold(self, node: str, pool: str, because: str, now: datetime) -> None:
         """Remember a node that the breaker of a pool holds back."""
@@ -126,12 +126,12 @@ class BreakerWatch:
         """
         self._pools_to_check.discard(pool)
         actors = self._stage.simulated_nodes
-        found = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name, now)}
-        snapshot = self._stage.fleet_snapshot(now, found)
+        failing = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name, now)}
+        snapshot = self._stage.fleet_snapshot(now, failing)
         finders = (circuit_breaker.find_new_waves, circuit_breaker.find_ongoing_waves, circuit_breaker.find_class_waves)
         if not any(pool in find(snapshot) for find in finders):
             del self._open[pool]
-            return found
+            return failing
         disturbed = (actors[name].last_disturbed_at for name in self._open[pool])
         if any(now - at < self._window for at in disturbed):
             self.look_again_at(pool, now + self._window)
@@ -141,7 +141,7 @@ class BreakerWatch:
         """Let the checks look at a node; return whether they find something."""
         actor, known = self._stage.simulated_nodes[name], self._rules.catalog.find_class
         here = [(fault, part) for fault, part in actor.present_faults if (rule := known(fault)) and rule.check]
-        news = [actor.still_fails(*one, now, now - self._window) for one in here]
+        news = [actor.still_fails(*present, now, now - self._window) for present in here]
         if any(news):
             self._stage.invalidate(name)
         return bool(here)
@@ -181,7 +181,7 @@ class ReplaySimulator:
         """Play to the end: until no event is left, or until the horizon."""
         while (now := self._next()) and now <= self._end:
             self._now = now
-            stirred = {name for one in self._agenda.take(now) for name in self._handle(one)}
+            stirred = {name for event in self._agenda.take(now) for name in self._handle(event)}
             while self._events and self._events[0].at == now:
                 stirred |= self._apply_event(self._events.popleft())
             self._measure()
@@ -223,7 +223,7 @@ class ReplaySimulator:
                 ended = find_alert_clearances(
                     node_state, event.fault, subject, f"cleared in the history, line {event.line}"
                 )
-                self._stage.apply(*(make_cleared_entry(event.node, one, self._now) for one in ended))
+                self._stage.apply(*(make_cleared_entry(event.node, fault, self._now) for fault in ended))
             self._stage.invalidate(event.node)
             if end := find_end_of_wait(self._policy, self._stage.node_state(event.node), self._now):
                 self._agenda.add(end, "look", event.node)
@@ -243,18 +243,18 @@ class ReplaySimulator:
             actor.verifying = ""
         return bool(seen)
 
-    def _handle(self, one: ScheduledEvent) -> set[str]:
+    def _handle(self, event: ScheduledEvent) -> set[str]:
         """Apply a due event; return the nodes about which a decision may be due."""
-        match one.kind:
+        match event.kind:
             case "effect":
-                self._finish_effect(one.name, one.payload)
+                self._finish_effect(event.name, event.payload)
             case "suites":
-                self._suites_end(one.name, *one.payload)
+                self._suites_end(event.name, *event.payload)
             case "person":
-                self._certify(one.name, one.payload)
+                self._certify(event.name, event.payload)
             case "reset":
-                return self._breakers.close(one.name, self._now)
-        return {one.name} if one.name else set()
+                return self._breakers.close(event.name, self._now)
+        return {event.name} if event.name else set()
 
     def _settle(self, asked: set[str]) -> None:
         """Decide about the nodes until no more decision is due at this moment."""
@@ -312,12 +312,12 @@ class ReplaySimulator:
         if state.deadline:
             self._agenda.add(self._now + hours(state.deadline.hours) + ONE_SECOND, "look", name)
 
-    def _record_refusal(self, name: str, why: DecisionCause) -> None:
+    def _record_refusal(self, name: str, cause: DecisionCause) -> None:
         """Remember a node that lacks room, or that the breaker holds. A profile's prohibition never changes."""
-        if why.kind == "limit":
+        if cause.kind == "limit":
             self._waiting.add(name)
-        if why.kind == "breaker":
-            self._breakers.hold(name, why.id, why.text, self._now)
+        if cause.kind == "breaker":
+            self._breakers.hold(name, cause.id, cause.text, self._now)
             self._agenda.add(self._now + hours(self._policy.breaker.held_hours) + ONE_SECOND, "look", name)
 
     def _advance(self, name: str) -> None:
@@ -330,17 +330,17 @@ class ReplaySimulator:
             self._start_suites(view)
             self._schedule_certification(view)
 
-    def _start_effect(self, name: str, one: OutstandingEffect) -> bool:
+    def _start_effect(self, name: str, outstanding: OutstandingEffect) -> bool:
         """Begin an effect; return whether it takes no time and has ended."""
-        actor, effect = self._stage.simulated_nodes[name], derive_id(one.decision, one.action)
-        intent = EffectIntentEntry(effect, one.action, one.decision)
+        actor, effect = self._stage.simulated_nodes[name], derive_id(outstanding.decision, outstanding.action)
+        intent = EffectIntentEntry(effect, outstanding.action, outstanding.decision)
         self._stage.apply(intent.make_entry(effect, format_time(self._now), name))
-        span = self._pace.actions.get(one.action)
-        lasts = span.as_timedelta if span and (actor.in_use or one.action not in DRAIN_ACTIONS) else timedelta()
+        span = self._pace.actions.get(outstanding.action)
+        lasts = span.as_timedelta if span and (actor.in_use or outstanding.action not in DRAIN_ACTIONS) else timedelta()
         if lasts:
-            self._agenda.add(self._now + lasts, "effect", name, (effect, one.action))
+            self._agenda.add(self._now + lasts, "effect", name, (effect, outstanding.action))
             return False
-        self._finish_effect(name, (effect, one.action))
+        self._finish_effect(name, (effect, outstanding.action))
         return True
 
     def _finish_effect(self, name: str, about: tuple[str, str]) -> None:

@@ -65,15 +65,15 @@ def find_resumption(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequenc
 
 def _find_failures(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]) -> RolloutStop | None:
     """Return the failures that stop it: any of a canary, and too many of the nodes that were ordered out."""
-    failed = [one for one in progress if one.kind == "failed" and one.node not in rollout.accepted]
+    failed = [node for node in progress if node.kind == "failed" and node.node not in rollout.accepted]
     if not failed:
         return None
-    rules, names = snapshot.policy.rollouts, tuple(one.node for one in failed)
+    rules, names = snapshot.policy.rollouts, tuple(node.node for node in failed)
     kinds = {view.name: (view.node.spec, view.node.pool) for view in snapshot.nodes}
-    proven = Counter(kinds.get(one.node) for one in progress if one.kind == "proven")
-    if canaries := [one for one in failed if proven[kinds.get(one.node)] < rules.canaries]:
+    proven = Counter(kinds.get(node.node) for node in progress if node.kind == "proven")
+    if canaries := [node for node in failed if proven[kinds.get(node.node)] < rules.canaries]:
         return RolloutStop("failures", f"canary {canaries[0].node} failed: {canaries[0].why}", names)
-    ordered = sum(bool(one.member.order) for one in progress)
+    ordered = sum(bool(node.member.order) for node in progress)
     if len(failed) * 100 < rules.failed_percent * ordered:
         return None
     rate = f"{len(failed)} of {ordered} nodes failed ({format_nodes(names)})"
@@ -82,8 +82,10 @@ def _find_failures(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence
 
 def _find_hold(rollout: Rollout, progress: Sequence[NodeProgress]) -> RolloutStop | None:
     """Return the hold of a node that was ordered out. A held node that waits for its wave is left out of the waves."""
-    held = [one for one in progress if one.kind == "held" and one.member.order and one.node not in rollout.accepted]
-    return RolloutStop("hold", f"{held[0].node} is {held[0].why}", tuple(one.node for one in held)) if held else None
+    held = [
+        node for node in progress if node.kind == "held" and node.member.order and node.node not in rollout.accepted
+    ]
+    return RolloutStop("hold", f"{held[0].node} is {held[0].why}", tuple(node.node for node in held)) if held else None
 
 
 def _find_open_breaker(
@@ -92,7 +94,7 @@ def _find_open_breaker(
     """Return the open breaker of a pool with nodes to do. If only nodes of this rollout opened it, they failed."""
     breakers = list_open_breakers(view.node_state for view in snapshot.nodes)
     pools = _list_pools_to_do(snapshot, progress) if breakers else ()
-    ours = {one.node for one in progress if one.member.order} if breakers else set[str]()
+    ours = {node.node for node in progress if node.member.order} if breakers else set[str]()
     for breaker in breakers:
         if breaker.pool in pools and not set(breaker.nodes) <= rollout.accepted:
             is_ours = set(breaker.nodes) <= ours
@@ -102,7 +104,7 @@ def _find_open_breaker(
 
 def _list_pools_to_do(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> Collection[str]:
     pools = {view.name: view.node.pool for view in snapshot.nodes}
-    return {pools[one.node] for one in progress if one.kind in ("waiting", "leaving", "out") and one.node in pools}
+    return {pools[node.node] for node in progress if node.kind in ("waiting", "leaving", "out") and node.node in pools}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +130,29 @@ def decide_rollouts(snapshot: FleetSnapshot, rollout: Rollout) -> RolloutStep:
     Every enrolled node is in the snapshot by name. Those that `list_returned_nodes` names have their newest outcomes.
     """
     progress = tuple(judge_progress(snapshot, rollout))
-    proven = tuple(one for one in progress if one.kind == "proven" and not one.member.proof)
-    if all(one.kind in SETTLED for one in progress):
+    proven = tuple(node for node in progress if node.kind == "proven" and not node.member.proof)
+    if all(node.kind in SETTLED for node in progress):
         return RolloutStep(progress, proven=proven, finish=describe_end(progress))
     if rollout.pause:
         resume = find_resumption(snapshot, rollout, progress)
-        return RolloutStep(progress, proven=proven, resume=resume, waits_for=_describe_pause(rollout))
+        pause = f"paused by {rollout.pause.who}: {rollout.pause.reason}"
+        return RolloutStep(progress, proven=proven, resume=resume, waits_for=pause)
     if stop := find_pause(snapshot, rollout, progress):
         return RolloutStep(progress, proven=proven, pause=stop, waits_for=stop.reason)
-    due = tuple(one for one in progress if one.order_due)
+    due = tuple(node for node in progress if node.order_due)
     wave, waits_for = _find_next_wave(snapshot, progress)
-    orders = (*due, *(one for one in progress if one.node in wave))
+    orders = (*due, *(node for node in progress if node.node in wave))
     return RolloutStep(progress, orders=orders, proven=proven, waits_for=waits_for)
 
 
 def describe_end(progress: Sequence[NodeProgress]) -> str:
     """Return how a rollout ended, in one line."""
-    counts = Counter(one.kind for one in progress)
-    failed = [one.node for one in progress if one.kind == "failed"]
-    said = [f"{counts['proven']} of {format_count(len(progress), 'node')} proven"]
-    said += [f"failed: {format_nodes(failed)}"] if failed else []
-    said += [f"{counts['left alone']} left alone"] if counts["left alone"] else []
-    return ", ".join(said)
-
-
-def _describe_pause(rollout: Rollout) -> str:
-    return f"paused by {rollout.pause.who}: {rollout.pause.reason}" if rollout.pause else ""
+    counts = Counter(node.kind for node in progress)
+    failed = [node.node for node in progress if node.kind == "failed"]
+    parts = [f"{counts['proven']} of {format_count(len(progress), 'node')} proven"]
+    parts += [f"failed: {format_nodes(failed)}"] if failed else []
+    parts += [f"{counts['left alone']} left alone"] if counts["left alone"] else []
+    return ", ".join(parts)
 
 
 def _find_next_wave(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> tuple[Collection[str], str]:
@@ -169,40 +168,41 @@ def _find_next_wave(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -
 
 def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> str:
     """Return what the next wave waits for, "" if only the limits may hold it."""
-    if absent := [one for one in progress if one.kind == "out" and one.member.is_ordered_out]:
+    if absent := [node for node in progress if node.kind == "out" and node.member.is_ordered_out]:
         return f"{_name(absent)} must come back and be proven first"
-    if leaving := [one for one in progress if one.kind == "leaving" and _blocks(snapshot, one)]:
+    if leaving := [node for node in progress if node.kind == "leaving" and _blocks(snapshot, node)]:
         return f"{_name(leaving)} must leave service first: {leaving[0].why}"
-    if all(one.kind != "waiting" for one in progress):
-        rest = [one for one in progress if one.kind not in SETTLED]
+    if all(node.kind != "waiting" for node in progress):
+        rest = [node for node in progress if node.kind not in SETTLED]
         return f"{_name(rest)}: {rest[0].why}"
     return snapshot.policy.rollouts.describe_closed_hours(snapshot.now)
 
 
 def _name(some: Sequence[NodeProgress]) -> str:
-    return format_nodes([one.node for one in some])
+    return format_nodes([node.node for node in some])
 
 
-def _blocks(snapshot: FleetSnapshot, one: NodeProgress) -> bool:
+def _blocks(snapshot: FleetSnapshot, node: NodeProgress) -> bool:
     """Whether the next wave waits for a node with an order that still serves: so long as the policy says."""
-    waited = snapshot.now - parse_time(one.member.ordered_at)
+    waited = snapshot.now - parse_time(node.member.ordered_at)
     return waited < hours(snapshot.policy.rollouts.wait_hours)
 
 
 def forecast_waves(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> WaveSchedule:
     """Return the waves that remain, if every node of the rollout that is out now comes back and is proven."""
-    absent = {one.node for one in progress if one.kind in ("out", "leaving")}
-    later = [replace(one, kind="proven") if one.node in absent else one for one in progress]
+    absent = {node.node for node in progress if node.kind in ("out", "leaving")}
+    later = [replace(node, kind="proven") if node.node in absent else node for node in progress]
     return _schedule(snapshot, later, absent)
 
 
 def _schedule(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], but_for: Collection[str] = ()) -> WaveSchedule:
     """Return the waves of the nodes that wait, by today's limits; canaries of a kind first, until enough are proven."""
     nodes = {view.name: view.node for view in snapshot.nodes}
-    waiting = [nodes[one.node] for one in progress if one.kind == "waiting"]
-    proven = [nodes[one.node] for one in progress if one.kind == "proven" and one.node in nodes]
+    waiting = [nodes[waiter.node] for waiter in progress if waiter.kind == "waiting"]
+    names = [done.node for done in progress if done.kind == "proven"]
+    proven = [nodes[name] for name in names if name in nodes]
     kinds = Counter((node.spec, node.pool) for node in proven)
-    candidates = [RolloutCandidate(one.name, one.pool, one.rack_place, one.spec, 0.0) for one in waiting]
+    candidates = [RolloutCandidate(node.name, node.pool, node.rack_place, node.spec, 0.0) for node in waiting]
     return schedule_waves(candidates, measure_room(snapshot, but_for), snapshot.policy.rollouts.canaries, kinds)
 
 
@@ -249,9 +249,9 @@ def shorten_id(rollout: str) -> str:
 def make_rollout_entries(rollout: Rollout, step: RolloutStep, at: datetime) -> Iterator[LedgerEntry]:
     """Yield the entries of a step, in their order."""
     stamp = format_time(at)
-    for one in step.proven:
-        ident = derive_id(content.NodeProvenEntry.kind, rollout.id, one.node)
-        yield content.NodeProvenEntry(rollout.id, one.why).make_entry(ident, stamp, one.node)
+    for node in step.proven:
+        ident = derive_id(content.NodeProvenEntry.kind, rollout.id, node.node)
+        yield content.NodeProvenEntry(rollout.id, node.why).make_entry(ident, stamp, node.node)
     if step.finish:
         ident = derive_id(content.RolloutFinishedEntry.kind, rollout.id)
         yield content.RolloutFinishedEntry(rollout.id, step.finish).make_entry(ident, stamp)
@@ -263,12 +263,12 @@ def make_rollout_entries(rollout: Rollout, step: RolloutStep, at: datetime) -> I
         ident = derive_id(content.RolloutResumedEntry.kind, rollout.id, str(rollout.pauses))
         who = RULE_NAMES[rollout.pause.rule]
         yield content.RolloutResumedEntry(rollout.id, who, step.resume).make_entry(ident, stamp)
-    for one in step.orders:
-        yield make_order_entry(rollout, one, stamp)
+    for node in step.orders:
+        yield make_order_entry(rollout, node, stamp)
 
 
-def make_order_entry(rollout: Rollout, one: NodeProgress, stamp: str) -> LedgerEntry:
+def make_order_entry(rollout: Rollout, node: NodeProgress, stamp: str) -> LedgerEntry:
     """Return the order for one node. A rollout orders a node once."""
-    ident = derive_id("rollout order", rollout.id, one.node)
+    ident = derive_id("rollout order", rollout.id, node.node)
     who = f"rollout {shorten_id(rollout.id)}"
-    return MoveEntry(one.member.to, who, one.member.reason, rollout=rollout.id).make_entry(ident, stamp, one.node)
+    return MoveEntry(node.member.to, who, node.member.reason, rollout=rollout.id).make_entry(ident, stamp, node.node)

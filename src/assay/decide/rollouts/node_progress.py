@@ -127,14 +127,14 @@ def _describe_wait(node_state: NodeState) -> str:
 def _judge_absent(policy: LifecyclePolicy, member: RolloutMember, node_state: NodeState) -> Judgement:
     """Return the progress of a node that does not serve."""
     state, request = node_state.state, node_state.move_request
-    why = f"in {state}: {node_state.reason}" if node_state.reason else f"in {state}"
+    reason = f"in {state}: {node_state.reason}" if node_state.reason else f"in {state}"
     is_ordered = request is not None and bool(request.rollout) and request.to == member.to
     if is_ordered or is_on_way_back(policy, state):
         is_due = member.is_under_way and not member.order and request is None and state != member.to
-        return "out", why, is_due and bool(find_next_step(policy, state, member.to))
+        return "out", reason, is_due and bool(find_next_step(policy, state, member.to))
     if member.order:
-        return "failed", why
-    return "left alone", f"{why}; it takes the change on its way back into service"
+        return "failed", reason
+    return "left alone", f"{reason}; it takes the change on its way back into service"
 
 
 def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot, target: str) -> tuple[ProgressKind, str]:
@@ -147,19 +147,25 @@ def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot, target: str) -> tu
     )
     hashes = view.judging_hashes
     newer = [
-        one
-        for one in counting
-        if is_newer_than_repair(view.node_state, one)
-        and hashes.get(one.outcome.check, one.outcome.judged_by) == one.outcome.judged_by
+        recorded
+        for recorded in counting
+        if is_newer_than_repair(view.node_state, recorded)
+        and hashes.get(recorded.outcome.check, recorded.outcome.judged_by) == recorded.outcome.judged_by
     ]
-    failed = sorted({one.outcome.check.rpartition("::")[2] for one in newer if one.outcome.verdict == "fail"})
-    passed = [one for one in newer if one.outcome.verdict == "pass" and not one.is_dated_ahead]
+    failed = sorted(
+        {recorded.outcome.check.rpartition("::")[2] for recorded in newer if recorded.outcome.verdict == "fail"}
+    )
+    passed = [recorded for recorded in newer if recorded.outcome.verdict == "pass" and not recorded.is_dated_ahead]
     if failed:
         return "failed", f"back in {view.node_state.state}, and fails: {', '.join(failed)}"
     if not passed:
         return "out", f"back in {view.node_state.state}; no check has passed since the repair"
-    drift = {one.outcome.check for one in counting if _shows_drift(snapshot.policy, view, target, one.outcome)}
-    if unproved := sorted(check.rpartition("::")[2] for check in drift - {one.outcome.check for one in passed}):
+    drift = {
+        recorded.outcome.check for recorded in counting if _shows_drift(snapshot.policy, view, target, recorded.outcome)
+    }
+    if unproved := sorted(
+        check.rpartition("::")[2] for check in drift - {recorded.outcome.check for recorded in passed}
+    ):
         return "out", f"back in {view.node_state.state}; not passed since the repair: {format_list(unproved, 3)}"
     repair = view.node_state.repairs[-1].kind
     return "proven", f"{len(passed)} checks passed by today's spec, on evidence newer than its {repair}"

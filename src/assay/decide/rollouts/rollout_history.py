@@ -128,7 +128,7 @@ class RolloutHistory:
 
     def find_active(self) -> Rollout | None:
         """Return the newest rollout that has not ended, None without one."""
-        return next((one for one in reversed(self.rollouts.values()) if one.is_active), None)
+        return next((rollout for rollout in reversed(self.rollouts.values()) if rollout.is_active), None)
 
     def find_uncompared(self) -> LedgerEntry | None:
         """Return the entry of the adopted commit if it could not be compared with the one before, else None."""
@@ -163,7 +163,7 @@ class RolloutHistory:
         self._fresh_members[rollout.id][member.node] = member
 
     def _rename(self, old: str, new: str) -> None:
-        for rollout in [one for one in self.rollouts.values() if one.is_active and old in one.members]:
+        for rollout in [active for active in self.rollouts.values() if active.is_active and old in active.members]:
             renamed = {new if name == old else name: member for name, member in rollout.members.items()}
             renamed[new] = replace(renamed[new], node=new)
             self.rollouts[rollout.id] = replace(rollout, members=renamed)
@@ -178,12 +178,10 @@ def _start(entry: LedgerEntry, earlier: Rollout | None) -> Rollout:
             known = earlier.members.get(name) if earlier and group.earlier == "kept" else None
             is_replaced = group.earlier == "replaced"
             fresh = RolloutMember(name, group.to, group.reason, group.base, is_replaced)
-            members[name] = _keep_order(fresh, known) if known else fresh
+            if known:
+                fresh = replace(fresh, order=known.order, order_seq=known.order_seq, ordered_at=known.ordered_at)
+            members[name] = fresh
     return Rollout(started.rollout, started.base, started.commit, entry.at, entry.seq, members, started.plan)
-
-
-def _keep_order(member: RolloutMember, known: RolloutMember) -> RolloutMember:
-    return replace(member, order=known.order, order_seq=known.order_seq, ordered_at=known.ordered_at)
 
 
 def _pause(rollout: Rollout, entry: LedgerEntry) -> Rollout:

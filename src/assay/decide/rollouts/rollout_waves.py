@@ -98,12 +98,12 @@ def schedule_waves(
     able, waiting = _split_by_capacity(candidates, room)
     first_nodes, others = _split_canaries(able, canaries, proven)
     board = _WaveFiller(room)
-    for one in first_nodes:
-        board.place(one)
+    for candidate in first_nodes:
+        board.place(candidate)
     first = board.waves
     board.close()
-    for one in _alternate_racks(others):
-        board.place(one)
+    for candidate in _alternate_racks(others):
+        board.place(candidate)
     waves = [_wave(number, number < first, board.nodes[number], room) for number in range(board.waves)]
     return WaveSchedule(tuple(waves), waiting)
 
@@ -121,33 +121,33 @@ class _WaveFiller:
     open_pool: dict[str, int] = field(default_factory=dict)
     open_rack: dict[RackKey, int] = field(default_factory=dict)
 
-    def place(self, one: RolloutCandidate) -> None:
+    def place(self, candidate: RolloutCandidate) -> None:
         """Put a node into the first wave with room in its pool and rack."""
-        wave = max(self.start, self.open_pool.get(one.pool, 0), self.open_rack.get(one.rack, 0))
-        while self._full(one, wave):
+        wave = max(self.start, self.open_pool.get(candidate.pool, 0), self.open_rack.get(candidate.rack, 0))
+        while self._full(candidate, wave):
             wave += 1
-        self.nodes[wave].append(one)
-        self.in_pool[one.pool, wave] += 1
-        self.in_rack[one.rack, wave] += 1
+        self.nodes[wave].append(candidate)
+        self.in_pool[candidate.pool, wave] += 1
+        self.in_rack[candidate.rack, wave] += 1
         self.waves = max(self.waves, wave + 1)
-        self._move_on(one)
+        self._move_on(candidate)
 
     def close(self) -> None:
         """Close the waves so far for all other nodes."""
         self.start = self.waves
 
-    def _full(self, one: RolloutCandidate, wave: int) -> bool:
-        pool, rack = self.in_pool[one.pool, wave], self.in_rack[one.rack, wave]
-        return pool >= self.room.pools[one.pool] or rack >= self.room.racks[one.rack]
+    def _full(self, candidate: RolloutCandidate, wave: int) -> bool:
+        pool, rack = self.in_pool[candidate.pool, wave], self.in_rack[candidate.rack, wave]
+        return pool >= self.room.pools[candidate.pool] or rack >= self.room.racks[candidate.rack]
 
-    def _move_on(self, one: RolloutCandidate) -> None:
+    def _move_on(self, candidate: RolloutCandidate) -> None:
         """Remember the first wave that is not full, so that long schedules stay fast."""
-        pool, rack = self.open_pool.get(one.pool, 0), self.open_rack.get(one.rack, 0)
-        while self.in_pool[one.pool, pool] >= self.room.pools[one.pool]:
+        pool, rack = self.open_pool.get(candidate.pool, 0), self.open_rack.get(candidate.rack, 0)
+        while self.in_pool[candidate.pool, pool] >= self.room.pools[candidate.pool]:
             pool += 1
-        while self.in_rack[one.rack, rack] >= self.room.racks[one.rack]:
+        while self.in_rack[candidate.rack, rack] >= self.room.racks[candidate.rack]:
             rack += 1
-        self.open_pool[one.pool], self.open_rack[one.rack] = pool, rack
+        self.open_pool[candidate.pool], self.open_rack[candidate.rack] = pool, rack
 
 
 def _split_by_capacity(
@@ -156,23 +156,25 @@ def _split_by_capacity(
     """Return the nodes that can leave, and those that cannot because other nodes use up the limit."""
     able: list[RolloutCandidate] = []
     waits: dict[str, list[str]] = defaultdict(list)
-    for one in candidates:
-        if room.pools[one.pool] < 1:
-            waits[f"pool {one.pool} has as many nodes out as may be; they come back first"].append(one.node)
-        elif room.racks[one.rack] < 1:
-            waits[f"rack {one.rack[1]} has as many nodes out as may be; they come back first"].append(one.node)
+    for candidate in candidates:
+        if room.pools[candidate.pool] < 1:
+            waits[f"pool {candidate.pool} has as many nodes out as may be; they come back first"].append(candidate.node)
+        elif room.racks[candidate.rack] < 1:
+            waits[f"rack {candidate.rack[1]} has as many nodes out as may be; they come back first"].append(
+                candidate.node
+            )
         else:
-            able.append(one)
-    return able, tuple(BlockedNodes(tuple(nodes), why) for why, nodes in waits.items())
+            able.append(candidate)
+    return able, tuple(BlockedNodes(tuple(nodes), reason) for reason, nodes in waits.items())
 
 
 def _split_canaries(
     candidates: list[RolloutCandidate], canaries: int, proven: Mapping[RolloutKind, int]
 ) -> tuple[list[RolloutCandidate], list[RolloutCandidate]]:
     seen, first, others = Counter(proven), list[RolloutCandidate](), list[RolloutCandidate]()
-    for one in candidates:
-        (first if seen[one.kind] < canaries else others).append(one)
-        seen[one.kind] += 1
+    for candidate in candidates:
+        (first if seen[candidate.kind] < canaries else others).append(candidate)
+        seen[candidate.kind] += 1
     return first, others
 
 
@@ -180,22 +182,22 @@ def _alternate_racks(candidates: list[RolloutCandidate]) -> list[RolloutCandidat
     """Return the nodes so that racks take turns. Then a wave is spread over many racks, and fills up."""
     seen: Counter[RackKey] = Counter()
     turns: list[tuple[int, int, RolloutCandidate]] = []
-    for place, one in enumerate(candidates):
-        turns.append((seen[one.rack], place, one))
-        seen[one.rack] += 1
-    return [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])]
+    for place, candidate in enumerate(candidates):
+        turns.append((seen[candidate.rack], place, candidate))
+        seen[candidate.rack] += 1
+    return [candidate for _, _, candidate in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _wave(number: int, canary: bool, nodes: list[RolloutCandidate], room: RolloutCapacity) -> RolloutWave:
-    restarts = sum(one.restarts for one in nodes)
-    longest = max((one.hours for one in nodes), default=0.0)
+    restarts = sum(node.restarts for node in nodes)
+    longest = max((node.hours for node in nodes), default=0.0)
     return RolloutWave(
         number=number,
         canary=canary,
-        nodes=tuple(one.node for one in nodes),
-        pools=dict(Counter(one.pool for one in nodes)),
+        nodes=tuple(node.node for node in nodes),
+        pools=dict(Counter(node.pool for node in nodes)),
         hours=longest + max(0, restarts - 1) // room.restarts_per_hour,
-        node_hours=sum(one.hours for one in nodes),
+        node_hours=sum(node.hours for node in nodes),
     )
 
 

@@ -135,13 +135,13 @@ def make_asset_entries(assets: NodeAssets, reading: AssetReading, at: datetime) 
 def _find_new_parts(assets: NodeAssets, reading: AssetReading) -> dict[str, SeenPart]:
     """Return the places whose part differs from before, or must be recorded again."""
     same_drives = _drive_serials(assets.parts) == _drive_serials(reading.parts)
-    found: dict[str, SeenPart] = {}
+    new_parts: dict[str, SeenPart] = {}
     for place, part in reading.parts.items():
         before = assets.parts.get(place)
         same = part == before or (part.kind == DRIVE and same_drives)
         if not same or (place in assets.unconfirmed and not assets.is_sent_back):
-            found[place] = SeenPart(part.kind, part.serial, before.serial if before and not same else None)
-    return found
+            new_parts[place] = SeenPart(part.kind, part.serial, before.serial if before and not same else None)
+    return new_parts
 
 
 def _drive_serials(parts: Mapping[str, InstalledPart]) -> set[str]:
@@ -176,12 +176,12 @@ def _find_replacement(assets: NodeAssets, serials: Mapping[str, str]) -> PartRep
     return None
 
 
-def _add_sent_back_parts(found: dict[str, SentBackPart], entry: LedgerEntry) -> dict[str, SentBackPart]:
+def _add_sent_back_parts(sent_back: dict[str, SentBackPart], entry: LedgerEntry) -> dict[str, SentBackPart]:
     intent = EffectIntentEntry.read(entry)
     for part in intent.before.get("suspects", ()) if intent.action == DOSSIER else ():
         words = (part["kind"], part["serial"], entry.node, part["place"], entry.at, tuple(part["faults"]))
-        found[part["serial"]] = SentBackPart(intent.effect, *words)
-    return found
+        sent_back[part["serial"]] = SentBackPart(intent.effect, *words)
+    return sent_back
 
 
 SENT_BACK_PARTS = Projection[dict[str, SentBackPart]]((EffectIntentEntry.kind,), dict, _add_sent_back_parts, dict)
@@ -266,14 +266,14 @@ def _ends_stay(entry: LedgerEntry, stay: Mapping[str, Any], serial: str) -> bool
 def find_returned_parts(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Return the `part.returned` entries of one node for parts that are still in the node."""
     every = list(entries)
-    assets, found = project_node_assets(every), dict[tuple[str, str], LedgerEntry]()
+    assets, returns = project_node_assets(every), dict[tuple[str, str], LedgerEntry]()
     for entry in every:
         if entry.kind == PartReturnedEntry.kind:
             returned = PartReturnedEntry.read(entry)
-            found[(returned.place, returned.serial)] = entry
+            returns[(returned.place, returned.serial)] = entry
     installed = {(place, part.serial) for place, part in assets.parts.items()}
     installed |= {("", serial) for serial in (assets.serial, *assets.serials_by_source.values())}
-    return [entry for place_and_serial, entry in found.items() if place_and_serial in installed]
+    return [entry for place_and_serial, entry in returns.items() if place_and_serial in installed]
 
 
 def _add_node(nodes: frozenset[str], entry: LedgerEntry) -> frozenset[str]:
@@ -288,6 +288,6 @@ def describe_returned_part(entry: LedgerEntry) -> str:
     """Return one `part.returned` in one line for people."""
     part = PartReturnedEntry.read(entry)
     where = f"{part.from_node} {part.from_place}".strip()
-    what = f"{part.place} ({part.part_kind} {part.serial})" if part.place else f"this node ({part.serial})"
+    subject = f"{part.place} ({part.part_kind} {part.serial})" if part.place else f"this node ({part.serial})"
     faults = f" for {', '.join(part.faults)}" if part.faults else ""
-    return f"{what} was sent back from {where} on {part.sent_at[:10]}{faults}"
+    return f"{subject} was sent back from {where} on {part.sent_at[:10]}{faults}"

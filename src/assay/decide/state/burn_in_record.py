@@ -64,11 +64,11 @@ class BurnInRecord:
     @property
     def known_hard_counters(self) -> dict[str, dict[str, int]]:
         """The last known hard counters of each subject."""
-        found: dict[str, dict[str, int]] = {}
+        known: dict[str, dict[str, int]] = {}
         for window in self.windows:
             for subject, counters in window.hard.items():
-                found.setdefault(subject, {}).update(counters)
-        return found
+                known.setdefault(subject, {}).update(counters)
+        return known
 
     def estimate_end(self) -> datetime:
         """Return when it ends if nothing interrupts it."""
@@ -82,8 +82,8 @@ class BurnInRecord:
         hours: dict[tuple[str, str], float] = {}
         for part, work in ((part, work) for parts in self.work.values() for part, work in parts.items()):
             for subject, seconds in work.subjects.items():
-                for one in self._expand(subject, part):
-                    hours[one, part] = hours.get((one, part), 0.0) + seconds / 3600
+                for name in self._expand(subject, part):
+                    hours[name, part] = hours.get((name, part), 0.0) + seconds / 3600
         for (subject, part), count in sorted(hours.items()):
             yield subject, self.serials.get(subject, ""), part, round(count, 2)
 

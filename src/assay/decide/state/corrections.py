@@ -72,6 +72,8 @@ def end_correction(
         return corrections
     is_verified = standing == "verified"
     return tuple(
-        replace(one, ended_at=at, ended_seq=seq, is_verified=is_verified) if one.decision == decision else one
-        for one in corrections
+        replace(correction, ended_at=at, ended_seq=seq, is_verified=is_verified)
+        if correction.decision == decision
+        else correction
+        for correction in corrections
     )

@@ -128,15 +128,15 @@ def make_fault_entries(
     if evidence is not None:
         over += find_quiet_recoveries(catalog, node_state, evidence)
     seen_again = {fault.id for fault in faults}
-    ended = [one for one in over if one.fault not in seen_again]
+    ended = [clearance for clearance in over if clearance.fault not in seen_again]
     ended += find_overridden_faults(catalog, node_state, faults)
     ended += find_explained_faults(catalog, node_state, faults)
-    cleared = [make_cleared_entry(node.name, one, now) for one in ended]
+    cleared = [make_cleared_entry(node.name, clearance, now) for clearance in ended]
     return [*(make_fault_entry(fault, now) for fault in faults), *cleared]
 
 
 def _drop_future(outcomes: Sequence[RecordedOutcome], now: datetime) -> list[RecordedOutcome]:
-    return [one for one in outcomes if parse_time(one.measured_at) <= now + MAX_CLOCK_SKEW]
+    return [recorded for recorded in outcomes if parse_time(recorded.measured_at) <= now + MAX_CLOCK_SKEW]
 
 
 def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:

@@ -69,8 +69,8 @@ def describe_limit(warning: TrendWarnedEntry) -> str:
 
 def _format_warning(entry: TrendWarnedEntry, _: str) -> str:
     part = f"{entry.place} " if entry.place else ""
-    why = [entry.reason, entry.group]
-    return f"{part}gets worse ({entry.rule}): {'; '.join(filter(None, why))}"
+    reasons = [entry.reason, entry.group]
+    return f"{part}gets worse ({entry.rule}): {'; '.join(filter(None, reasons))}"
 
 
 def _format_closed(entry: TrendClosedEntry, _: str) -> str:
@@ -154,8 +154,8 @@ def _format_revoked_token(entry: JoinRevokedEntry, _: str) -> str:
 
 
 def _format_boot_start(entry: BootStartedEntry, _: str) -> str:
-    why = "" if entry.effect else ", by itself"
-    return f"starts with image {entry.image} ({entry.image_version}){why}"
+    by_itself = "" if entry.effect else ", by itself"
+    return f"starts with image {entry.image} ({entry.image_version}){by_itself}"
 
 
 def _format_boot_stage(entry: BootStageEntry, _: str) -> str:
@@ -254,8 +254,8 @@ class EntryFormatter:
         name = self._find_name(content)
         match content:
             case TransitionEntry():
-                why = name or content.reason
-                return f"{content.from_state} → {content.to_state}{f': {why}' if why else ''}"
+                reason = name or content.reason
+                return f"{content.from_state} → {content.to_state}{f': {reason}' if reason else ''}"
             case asset.PartReturnedEntry():
                 return describe_returned_part(entry)
         text = _FORMATTERS[type(content)](content, name)
@@ -308,27 +308,27 @@ def _format_reasons(decision: DecisionEntry) -> str:
 
 
 def _format_decision(decision: DecisionEntry, _: str) -> str:
-    why, rule = _format_reasons(decision), f"[{decision.rule}]"
+    reasons, rule = _format_reasons(decision), f"[{decision.rule}]"
     move = f"{decision.from_state} → {decision.to_state}"
     waits = f", waits for {', '.join(decision.blockers)}" if decision.blockers else ""
     match decision.timing, decision.remedy:
         case "record", "ticket":
-            return f"asks for a technician: {why}  {rule}"
+            return f"asks for a technician: {reasons}  {rule}"
         case "record", "cordon":
-            return f"closes the node again: {why}  {rule}"
+            return f"closes the node again: {reasons}  {rule}"
         case "record", "configure":
-            return f"gets its settings where it is: {why}  {rule}"
+            return f"gets its settings where it is: {reasons}  {rule}"
         case "record", "configure-idle":
-            return f"gets its settings where it is, without a job: {why}  {rule}"
+            return f"gets its settings where it is, without a job: {reasons}  {rule}"
         case "record", "wait" if decision.from_state == decision.to_state:
-            return f"does not get its settings yet{waits}: {why}  {rule}"
+            return f"does not get its settings yet{waits}: {reasons}  {rule}"
         case "record", "wait":
-            return f"does not go to {decision.to_state} yet: {why}  {rule}"
+            return f"does not go to {decision.to_state} yet: {reasons}  {rule}"
         case "record", _:
-            return f"noted: {why}  {rule}"
+            return f"noted: {reasons}  {rule}"
         case "pending", _:
-            return f"{move} when idle{waits}: {why}  {rule}"
-    return f"{move} at once: {why}  {rule}"
+            return f"{move} when idle{waits}: {reasons}  {rule}"
+    return f"{move} at once: {reasons}  {rule}"
 
 
 def _format_fault(seen: fault.FaultEntry, _: str) -> str:
@@ -345,21 +345,21 @@ def _effect_formatter(words: str) -> Callable[[Any, str], str]:
 
 def _ticket_formatter(word: str) -> Callable[[Any, str], str]:
     def format_ticket(content: EntryContent, name: str) -> str:
-        why, to = "", ""
+        cause, to = "", ""
         match content:
             case ticket.TicketClosedEntry():
-                why = content.by
+                cause = content.by
             case ticket.TicketReopenedEntry():
-                why = content.reason
+                cause = content.reason
             case ticket.TicketDeliveredEntry():
                 to = f" to {content.sink}{f' as {content.external}' if content.external else ''}"
-        return f"ticket {word}{to}{f': {name}' if name else ''}{f' ({why})' if why else ''}"
+        return f"ticket {word}{to}{f': {name}' if name else ''}{f' ({cause})' if cause else ''}"
 
     return format_ticket
 
 
 def _format_visit(entry: schedule.NodeLoadedEntry, _: str) -> str:
-    parts = [f"{part} {told.get('ended', '')}" for part, told in entry.parts.items()]
+    parts = [f"{part} {outcome.get('ended', '')}" for part, outcome in entry.parts.items()]
     took = "" if entry.gone_ms is None else f", gone within {entry.gone_ms / 1000:.1f} s"
     made_room = f"; made room for {entry.reason}{took}" if entry.reason else ""
     return f"loaded by {entry.schedule}: {', '.join(parts) or 'nothing ran'}{made_room}"
@@ -376,8 +376,8 @@ def _format_move(move: operator.MoveEntry, _: str) -> str:
 
 def _format_started_rollout(started: rollout.RolloutStartedEntry, _: str) -> str:
     count = format_count(sum(len(group.nodes) for group in started.groups), "node")
-    why = format_list([group.reason for group in started.groups], 3)
-    return f"a rollout of {started.base[:12]} → {started.commit[:12]} begins, {count}: {why}"
+    reasons = format_list([group.reason for group in started.groups], 3)
+    return f"a rollout of {started.base[:12]} → {started.commit[:12]} begins, {count}: {reasons}"
 
 
 def _format_adopted_commit(adopted: rollout.CommitAdoptedEntry, _: str) -> str:

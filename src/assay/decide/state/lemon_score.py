@@ -53,7 +53,7 @@ class LemonScore:
         for reason in self.reasons:
             counts[reason.what].append(reason.weight)
         worst = sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
-        parts = ", ".join(f"{len(weights)} × {what} ({sum(weights):g})" for what, weights in worst)
+        parts = ", ".join(f"{len(weights)} × {word} ({sum(weights):g})" for word, weights in worst)
         return f"lemon score {self.points:g} of {self.threshold:g}" + (f": {parts}" if parts else "")
 
 
@@ -66,8 +66,8 @@ def compute_lemon_score(policy: LifecyclePolicy, node_state: NodeState) -> Lemon
     faults = {fault.id: f"{fault.fault_class} on {fault.subject}" for fault in node_state.faults}
     reasons = [
         *_list_arrivals(lemon, node_state, faults, fresh),
-        *(one for one in _list_actions(lemon, node_state) if one.at > fresh),
-        *(one for one in _list_withdrawn_waits(lemon, node_state, faults) if one.at > fresh),
+        *(event for event in _list_actions(lemon, node_state) if event.at > fresh),
+        *(event for event in _list_withdrawn_waits(lemon, node_state, faults) if event.at > fresh),
     ]
     return LemonScore(lemon.threshold, tuple(sorted(reasons, key=lambda reason: reason.at)))
 

@@ -75,14 +75,14 @@ def _add_visit(gpus: dict[str, GpuCoverage], entry: LedgerEntry) -> dict[str, Gp
     visit = NodeLoadedEntry.read(entry)
     for serial in name_gpus(entry.node, visit.gpus):
         known = gpus.get(serial) or GpuCoverage(serial)
-        found = {part: _add_part(known.find(part), told, visit.slot) for part, told in visit.parts.items()}
-        gpus[serial] = GpuCoverage(serial, entry.node, {**known.parts, **found})
+        coverage = {part: _add_part(known.find(part), result, visit.slot) for part, result in visit.parts.items()}
+        gpus[serial] = GpuCoverage(serial, entry.node, {**known.parts, **coverage})
     return gpus
 
 
-def _add_part(known: PartCoverage, told: Mapping[str, Any], at: str) -> PartCoverage:
-    ended, units, tests = str(told.get("ended", "")), int(told.get("units", 0)), dict(known.tests)
-    for test, count in dict(told.get("tests") or {}).items():
+def _add_part(known: PartCoverage, result: Mapping[str, Any], at: str) -> PartCoverage:
+    ended, units, tests = str(result.get("ended", "")), int(result.get("units", 0)), dict(known.tests)
+    for test, count in dict(result.get("tests") or {}).items():
         tests[test] = tests.get(test, 0) + int(count)
     return PartCoverage(
         turn_at=max(known.turn_at, at),
@@ -92,7 +92,7 @@ def _add_part(known: PartCoverage, told: Mapping[str, Any], at: str) -> PartCove
         lacking=known.lacking + (ended == "lacking"),
         units=known.units + units,
         tests=tests,
-        last_unit=str(told.get("last_unit") or known.last_unit),
+        last_unit=str(result.get("last_unit") or known.last_unit),
     )
 
 
@@ -116,14 +116,17 @@ def list_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[Phase
     if not proof:
         return required
     if any(requirement.active for requirement in required):
-        return [_add_parts(one, proof) if one.active else one for one in required]
+        return [
+            want.model_copy(update={"parts": list(dict.fromkeys([*want.parts, *proof]))}) if want.active else want
+            for want in required
+        ]
     if state.in_service or not state.pass_to or not snapshot.policy.states[state.pass_to].in_service:
         return required
-    hours = min([one.fresh_hours for one in required], default=PROOF_FRESH_HOURS)
+    hours = min([want.fresh_hours for want in required], default=PROOF_FRESH_HOURS)
     phases = dict.fromkeys(_find_phases(view, proof))
     return [
         *required,
-        *(PhaseRequirement(phase=one, active=True, parts=list(proof), fresh_hours=hours) for one in phases),
+        *(PhaseRequirement(phase=phase, active=True, parts=list(proof), fresh_hours=hours) for phase in phases),
     ]
 
 
@@ -131,10 +134,6 @@ def find_proof(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, .
     """Return the parts that the open faults of a node ask for."""
     faults = [fault for fault in view.node_state.faults if fault.is_open]
     return tuple(dict.fromkeys(part for fault in faults for part in snapshot.proofs.get(fault.fault_class, ())))
-
-
-def _add_parts(requirement: PhaseRequirement, proof: tuple[LoadPart, ...]) -> PhaseRequirement:
-    return requirement.model_copy(update={"parts": list(dict.fromkeys([*requirement.parts, *proof]))})
 
 
 def _find_phases(view: NodeSnapshot, proof: tuple[LoadPart, ...]) -> Iterator[Phase]:

@@ -25,33 +25,35 @@ def find_start_state(policy: LifecyclePolicy, node: Node, now: datetime | None) 
 
 def is_imported(node: Node, now: datetime | None) -> bool:
     """Whether an import that has not expired lets this node start in service."""
-    found = node.settings.service_import
-    return found is not None and node.name in found.nodes and (now is None or now < found.expires_at)
+    service_import = node.settings.service_import
+    is_named = service_import is not None and node.name in service_import.nodes
+    return service_import is not None and is_named and (now is None or now < service_import.expires_at)
 
 
 def find_lapsed_import(node: Node, now: datetime | None) -> str:
     """Return why the import that names a node does not let it in at `now`; "" if it does, or if none names it."""
-    found = node.settings.service_import
-    is_named = found is not None and node.name in found.nodes
-    return f"its service_import expired on {found.expires}" if found and is_named and not is_imported(node, now) else ""
+    service_import = node.settings.service_import
+    if service_import is None or node.name not in service_import.nodes or is_imported(node, now):
+        return ""
+    return f"its service_import expired on {service_import.expires}"
 
 
 def list_lapsed_imports(nodes: Iterable[Node], known: Container[str], now: datetime | None) -> dict[str, list[str]]:
     """Return the nodes that the ledger does not know and that an expired import names, by that import's day."""
-    found: dict[str, list[str]] = {}
+    lapsed: dict[str, list[str]] = {}
     for node in nodes:
         if node.name not in known and node.settings.service_import and find_lapsed_import(node, now):
-            found.setdefault(node.settings.service_import.expires, []).append(node.name)
-    return found
+            lapsed.setdefault(node.settings.service_import.expires, []).append(node.name)
+    return lapsed
 
 
 def describe_entry(node: Node, now: datetime | None) -> str:
     """Return how a new node enters at `now` (None: imports do not expire), for people."""
-    found = node.settings.service_import
+    service_import = node.settings.service_import
     if lapsed := find_lapsed_import(node, now):
         return f"starts in {node.settings.lifecycle_start}, and enters service through proof: {lapsed}"
-    if found and node.name in found.nodes:
-        return f"starts in service without proof, by an import until {found.expires}: {found.reason}"
+    if service_import and node.name in service_import.nodes:
+        return f"starts in service without proof, by an import until {service_import.expires}: {service_import.reason}"
     return f"starts in {node.settings.lifecycle_start}, and enters service through proof"
 
 

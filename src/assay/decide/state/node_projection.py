@@ -63,7 +63,7 @@ R = TypeVar("R", bound="FaultRecord | EffectRecord")
 if TYPE_CHECKING:
     from dataclasses import replace as change_state
 else:
-    _SLOTS = {one.name: NodeState.__dict__[one.name] for one in fields(NodeState)}
+    _SLOTS = {slot.name: NodeState.__dict__[slot.name] for slot in fields(NodeState)}
 
     def change_state(state: NodeState, /, **changes: Any) -> NodeState:
         """Put values into a state that nobody has read, and return it: a start folds the whole history."""
@@ -85,7 +85,7 @@ def detect_flaps(
     keys = {(fault.fault_class, fault.subject) for fault in faults if fault.id in named}
     if (cleared.fault_class, cleared.subject) not in keys:
         return []
-    left = any(one.is_open and (one.fault_class, one.subject) in keys for one in faults)
+    left = any(fault.is_open and (fault.fault_class, fault.subject) in keys for fault in faults)
     return [] if left else [FlapRecord(cleared.cleared_at, cleared.id, pending.decision)]
 
 
@@ -180,7 +180,7 @@ def _apply_withdrawal(state: NodeState, entry: LedgerEntry) -> NodeState:
         state = change_state(state, move_request=None)
     if pending is None or withdrawal.decision not in (pending.decision, *(cause.id for cause in pending.because)):
         return state
-    cordoned = any(one.decision == pending.decision and one.action == "cordon" for one in state.effects)
+    cordoned = any(effect.decision == pending.decision and effect.action == "cordon" for effect in state.effects)
     withdrawn = WithdrawnDecision(pending.decision, withdrawal.by or entry.id, withdrawal.reason, cordoned)
     faults = _change_responses(state.faults, "waits", "")
     return change_state(state, pending=None, withdrawn=withdrawn, faults=faults)
@@ -343,7 +343,9 @@ def _apply_move_request(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:
     """Remember which serial numbers the machine told; what the inventory says of it does not count."""
-    serials = {source: one for source, one in PartsSeenEntry.read(entry).node_serials.items() if source != INVENTORY}
+    serials = {
+        source: serial for source, serial in PartsSeenEntry.read(entry).node_serials.items() if source != INVENTORY
+    }
     return change_state(state, serials_by_source={**state.serials_by_source, **serials}) if serials else state
 
 
@@ -351,7 +353,9 @@ def _apply_burn_in(state: NodeState, entry: LedgerEntry) -> NodeState:
     return change_state(state, burn_in=advance_burn_in(state.burn_in, entry, state.stay_id))
 
 
-_STANDINGS: dict[str, EffectStatus] = {f"effect.{one}": one for one in get_args(EffectStatus) if one != "intent"}
+_STANDINGS: dict[str, EffectStatus] = {
+    f"effect.{status}": status for status in get_args(EffectStatus) if status != "intent"
+}
 ENTRY_HANDLERS: dict[str, Callable[[NodeState, LedgerEntry], NodeState]] = {
     "transition": _apply_transition,
     "decision": _apply_decision,
@@ -493,10 +497,10 @@ def encode_node_states(projected: NodeStateProjection) -> dict[str, Any]:
 
 def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     """Return the states that `encode_node_states` gave."""
-    states = {one["node"]: from_json(NodeState, one) for one in plain["states"]}
+    states = {state["node"]: from_json(NodeState, state) for state in plain["states"]}
     machines = {
-        serial: states[one] if isinstance(one, str) else from_json(NodeState, one)
-        for serial, one in plain["machines"].items()
+        serial: states[machine] if isinstance(machine, str) else from_json(NodeState, machine)
+        for serial, machine in plain["machines"].items()
     }
     return NodeStateProjection(plain["seq"], states, machines, {*states, *plain["former"]})
 

@@ -217,7 +217,9 @@ class NodeState:
     def faults_held_by_breaker(self) -> tuple[FaultRecord, ...]:
         """The open faults whose answer the breaker holds back."""
         return tuple(
-            one for one in self.faults if one.response == "breaker" and one.is_open and not self.is_repaired(one)
+            fault
+            for fault in self.faults
+            if fault.response == "breaker" and fault.is_open and not self.is_repaired(fault)
         )
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:

@@ -107,12 +107,18 @@ def list_part_holders(node: str, entries: Iterable[LedgerEntry]) -> list[PartHol
     for entry in entries:
         assets, setup = apply_asset_entry(assets, entry), apply_setup_entry(setup, entry)
         gone = _follow_gone_parts(gone, entry)
-        held = {one.place: one for one in _describe_parts(node, assets, setup, entry.at) if one.place not in gone}
+        held = {
+            holder.place: holder
+            for holder in _describe_parts(node, assets, setup, entry.at)
+            if holder.place not in gone
+        }
         for place in [*present]:
-            if entry.kind == CertifiedEntry.kind or _differs(present[place], held.get(place)):
+            # Another interval begins where a trait differs; a delivery that is declared later begins none.
+            now = held.get(place)
+            if entry.kind == CertifiedEntry.kind or now is None or _TRAITS(now) != _TRAITS(present[place]):
                 ended.append(present.pop(place)._replace(until=entry.at))
-        present = {place: _continue(present.get(place, one), one.batch) for place, one in held.items()}
-    return _name_batches([*(one for one in ended if one.until > one.since), *present.values()])
+        present = {place: present.get(place, holder)._replace(batch=holder.batch) for place, holder in held.items()}
+    return _name_batches([*(holder for holder in ended if holder.until > holder.since), *present.values()])
 
 
 def _follow_gone_parts(gone: set[str], entry: LedgerEntry) -> set[str]:
@@ -138,18 +144,12 @@ def _describe_parts(node: str, assets: NodeAssets, setup: NodeSetup, at: str) ->
         )
 
 
-def _differs(before: PartHolder, now: PartHolder | None) -> bool:
-    """Whether another interval begins. A delivery that is declared later begins none."""
-    return now is None or _TRAITS(now) != _TRAITS(before)
-
-
-def _continue(one: PartHolder, batch: str) -> PartHolder:
-    return one if one.batch == batch else one._replace(batch=batch)
-
-
 def _name_batches(holders: list[PartHolder]) -> list[PartHolder]:
     """Keep the node's delivery for itself and for the first part of each place: later ones come from elsewhere."""
     first: dict[str, str] = {}
-    for one in sorted(holders, key=attrgetter("since")):
-        first.setdefault(one.place, one.serial)
-    return [one if not one.place or first[one.place] == one.serial else one._replace(batch="") for one in holders]
+    for holder in sorted(holders, key=attrgetter("since")):
+        first.setdefault(holder.place, holder.serial)
+    return [
+        holder if not holder.place or first[holder.place] == holder.serial else holder._replace(batch="")
+        for holder in holders
+    ]

@@ -47,8 +47,8 @@ def find_states_out(policy: LifecyclePolicy) -> frozenset[str]:
     ways = [(edge.origin, edge.target) for edge in list_policy_edges(policy) if set(edge.labels) - by_people]
     serving = policy.states_in_service
     out: set[str] = set()
-    while found := {target for origin, target in ways if origin in serving | out} - serving - out:
-        out |= found
+    while reached := {target for origin, target in ways if origin in serving | out} - serving - out:
+        out |= reached
     return frozenset(out)
 
 
@@ -68,8 +68,8 @@ def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
 
 def _describe_passing(state: LifecycleState) -> str:
     """Return the condition of `pass_to`."""
-    what = "passes" if state.requires else "idle" if state.until_idle else "done"
-    return f"{what}, after {state.soak_hours:g} h" if state.soak_hours else what
+    event = "passes" if state.requires else "idle" if state.until_idle else "done"
+    return f"{event}, after {state.soak_hours:g} h" if state.soak_hours else event
 
 
 def _edges_by_fault(policy: LifecyclePolicy, state: str) -> Iterator[tuple[str, str]]:
@@ -261,8 +261,8 @@ def _draw_side_lanes(
                 f'Q{x:g} {land:g} {x - side * CORNER:g} {land:g}H{end.x + side * BOX / 2:g}"/>'
             )
             middle = (leave + land) / 2
-            said = escape(", ".join(way.labels))
-            yield f'<text class="says" transform="translate({x + 12:g} {middle:g}) rotate(-90)">{said}</text>'
+            label = escape(", ".join(way.labels))
+            yield f'<text class="says" transform="translate({x + 12:g} {middle:g}) rotate(-90)">{label}</text>'
 
 
 def _way_class(way: PolicyEdge, path: StatePath) -> str:
@@ -284,5 +284,5 @@ def _box(name: str, state: LifecycleState, spot: _BoxPosition, is_out: bool, pat
 
 def _footnote(policy: LifecyclePolicy, x: float, y: float) -> Iterator[str]:
     if policy.anywhere:
-        said = f"{MANUAL_LABEL} from any state: {', '.join(policy.anywhere)}"
-        yield f'<text class="says" x="{x:g}" y="{y:g}">{escape(said)}</text>'
+        note = f"{MANUAL_LABEL} from any state: {', '.join(policy.anywhere)}"
+        yield f'<text class="says" x="{x:g}" y="{y:g}">{escape(note)}</text>'

@@ -46,17 +46,17 @@ class AbsenceEstimate:
 
 def list_absences(node_state: NodeState, in_service: Collection[str]) -> list[ServiceAbsence]:
     """Return when a node was out of service, oldest first. A time before it first served does not count."""
-    found: list[ServiceAbsence] = []
+    absences: list[ServiceAbsence] = []
     moves: list[TransitionRecord] = []
     for move in node_state.transitions:
         if moves and move.target in in_service:
-            found.append(ServiceAbsence(parse_time(moves[0].at), tuple(moves), parse_time(move.at)))
+            absences.append(ServiceAbsence(parse_time(moves[0].at), tuple(moves), parse_time(move.at)))
             moves = []
         elif moves or (move.origin in in_service and move.target not in in_service):
             moves.append(move)
     if moves:
-        found.append(ServiceAbsence(parse_time(moves[0].at), tuple(moves), None))
-    return found
+        absences.append(ServiceAbsence(parse_time(moves[0].at), tuple(moves), None))
+    return absences
 
 
 def estimate_absence(
@@ -67,8 +67,8 @@ def estimate_absence(
     Absences that still last count until `now` (the estimator of Kaplan and Meier), so that slow repairs are not
     forgotten. Nodes in a state of `gone` never come back. None if fewer than MIN_RETURNS have come back.
     """
-    alike = [one for one in others if one.first_state == first_state and present_state in one.states]
-    spans = sorted((_measure(one, gone, now), one.ended_at is None) for one in alike)
+    alike = [absence for absence in others if absence.first_state == first_state and present_state in absence.states]
+    spans = sorted((_measure(absence, gone, now), absence.ended_at is None) for absence in alike)
     if sum(not lasts for _, lasts in spans) < MIN_RETURNS:
         return None
     return AbsenceEstimate(len(spans), _find_quantile(spans, 0.5), _find_quantile(spans, 0.9))

@@ -67,8 +67,10 @@ def run_backtest(
         if parse_time(known.last_seen) >= start
     ]
     differing += _by_fault(before, after, states, faults)
+    first = [*(entry.at for entry in entries[:1]), *(recorded.at for recorded in recent[:1])]
+    begun = min(map(parse_time, first), default=now)
     return BacktestReport(
-        days=_count_days(start, now, [entry.at for entry in entries[:1]] + [one.at for one in recent[:1]]),
+        days=max(0.0, (now - max(start, begun)) / timedelta(days=1)),
         measurements=judging.read,
         faults=len(faults),
         unmapped=judging.unmapped,
@@ -87,14 +89,18 @@ def find_changed_scopes(before: PolicyRevision, after: PolicyRevision) -> tuple[
 def _by_measurement(seen: Iterable[RejudgedMeasurement]) -> Iterator[_ReactionDifference]:
     """Yield the measurements to which the revisions react differently; the newest one of each subject is `still` so."""
     newest: dict[tuple[str, str, str], RejudgedMeasurement] = {}
-    for one in seen:
-        if one.key not in newest or parse_time(one.at) >= parse_time(newest[one.key].at):
-            newest[one.key] = one
-        if one.before != one.after:
-            yield _ReactionDifference(one.node, one.at, one.because, one.before, one.after, is_current=False)
-    for one in newest.values():
-        if one.before_now != one.after_now:
-            yield _ReactionDifference(one.node, one.at, one.because, one.before_now, one.after_now, is_current=True)
+    for measured in seen:
+        if measured.key not in newest or parse_time(measured.at) >= parse_time(newest[measured.key].at):
+            newest[measured.key] = measured
+        if measured.before != measured.after:
+            yield _ReactionDifference(
+                measured.node, measured.at, measured.because, measured.before, measured.after, is_current=False
+            )
+    for measured in newest.values():
+        if measured.before_now != measured.after_now:
+            yield _ReactionDifference(
+                measured.node, measured.at, measured.because, measured.before_now, measured.after_now, is_current=True
+            )
 
 
 def _by_fault(
@@ -105,16 +111,13 @@ def _by_fault(
 ) -> Iterator[_ReactionDifference]:
     for node_state, known in faults:
         then = states.state_at(node_state.node, known.last_seen)
-        for state, still in ((then, False), *([(node_state.state, True)] if _is_open(node_state, known) else [])):
-            said = [_react_to_fault(side, node_state.node, state, known, before) for side in (before, after)]
-            if said[0] != said[1]:
+        # A decision would consider the fault now if nothing has cleared, answered or repaired it.
+        is_open = known.is_open and known.response == "" and not node_state.is_repaired(known)
+        for state, still in ((then, False), *([(node_state.state, True)] if is_open else [])):
+            reactions = [_react_to_fault(side, node_state.node, state, known, before) for side in (before, after)]
+            if reactions[0] != reactions[1]:
                 because = f"{known.fault_class} on {known.subject}"
-                yield _ReactionDifference(node_state.node, known.last_seen, because, said[0], said[1], still)
-
-
-def _is_open(node_state: NodeState, known: FaultRecord) -> bool:
-    """Whether a decision would consider the fault now: nothing has cleared, answered or repaired it."""
-    return known.is_open and known.response == "" and not node_state.is_repaired(known)
+                yield _ReactionDifference(node_state.node, known.last_seen, because, reactions[0], reactions[1], still)
 
 
 def _react_to_fault(
@@ -129,20 +132,15 @@ def _react_to_fault(
 def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[BacktestDifference]:
     """Yield one line for each node and reason if exactly one of the revisions moves the node."""
     groups: dict[tuple[str, bool, str, str], list[_ReactionDifference]] = defaultdict(list)
-    for one in differing:
-        if one.before.moves != one.after.moves:
-            groups[one.node, one.after.moves, one.before.text, one.after.text].append(one)
+    for difference in differing:
+        if difference.before.moves != difference.after.moves:
+            key = (difference.node, difference.after.moves, difference.before.text, difference.after.text)
+            groups[key].append(difference)
     for (node, acts, then, now), some in sorted(groups.items()):
-        last = max(some, key=lambda one: parse_time(one.at))
-        times = sum(not one.is_current for one in some)
-        still = any(one.is_current for one in some)
+        last = max(some, key=lambda difference: parse_time(difference.at))
+        times = sum(not difference.is_current for difference in some)
+        still = any(difference.is_current for difference in some)
         yield BacktestDifference(node, acts, still, last.because, then, now, last.at, max(times, 1))
-
-
-def _count_days(start: datetime, now: datetime, first: list[str]) -> float:
-    """Return the number of days that the history covers."""
-    begun = min((parse_time(at) for at in first), default=now)
-    return max(0.0, (now - max(start, begun)) / timedelta(days=1))
 
 
 def read_ledger_entries(where: Path | str) -> list[LedgerEntry]:

@@ -163,10 +163,10 @@ class DayColumns:
 
         Day 20440 of the sheet `t3` has its values in `t3.v20440`, and their sides in `t3.s20440`.
         """
-        found = {day: sheet for day in days if (sheet := self.sheets.get((day, block))) is not None}
+        sheet_of_day = {day: sheet for day in days if (sheet := self.sheets.get((day, block))) is not None}
         tables = [_SERIES.format(schema=self.schema, block=block)]
-        tables += [f"{self._name(sheet, block)} t{sheet}" for sheet in sorted({*found.values()})]
-        return " POSITIONAL JOIN ".join(tables), {day: f"t{sheet}" for day, sheet in found.items()}
+        tables += [f"{self._name(sheet, block)} t{sheet}" for sheet in sorted({*sheet_of_day.values()})]
+        return " POSITIONAL JOIN ".join(tables), {day: f"t{sheet}" for day, sheet in sheet_of_day.items()}
 
     def _cut(self, days: Sequence[int], blocks: int) -> Iterator[tuple[Sequence[int], int, int]]:
         """Yield days and the first and the last of the blocks that are folded at once."""
@@ -191,16 +191,18 @@ class DayColumns:
 
     def _make_sheets(self) -> dict[tuple[int, int], int]:
         """Make sheets of the rows of `numbered`, and return which one each day and block is in."""
-        found = [_FoldedDay._make(row) for row in self._ask(_SIZES)]
+        rows = [_FoldedDay._make(row) for row in self._ask(_SIZES)]
         first = max((sheet for sheet in self.sheets.values() if sheet), default=0) + 1
-        is_small = sum(one.size for one in found) <= VALUES_OF_SHEET
-        numbers = {day: first + (0 if is_small else at) for at, day in enumerate(sorted({one.day for one in found}))}
+        is_small = sum(folded.size for folded in rows) <= VALUES_OF_SHEET
+        numbers = {
+            day: first + (0 if is_small else at) for at, day in enumerate(sorted({folded.day for folded in rows}))
+        }
         together = defaultdict[tuple[int, int], list[_FoldedDay]](list)
-        for one in found:
-            together[numbers[one.day], one.block].append(one)
+        for folded in rows:
+            together[numbers[folded.day], folded.block].append(folded)
         for (sheet, block), days in together.items():
             self.database.execute(_write_sheet(self._name(sheet, block), days))
-        return {(one.day, one.block): numbers[one.day] for one in found}
+        return {(folded.day, folded.block): numbers[folded.day] for folded in rows}
 
     def _name(self, sheet: int, block: int) -> str:
         return f"{self.schema}.sheet_{sheet}_{block}"
@@ -214,7 +216,7 @@ class DayColumns:
 
 def _write_sheet(name: str, days: Sequence[_FoldedDay]) -> str:
     """Return the statement that makes the table of a sheet."""
-    first, size = days[0], max(one.size for one in days)
-    columns = ", ".join(_COLUMN.format(day=one.day) for one in days)
+    first, size = days[0], max(folded.size for folded in days)
+    columns = ", ".join(_COLUMN.format(day=folded.day) for folded in days)
     query = _OF_SEVERAL_DAYS if len(days) > 1 else _WITH_GAPS if first.has_gaps else _WHOLE
     return query.format(sheet=name, size=size, block=first.block, day=first.day, columns=columns)

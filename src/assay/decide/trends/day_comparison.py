@@ -151,8 +151,8 @@ def list_days_beyond(database: DuckDBPyConnection, asked: DayQuestion) -> None:
 
 def find_crossing(days: Sequence[int], after: int) -> int | None:
     """Return the first day after another on which a series is beyond its limit for the third time within five days."""
-    crossings = (days[at + BEYOND_DAYS - 1] for at in range(len(days) - BEYOND_DAYS + 1)
-                 if days[at + BEYOND_DAYS - 1] - days[at] < BEYOND_OF)  # fmt: skip
+    last = BEYOND_DAYS - 1
+    crossings = (days[at + last] for at in range(len(days) - last) if days[at + last] - days[at] < BEYOND_OF)
     return next((day for day in crossings if day > after), None)
 
 
@@ -234,14 +234,14 @@ def _read_days(
     sampled = blocks >> size.thinning
     past = {day for week in asked.weeks for day in list_compared_days(week)}
     days = {*list_compared_days(asked.today)}
-    for one in columns:
-        one.fold(days | (past if sampled == blocks else set()), blocks)
-        one.fold(past, sampled)
+    for column in columns:
+        column.fold(days | (past if sampled == blocks else set()), blocks)
+        column.fold(past, sampled)
     for table in ("places", "measures"):
-        union = " UNION ".join(f"FROM {one.schema}.{table}" for one in columns)
+        union = " UNION ".join(f"FROM {column.schema}.{table}" for column in columns)
         database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {union}")
     draw_nodes(database, asked.today)
-    measure_middles(database, [one.source for one in columns], past | days)
+    measure_middles(database, [column.source for column in columns], past | days)
     score_past_days(database, asked, columns, sampled)
     list_days_beyond(database, asked)
     measure_changes(database, [asked.today], columns, blocks)

@@ -67,11 +67,11 @@ def insert_rows(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[o
     appender.flush()
 
 
-def _make_row(one: PartHolder) -> tuple[object, ...]:
-    until = parse_epoch_seconds_cached(one.until) if one.until else None
-    since = parse_epoch_seconds_cached(one.since)
-    traits = (one.serial, one.sku, one.firmware, one.rack, one.position)
-    return (one.node, one.place, *traits, since, until, "", "", one.batch, one.driver, one.kind)
+def _make_row(holder: PartHolder) -> tuple[object, ...]:
+    until = parse_epoch_seconds_cached(holder.until) if holder.until else None
+    since = parse_epoch_seconds_cached(holder.since)
+    traits = (holder.serial, holder.sku, holder.firmware, holder.rack, holder.position)
+    return (holder.node, holder.place, *traits, since, until, "", "", holder.batch, holder.driver, holder.kind)
 
 
 HISTORY_DAYS = 126
@@ -113,8 +113,8 @@ def open_fleet_tables(
     """
     days = _list_files(home, as_of, left_out)
     if not days:
-        what = f"there is no history of measurements of the {HISTORY_DAYS} days before {as_of.date()}"
-        raise AssayError(what, where=str(home), fix="run `assay validate`, or say --as-of")
+        absence = f"there is no history of measurements of the {HISTORY_DAYS} days before {as_of.date()}"
+        raise AssayError(absence, where=str(home), fix="run `assay validate`, or say --as-of")
     files = [file for day in days for file in day]
     with name_damaged_files(files), connect_duckdb(threads=1, memory_limit=memory) as database:
         database.execute("SET parquet_metadata_cache = true")  # each block of nodes opens the same files
@@ -122,20 +122,24 @@ def open_fleet_tables(
         fill_holders(database, ledger, as_of)
         database.execute(_FAILURES)
         failures = list_failures(ledger, as_of)
-        insert_rows(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
+        insert_rows(
+            database,
+            "failures",
+            ((failure.at.timestamp(), failure.node, failure.place, failure.fault) for failure in failures),
+        )
         yield database
 
 
 def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
     """Return the faults of hardware, by the time when each was first seen; warnings of trends are none."""
-    found: dict[str, PartFailure] = {}
+    failures: dict[str, PartFailure] = {}
     for entry in ledger.entries(kinds=[FaultEntry.kind]):
         fault = FaultEntry.read(entry)
         seen = parse_time(fault.first_seen or entry.at)
-        if fault.fault in found or seen > as_of or not is_hardware_failure(fault):
+        if fault.fault in failures or seen > as_of or not is_hardware_failure(fault):
             continue
-        found[fault.fault] = PartFailure(seen, entry.node, read_part(fault.subject), fault.fault_class, fault.fault)
-    return sorted(found.values())
+        failures[fault.fault] = PartFailure(seen, entry.node, read_part(fault.subject), fault.fault_class, fault.fault)
+    return sorted(failures.values())
 
 
 def is_hardware_failure(fault: FaultEntry | FaultRecord) -> bool:

@@ -99,10 +99,10 @@ def _check_columns(path: Path, types: dict[str, str], columns: dict[str, str]) -
         fix = f"its columns are {', '.join(columns)}"
         if column not in types:
             raise AssayError(f"the column {column} is missing", where=str(path), fix=fix)
-        said = types[column]
+        declared = types[column]
         allowed = {TEXT: ("VARCHAR",), NUMBER: NUMBERS, TIME: ("TIMESTAMP",)}[kind]
-        if not said.startswith(allowed) and said != '"NULL"':
-            raise AssayError(f"the column {column} is {said}, and not {allowed[0]}", where=str(path), fix=fix)
+        if not declared.startswith(allowed) and declared != '"NULL"':
+            raise AssayError(f"the column {column} is {declared}, and not {allowed[0]}", where=str(path), fix=fix)
 
 
 def _list_whole(database: DuckDBPyConnection, path: Path, types: dict[str, str]) -> set[str]:

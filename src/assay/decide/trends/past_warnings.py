@@ -58,15 +58,15 @@ def list_past_warnings(database: DuckDBPyConnection, threshold: float, least: in
     rows = database.sql(_PAST, params={"threshold": threshold, "least": least})
     shown = rows.project(f"anchor, {SCORE_COLUMNS}, days_later, coalesce(days, []), ends")
     last: dict[tuple[str, ...], int] = {}
-    said = []
+    given = []
     for anchor, *row, days_later, beyond, ends in shown.fetchall():
         score = make_score(row)
         series = score.node, score.subject, score.name, score.unit
         is_quiet = anchor - last.get(series, anchor - HORIZON_DAYS) >= HORIZON_DAYS
         is_new = is_quiet and not set(beyond) & {anchor, anchor - 1}
-        said.append(PastWarning(anchor, score, days_later, find_crossing(beyond, anchor), ends, is_new))
+        given.append(PastWarning(anchor, score, days_later, find_crossing(beyond, anchor), ends, is_new))
         last[series] = anchor
-    return said
+    return given
 
 
 def list_failure_days(database: DuckDBPyConnection) -> Mapping[Part, list[int]]:
@@ -86,41 +86,43 @@ def list_days_beyond(database: DuckDBPyConnection) -> Mapping[Part, list[list[in
 
 
 def close_warnings(
-    said: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]], today: int
+    warnings: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]], today: int
 ) -> Iterator[ClosedWarning]:
     """Yield what came of the warnings whose 30 days are over. The day of the warning itself is too late."""
-    for one in said:
-        if not one.is_new or one.day + HORIZON_DAYS >= today:
+    for warning in warnings:
+        if not warning.is_new or warning.day + HORIZON_DAYS >= today:
             continue
-        came = _find_end(one, failed.get(one.part, ()))
-        came = None if came is None or came > one.day + HORIZON_DAYS else came
-        is_over = one.ends is not None and one.ends < one.day + HORIZON_DAYS
-        was_read = one.days_later >= LEAST_READ * HORIZON_DAYS
+        came = _find_end(warning, failed.get(warning.part, ()))
+        came = None if came is None or came > warning.day + HORIZON_DAYS else came
+        is_over = warning.ends is not None and warning.ends < warning.day + HORIZON_DAYS
+        was_read = warning.days_later >= LEAST_READ * HORIZON_DAYS
         outcome: Outcome = "right" if came else "cannot_tell" if is_over or not was_read else "wrong"
-        yield ClosedWarning(RULE, one.score.days_left, came and float(came - one.day), outcome)
+        yield ClosedWarning(RULE, warning.score.days_left, came and float(came - warning.day), outcome)
 
 
-def learn_past_factors(said: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]]) -> ForecastFactors | None:
+def learn_past_factors(past: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]]) -> ForecastFactors | None:
     """Return how wrong straight lines were, of each week on which a part was named; None below 30 warnings.
 
     A range is shown as long as a warning stands, and not only for the next 30 days: so each of these weeks counts.
     """
-    ends = [(one, _find_end(one, failed.get(one.part, ()))) for one in said if one.score.days_left]
-    came = [(one, end) for one, end in ends if end is not None]
-    warnings = sum(one.is_new for one, _ in came)
+    ends = [(warning, _find_end(warning, failed.get(warning.part, ()))) for warning in past if warning.score.days_left]
+    came = [(warning, end) for warning, end in ends if end is not None]
+    warnings = sum(warning.is_new for warning, _ in came)
     return learn_factors(
-        (ClosedWarning(RULE, one.score.days_left, float(end - one.day), "right") for one, end in came), warnings
+        (ClosedWarning(RULE, warning.score.days_left, float(end - warning.day), "right") for warning, end in came),
+        warnings,
     )
 
 
-def _find_end(one: PastWarning, failed: Sequence[int]) -> int | None:
+def _find_end(warning: PastWarning, failed: Sequence[int]) -> int | None:
     """Return the day on which the limit was crossed or the part failed."""
-    crossed = [one.crossed] if one.crossed is not None and (one.ends is None or one.crossed <= one.ends) else []
-    return min((day for day in [*crossed, *failed] if day > one.day), default=None)
+    is_within = warning.crossed is not None and (warning.ends is None or warning.crossed <= warning.ends)
+    crossed = [warning.crossed] if warning.crossed is not None and is_within else []
+    return min((day for day in [*crossed, *failed] if day > warning.day), default=None)
 
 
 def count_failures(
-    said: Sequence[PastWarning],
+    warnings: Sequence[PastWarning],
     failed: Mapping[Part, Sequence[int]],
     beyond: Mapping[Part, Sequence[Sequence[int]]],
     since: int,
@@ -129,15 +131,18 @@ def count_failures(
 
     `beyond`: for each series of a part, the days on which it was beyond its limit.
     """
-    signs = {part: [day for days in each if (day := find_crossing(days, days[0])) and day > since]
-             for part, each in beyond.items()}  # fmt: skip
+    signs: dict[Part, list[int]] = {}
+    for part, each in beyond.items():
+        crossings = [find_crossing(days, days[0]) for days in each]
+        signs[part] = [day for day in crossings if day and day > since]
     with_sign = foreseen_with_sign = every = foreseen = 0
     for part in signs.keys() | failed.keys():
         days = sorted([*signs.get(part, ()), *(day for day in failed.get(part, ()) if day > since)])
         for event in _merge_days(days):
             has_sign = any(event <= day < event + HORIZON_DAYS for day in signs.get(part, ()))
             is_foreseen = any(
-                one.is_new and one.part == part and one.day < event <= one.day + HORIZON_DAYS for one in said
+                warning.is_new and warning.part == part and warning.day < event <= warning.day + HORIZON_DAYS
+                for warning in warnings
             )
             every, foreseen = every + 1, foreseen + is_foreseen
             with_sign, foreseen_with_sign = with_sign + has_sign, foreseen_with_sign + (has_sign and is_foreseen)

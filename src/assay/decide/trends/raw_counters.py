@@ -121,7 +121,7 @@ def judge_counters(
     counters = list(_tell_counters(database, today, declared, recognise)) if declared or recognise else []
     if counters:
         _count(database, counters, today)
-    listed = ", ".join(f"({quote_text(one.name)}, {quote_text(one.unit)})" for one in counters)
+    listed = ", ".join(f"({quote_text(counter.name)}, {quote_text(counter.unit)})" for counter in counters)
     others = f"(name, unit) NOT IN ({listed})" if counters else "true"
     database.execute(_PLAIN.format(others=others))
     if counters:
@@ -154,12 +154,12 @@ def is_counter(rises: int, falls: int, is_limited: bool) -> bool:
 def _count(database: DuckDBPyConnection, counters: Sequence[RawCounter], today: int) -> None:
     """Make the tables `counted` and `counted_series`, a block of nodes at a time."""
     database.execute("CREATE OR REPLACE TEMP TABLE counters (name VARCHAR, unit VARCHAR, scale DOUBLE, is_weekly BOOL)")
-    rows = [(one.name, one.unit, one.scale, one.is_weekly) for one in counters]
+    rows = [(counter.name, counter.unit, counter.scale, counter.is_weekly) for counter in counters]
     database.executemany("INSERT INTO counters VALUES (?, ?, ?, ?)", rows)
     database.execute("CREATE OR REPLACE TEMP TABLE counted (series UBIGINT, day INT, value DOUBLE)")
     database.execute(_SERIES)
     nodes = _list_nodes(database, "counted_series")
-    names = [one.name for one in counters]
+    names = [counter.name for counter in counters]
     for start in range(0, len(nodes), NODES_AT_ONCE):
         run(database, _READ, {"nodes": nodes[start : start + NODES_AT_ONCE], "until": today, "names": names})
         run(database, _GROW, {"ends": list(BIT_ENDS), "before": RARE_DAYS - 1})

@@ -70,9 +70,9 @@ class PolicyRevision:
         if state not in self.policy.states or node not in self.fleet.nodes:
             return RevisionReaction("the state or the node is not there")
         treatment = self.catalog.find_treatment(fault)
-        said = respond_to_fault(self.policy, state, fault, severity, treatment.blame, treatment.remedy, ASSUME_IN_USE)
+        answer = respond_to_fault(self.policy, state, fault, severity, treatment.blame, treatment.remedy, ASSUME_IN_USE)
         acts = self.fleet.profile_of(node).acts_on_faults
-        return RevisionReaction(str(said), said.moves_node) if acts else RevisionReaction("tracked, not acted on")
+        return RevisionReaction(str(answer), answer.moves_node) if acts else RevisionReaction("tracked, not acted on")
 
 
 class StateTimeline:
@@ -129,14 +129,16 @@ class MeasurementRejudger:
 
     def rejudge(self, outcomes: Iterable[RecordedOutcome]) -> Iterator[RejudgedMeasurement]:
         """Yield every measurement whose limit changed, in order."""
-        for one in outcomes:
-            if one.outcome.verdict in ("pass", "fail"):
-                for measurement in one.outcome.measurements:
-                    yield from self._rejudge_measurement(one, measurement)
+        for recorded in outcomes:
+            if recorded.outcome.verdict in ("pass", "fail"):
+                for measurement in recorded.outcome.measurements:
+                    yield from self._rejudge_measurement(recorded, measurement)
 
-    def _rejudge_measurement(self, one: RecordedOutcome, measurement: Measurement) -> Iterator[RejudgedMeasurement]:
-        limits = self._limits_of(one.outcome.check, measurement)
-        node = one.outcome.node
+    def _rejudge_measurement(
+        self, recorded: RecordedOutcome, measurement: Measurement
+    ) -> Iterator[RejudgedMeasurement]:
+        limits = self._limits_of(recorded.outcome.check, measurement)
+        node = recorded.outcome.node
         changed = [
             name for _, name in limits if self._before.find_limit(node, name) != self._after.find_limit(node, name)
         ]
@@ -144,16 +146,16 @@ class MeasurementRejudger:
             return
         self.read += 1
         fails = [_fails(side, node, limits, measurement.value) for side in (self._before, self._after)]
-        then, now = self._states.state_at(node, one.measured_at), self._states.last_state(node)
+        then, now = self._states.state_at(node, recorded.measured_at), self._states.last_state(node)
         yield RejudgedMeasurement(
             node=node,
-            key=(one.outcome.check, one.outcome.subject, measurement.name),
-            at=one.measured_at,
-            because=self._describe(one, measurement, changed),
-            before=self._reaction(self._before, one, then, fails[0]),
-            after=self._reaction(self._after, one, then, fails[1]),
-            before_now=self._reaction(self._before, one, now, fails[0]),
-            after_now=self._reaction(self._after, one, now, fails[1]),
+            key=(recorded.outcome.check, recorded.outcome.subject, measurement.name),
+            at=recorded.measured_at,
+            because=self._describe(recorded, measurement, changed),
+            before=self._reaction(self._before, recorded, then, fails[0]),
+            after=self._reaction(self._after, recorded, then, fails[1]),
+            before_now=self._reaction(self._before, recorded, now, fails[0]),
+            after_now=self._reaction(self._after, recorded, now, fails[1]),
         )
 
     def _limits_of(self, check: str, measurement: Measurement) -> Sequence[tuple[str, str]]:
@@ -166,17 +168,17 @@ class MeasurementRejudger:
         sides = ("at_least", measurement.at_least), ("at_most", measurement.at_most)
         return [(side, name) for side, value in sides if name and value is not None]
 
-    def _reaction(self, side: PolicyRevision, one: RecordedOutcome, state: str, fails: bool) -> RevisionReaction:
-        outcome = one.outcome
+    def _reaction(self, side: PolicyRevision, recorded: RecordedOutcome, state: str, fails: bool) -> RevisionReaction:
+        outcome = recorded.outcome
         return side.react_to_failure(outcome.node, state, outcome.phases, outcome.fault) if fails else PASSED_REACTION
 
-    def _describe(self, one: RecordedOutcome, measurement: Measurement, changed: list[str]) -> str:
-        node = one.outcome.node
+    def _describe(self, recorded: RecordedOutcome, measurement: Measurement, changed: list[str]) -> str:
+        node = recorded.outcome.node
         bounds = [
             f"{_number(self._before.find_limit(node, n))} → {_number(self._after.find_limit(node, n))}" for n in changed
         ]
         limits = ", ".join(f"limit {name} {bound}" for name, bound in zip(changed, bounds, strict=True))
-        return f"{measurement.name} {measurement.value:g} {measurement.unit} on {one.outcome.subject}; {limits}"
+        return f"{measurement.name} {measurement.value:g} {measurement.unit} on {recorded.outcome.subject}; {limits}"
 
 
 def _fails(side: PolicyRevision, node: str, limits: Sequence[tuple[str, str]], value: float) -> bool:

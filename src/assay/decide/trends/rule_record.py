@@ -112,8 +112,8 @@ OUTCOMES: tuple[WarningOutcome | str, ...] = ("open", "right", "wrong", "overtak
 
 def find_revision(rules: TrendRules, name: str) -> str:
     """Return the name of a rule's present text: with another one, its record begins anew, and so does its stage."""
-    told = [rules.rules[name].model_dump(), rules.change.model_dump()]
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
+    facts = [rules.rules[name].model_dump(), rules.change.model_dump()]
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def make_rule_records(rules: TrendRules, history: WarningHistory, failures: Sequence[PartFailure]) -> list[RuleRecord]:
@@ -142,9 +142,13 @@ def _make_record(
     rules: TrendRules, name: str, rule: TrendRule, history: WarningHistory, failures: Sequence[PartFailure]
 ) -> RuleRecord:
     revision = find_revision(rules, name)
-    own = [one for one in history.warnings if (one.content.rule, one.content.revision) == (name, revision)]
-    counts = Counter(one.closed.outcome if one.closed else "open" for one in own)
-    leads = sorted(one.closed.lead_days for one in own if one.closed and one.closed.lead_days is not None)
+    own = [
+        warning for warning in history.warnings if (warning.content.rule, warning.content.revision) == (name, revision)
+    ]
+    counts = Counter(warning.closed.outcome if warning.closed else "open" for warning in own)
+    leads = sorted(
+        warning.closed.lead_days for warning in own if warning.closed and warning.closed.lead_days is not None
+    )
     lost = history.demotions.get((name, revision), "") if rule.stage == "record" else ""
     stage: TrendStage = "observe" if lost else rule.stage
     foreseeable = max(_count_failures(rule, own, failures), counts["right"])
@@ -153,8 +157,8 @@ def _make_record(
 
 
 def _count_failures(rule: TrendRule, own: Collection[TrendWarning], failures: Sequence[PartFailure]) -> int:
-    since = min((one.at for one in own), default=None)
-    return sum(since is not None and one.at >= since and rule.is_proved_by(one.fault) for one in failures)
+    since = min((warning.at for warning in own), default=None)
+    return sum(since is not None and warning.at >= since and rule.is_proved_by(warning.fault) for warning in failures)
 
 
 LEAST_JUDGED = 5
@@ -195,7 +199,7 @@ class WarningPayoff:
     def make_answer(self) -> WarningPayoffAnswer:
         """Return what is told of it."""
         acts: list[PayingAct] = [
-            PayingAct(act=one.act, node_hours=one.node_hours, needed=round(one.needed, 4)) for one in self.acts
+            PayingAct(act=act.act, node_hours=act.node_hours, needed=round(act.needed, 4)) for act in self.acts
         ]
         return WarningPayoffAnswer(
             p=self.p,

@@ -200,7 +200,7 @@ def make_courses(
     days = [(anchor, at, day) for anchor in anchors for at, day in enumerate(list_compared_days(anchor))]
     asked |= {name: [row[at] for row in days] for at, name in enumerate(("anchors", "nths", "days"))}
     middles = ", ".join(f"course[{at}] AS m{at}" for at in COMPARED)
-    used = " UNION ".join(_USED.format(table=f"{one.schema}.series") for one in columns)
+    used = " UNION ".join(_USED.format(table=f"{column.schema}.series") for column in columns)
     run(database, _COURSES.replace("{used}", used).replace("{columns}", middles), asked)
 
 
@@ -245,14 +245,17 @@ def _list_steps() -> Iterator[dict[str, str]]:
     """Yield the columns of each step, by those of the one before."""
     yield {f"v{at}": f"coalesce(v{at}, {_LAST})" for at in LATER}
     pairs: dict[str, str] = {}
-    for seen, (one, other) in enumerate(OTHERS):
-        pairs |= {f"less_{seen}": f"least(v{one}, v{other})", f"more_{seen}": f"greatest(v{one}, v{other})"}
+    for seen, (first, second) in enumerate(OTHERS):
+        pairs |= {f"less_{seen}": f"least(v{first}, v{second})", f"more_{seen}": f"greatest(v{first}, v{second})"}
     shared = {f"a{number}": f"v{at}" for number, at in enumerate(SHARED, 1)}
     yield shared | pairs
     for exchanges in _EXCHANGES:
         step = {name: name for name in (*shared, *pairs)}
-        for one, other in exchanges:
-            step |= {f"a{one}": f"least(a{one}, a{other})", f"a{other}": f"greatest(a{one}, a{other})"}
+        for first, second in exchanges:
+            step |= {
+                f"a{first}": f"least(a{first}, a{second})",
+                f"a{second}": f"greatest(a{first}, a{second})",
+            }
         yield step
     ranks = range(1, _MIDDLE + 1)
     yield {f"rank_{seen}_{rank}": _find_rank(seen, rank) for seen in range(DAYS_SEEN) for rank in ranks}
@@ -266,11 +269,11 @@ def _list_steps() -> Iterator[dict[str, str]]:
 
 def _find_rank(seen: int, rank: int) -> str:
     """Return the value of a rank among the five in order, `a1`, …, and the two of a window."""
-    found = [f"a{rank}"]
-    found.append(f"greatest(a{rank - 1}, less_{seen})" if rank > 1 else f"less_{seen}")
+    ranks = [f"a{rank}"]
+    ranks.append(f"greatest(a{rank - 1}, less_{seen})" if rank > 1 else f"less_{seen}")
     if rank > 1:
-        found.append(f"greatest(a{rank - 2}, more_{seen})" if rank > 2 else f"more_{seen}")
-    return f"least({', '.join(found)})"
+        ranks.append(f"greatest(a{rank - 2}, more_{seen})" if rank > 2 else f"more_{seen}")
+    return f"least({', '.join(ranks)})"
 
 
 _TABLES = """
@@ -320,9 +323,9 @@ def measure_changes(
     moves = ", ".join(f"nearest(low_{seen}, high_{seen}, own) - own" for seen in range(DAYS_SEEN))
     changes = _CHANGES.format(keys=_KEYS, changes=moves, middles=moving)
     asked: dict[str, object] = {"least_own": LEAST_OWN, "least_recent": LEAST_RECENT}
-    for one in columns:
+    for column in columns:
         for block in range(blocks):
-            read = [query for anchor in anchors if (query := _write_read(one, block, anchor))]
+            read = [query for anchor in anchors if (query := _write_read(column, block, anchor))]
             for step in (_write_query(read), changes, _RESTS) if read else ():
                 run(database, step, asked | {"block": block})
     for step in (_PEERS_AT_REST, _RESTING):

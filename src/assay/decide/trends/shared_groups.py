@@ -59,22 +59,25 @@ def name_shared_groups(
     `sizes`: of all series that were judged. p is hypergeometric, times the number of groups looked at.
     """
     members = _count_members(sizes)
-    found = {}
+    groups = {}
     for index, warning in enumerate(warnings):
         alike = [other for other in warnings if other.score.name == warning.score.name]
         explained = (_explain(warning, alike, place, members) for place in range(len(SHARED_TRAITS)))
         if sure := [group for group in explained if group and group.p <= MOST_P]:
-            found[index] = min(sure, key=lambda group: group.p)
-    named = [replace(one, group=str(found[index])) if index in found else one for index, one in enumerate(warnings)]
-    return named, sorted(set(found.values()), key=lambda group: (group.p, str(group)))
+            groups[index] = min(sure, key=lambda group: group.p)
+    named = [
+        replace(warning, group=str(groups[index])) if index in groups else warning
+        for index, warning in enumerate(warnings)
+    ]
+    return named, sorted(set(groups.values()), key=lambda group: (group.p, str(group)))
 
 
 def _count_members(sizes: Iterable[GroupSize]) -> dict[tuple[str, int], Counter[str]]:
     """Return how many series of each measurement have each value of each trait."""
     members: dict[tuple[str, int], Counter[str]] = {}
-    for one in sizes:
-        for place, value in enumerate(one.traits):
-            members.setdefault((one.name, place), Counter())[value] += one.size
+    for size in sizes:
+        for place, value in enumerate(size.traits):
+            members.setdefault((size.name, place), Counter())[value] += size.size
     return members
 
 
@@ -113,7 +116,7 @@ def name_feeds_and_switches(
 
     They are those of today: who changed a cable, or a design, has moved the past too. `switches`: by node and place.
     """
-    feeds = [(one.name, f"{one.site}/{one.settings.pdu}") for one in nodes if one.settings.pdu]
+    feeds = [(node.name, f"{node.site}/{node.settings.pdu}") for node in nodes if node.settings.pdu]
     _fill(database, "fed (node VARCHAR, pdu VARCHAR)", feeds)
     database.execute(_FEEDS)
     connected = [(*at, switch) for at, switch in switches.items()]

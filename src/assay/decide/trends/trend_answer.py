@@ -46,20 +46,20 @@ class TrendAnswer:
 
     def make_answer(self) -> FoundTrends:
         """Return what is told of it."""
-        found = self.findings
+        findings = self.findings
         rule = extend(
             PastRuleAnswer,
             self.record.make_answer(),
             name=past_warnings.RULE,
-            threshold=round(found.threshold, 2),
-            threshold_from="history" if found.is_learned else "default",
+            threshold=round(findings.threshold, 2),
+            threshold_from="history" if findings.is_learned else "default",
             alarms_per_1000_node_days=self.settings.alarms_per_1000_node_days,
-            series=found.series.judged,
+            series=findings.series.judged,
             warnings=len(self.warnings),
         )
         warnings = [warning.make_answer() for warning in self.warnings]
         groups = [group.make_answer() for group in self.groups]
-        return FoundTrends(warnings=warnings, groups=groups, cannot_tell=found.series.cannot_tell, rules=[rule])
+        return FoundTrends(warnings=warnings, groups=groups, cannot_tell=findings.series.cannot_tell, rules=[rule])
 
 
 def answer_trends(files: TrendFiles, as_of: datetime, settings: ChangeDetector | None = None) -> TrendAnswer:
@@ -110,12 +110,12 @@ def _look_back(
     database: DuckDBPyConnection, asked: DayQuestion, threshold: float, least: int
 ) -> tuple[PastRecord, ForecastFactors | None]:
     """Return how the rule would have fared in the past weeks, and how wrong its straight lines were."""
-    said = past_warnings.list_past_warnings(database, threshold, least)
+    past = past_warnings.list_past_warnings(database, threshold, least)
     failed = past_warnings.list_failure_days(database)
     beyond = past_warnings.list_days_beyond(database)
-    closed = past_warnings.close_warnings(said, failed, asked.today)
-    failures = past_warnings.count_failures(said, failed, beyond, min(asked.weeks, default=asked.today))
-    return judge_record(closed, failures), past_warnings.learn_past_factors(said, failed)
+    closed = past_warnings.close_warnings(past, failed, asked.today)
+    failures = past_warnings.count_failures(past, failed, beyond, min(asked.weeks, default=asked.today))
+    return judge_record(closed, failures), past_warnings.learn_past_factors(past, failed)
 
 
 SHOWN, DAYS = 40, 90
@@ -151,12 +151,19 @@ class WarningCourse:
 
 def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning], today: int) -> list[WarningCourse]:
     """Return the courses of the first warnings, in their order. The database has what `find_trends` left in it."""
-    scores = [one.score for one in warnings[:SHOWN]]
+    scores = [warning.score for warning in warnings[:SHOWN]]
     if not scores:
         return []
     named = [
-        {"id": number, "node": one.node, "subject": one.subject, "name": one.name, "unit": one.unit, "sku": one.sku}
-        for number, one in enumerate(scores)
+        {
+            "id": number,
+            "node": score.node,
+            "subject": score.subject,
+            "name": score.name,
+            "unit": score.unit,
+            "sku": score.sku,
+        }
+        for number, score in enumerate(scores)
     ]
     asked = {"asked": named, "first": DAY_0 + timedelta(days=today - DAYS)}
     own: dict[int, list[tuple[int, float]]] = defaultdict(list)
@@ -168,7 +175,7 @@ def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning]
         _BANDS, {**asked, "nodes": max(1, count), "wanted": PEER_NODES}
     ).fetchall():
         bands[name, unit, sku].append((day, low, high))
-    return [_make_course(own[number], bands[one.name, one.unit, one.sku]) for number, one in enumerate(scores)]
+    return [_make_course(own[number], bands[score.name, score.unit, score.sku]) for number, score in enumerate(scores)]
 
 
 def _make_course(own: Sequence[tuple[int, float]], band: Sequence[tuple[int, float, float]]) -> WarningCourse:
@@ -195,15 +202,15 @@ class TrendReport:
     @property
     def judged_records(self) -> list[RuleRecord]:
         """Return the records of the rules that have warned."""
-        return [one for one in self.records if one.counts]
+        return [record for record in self.records if record.counts]
 
     def make_answer(self) -> TrendsAnswer:
         """Return what is told of it."""
         return extend(
             TrendsAnswer,
             self.answer.make_answer(),
-            warnings=[one.make_answer() for one in self.advised],
-            records=[one.make_answer() for one in self.judged_records],
+            warnings=[warning.make_answer() for warning in self.advised],
+            records=[record.make_answer() for record in self.judged_records],
             unread=[*self.unread] or None,
         )
 
@@ -211,5 +218,5 @@ class TrendReport:
         """Return the same with its moment and the courses, for pages."""
         plain, courses = to_json(self.make_answer()), to_json(self.courses)
         warnings = plain["warnings"]
-        drawn = [{**one, "course": course} for one, course in zip(warnings, courses, strict=False)]
+        drawn = [{**warning, "course": course} for warning, course in zip(warnings, courses, strict=False)]
         return {"at": format_time(self.at), **plain, "warnings": [*drawn, *warnings[len(courses) :]]}

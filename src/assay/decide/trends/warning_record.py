@@ -102,8 +102,8 @@ def judge_record(
 ) -> PastRecord:
     """Return how a rule has fared by its closed warnings. Each costs a test of an idle node."""
     some = list(closed)
-    outcomes = [one.outcome for one in some]
-    leads = tuple(one.actual_days for one in some if one.outcome == "right" and one.actual_days is not None)
+    outcomes = [ended.outcome for ended in some]
+    leads = tuple(ended.actual_days for ended in some if ended.outcome == "right" and ended.actual_days is not None)
     counts = outcomes.count("right"), outcomes.count("wrong"), outcomes.count("cannot_tell")
     return PastRecord(*counts, leads, failures or FailuresSeen(), len(some) * test_node_hours)
 
@@ -113,7 +113,11 @@ def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) 
 
     `warnings`: how many they are, where `closed` has several forecasts of one.
     """
-    factors = [one.actual_days / one.forecast_days for one in closed if one.actual_days and one.forecast_days]
+    factors = [
+        warning.actual_days / warning.forecast_days
+        for warning in closed
+        if warning.actual_days and warning.forecast_days
+    ]
     if (len(factors) if warnings is None else warnings) < LEAST_CLOSED:
         return None
     tenths = quantiles(factors, n=10)
@@ -152,8 +156,8 @@ class TrendWarning:
     @property
     def key(self) -> tuple[str, str, str]:
         """What has one open warning at most: a part (by serial number, else by place), and a rule."""
-        one = self.content
-        return ("" if one.serial else f"{self.node}/{one.place}", one.serial, one.rule)
+        content = self.content
+        return ("" if content.serial else f"{self.node}/{content.place}", content.serial, content.rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +170,20 @@ class WarningHistory:
     @property
     def open(self) -> list[TrendWarning]:
         """Return the warnings of which nobody knows yet what comes of them."""
-        return [one for one in self.warnings if one.closed is None]
+        return [warning for warning in self.warnings if warning.closed is None]
 
     @property
     def ended(self) -> list[ClosedWarning]:
         """Return the forecasts of the warnings that have ended, and what came of them."""
         return [
-            ClosedWarning(one.content.rule, one.content.rate_days, one.closed.lead_days, _OUTCOMES[one.closed.outcome])
-            for one in self.warnings
-            if one.closed
+            ClosedWarning(
+                warning.content.rule,
+                warning.content.rate_days,
+                warning.closed.lead_days,
+                _OUTCOMES[warning.closed.outcome],
+            )
+            for warning in self.warnings
+            if warning.closed
         ]
 
 

@@ -60,9 +60,9 @@ class ChangeWarning:
     @property
     def because(self) -> str:
         """Return the reason, in a sentence."""
-        one, peers = self.score, self.score.peers - 1
-        moved = f"{one.name} went from {_format(one.own)} to {_format(one.recent)} {one.unit}".rstrip()
-        compared = f"{peers} peers moved by {_format(one.peers_change)}"
+        score, peers = self.score, self.score.peers - 1
+        moved = f"{score.name} went from {_format(score.own)} to {_format(score.recent)} {score.unit}".rstrip()
+        compared = f"{peers} peers moved by {_format(score.peers_change)}"
         return f"{moved} within two months, while {compared}{self._tell_days()}"
 
     def forecast_by(self, factors: ForecastFactors | None) -> ChangeWarning:
@@ -74,18 +74,18 @@ class ChangeWarning:
 
     def make_answer(self) -> ChangeWarningAnswer:
         """Return what is told of it."""
-        one, days = self.score, self.forecast and self.forecast.days
+        score, days = self.score, self.forecast and self.forecast.days
         return ChangeWarningAnswer(
-            node=one.node,
-            subject=one.subject,
-            name=one.name,
-            unit=one.unit,
-            serial=one.serial,
-            from_=one.own,
-            to=one.recent,
-            peers=one.peers - 1,
-            peers_change=one.peers_change,
-            score=round(one.worse, 2),
+            node=score.node,
+            subject=score.subject,
+            name=score.name,
+            unit=score.unit,
+            serial=score.serial,
+            from_=score.own,
+            to=score.recent,
+            peers=score.peers - 1,
+            peers_change=score.peers_change,
+            score=round(score.worse, 2),
             limit=self.limit,
             days=[round(day, 1) for day in days] if days else None,
             group=self.group,
@@ -114,11 +114,11 @@ def find_change_warnings(scores: ChangeScores, weeks: int) -> ChangeFindings:
     """Return what gets worse; so many past `weeks` say from which score on."""
     count = scores.count()
     threshold, is_learned = _learn_threshold(scores, weeks, count.nodes)
-    return ChangeFindings([_warn(one) for one in scores.find_above(threshold)], count, threshold, is_learned)
-
-
-def _warn(one: ChangeScore) -> ChangeWarning:
-    return ChangeWarning(one, None if one.days_left is None else Forecast(one.days_left))
+    warnings = [
+        ChangeWarning(score, None if score.days_left is None else Forecast(score.days_left))
+        for score in scores.find_above(threshold)
+    ]
+    return ChangeFindings(warnings, count, threshold, is_learned)
 
 
 def _learn_threshold(scores: ChangeScores, weeks: int, nodes: int) -> tuple[float, bool]:

@@ -48,7 +48,7 @@ def open_warnings(
     rules: TrendRules,
     records: Mapping[str, RuleRecord],
     history: WarningHistory,
-    found: Sequence[ChangeWarning],
+    changes: Sequence[ChangeWarning],
     nodes: int,
     now: datetime,
     since: datetime | None = None,
@@ -57,31 +57,31 @@ def open_warnings(
 
     `nodes`: how many were compared. `since`: when the fleet was asked last; None where nobody knows.
     """
-    known = {one.key: one for one in history.warnings}
+    known = {warning.key: warning for warning in history.warnings}
     new: dict[tuple[str, str, str], tuple[str, TrendWarnedEntry]] = {}
-    for one in found:
-        name = rules.find_rule(one.score.name)
+    for change in changes:
+        name = rules.find_rule(change.score.name)
         if not name:
             continue
-        entry = _make_entry(one, records[name], now)
-        key = TrendWarning(one.score.node, now, entry).key
+        entry = _make_entry(change, records[name], now)
+        key = TrendWarning(change.score.node, now, entry).key
         if key not in new and not _is_young(known.get(key), now):
-            new[key] = (one.score.node, entry)
+            new[key] = (change.score.node, entry)
     most = _find_most(rules, nodes, now - since if since else QUIET)
     waves = {name for name in records if _count_causes(new.values(), name) > most}
     demotions = [_demote(records[name], most, new.values()) for name in records if name in waves]
     entries = [
         (node, replace(entry, stage="observe") if entry.rule in waves else entry) for node, entry in new.values()
     ]
-    return OpenedWarnings(tuple(entries), tuple(one for one in demotions if one))
+    return OpenedWarnings(tuple(entries), tuple(demotion for demotion in demotions if demotion))
 
 
 def _is_young(known: TrendWarning | None, now: datetime) -> bool:
     return known is not None and (known.closed is None or now - known.at < QUIET)
 
 
-def _make_entry(one: ChangeWarning, record: RuleRecord, now: datetime) -> TrendWarnedEntry:
-    score, forecast = one.score, one.forecast
+def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> TrendWarnedEntry:
+    score, forecast = change.score, change.forecast
     return TrendWarnedEntry(
         warning=derive_id("trend", score.node, score.subject, score.serial, record.rule, format_time(now)),
         rule=record.rule,
@@ -95,12 +95,12 @@ def _make_entry(one: ChangeWarning, record: RuleRecord, now: datetime) -> TrendW
         now=score.recent,
         z=round(score.worse, 2),
         peers=score.peers - 1,
-        limit=one.limit,
+        limit=change.limit,
         rate_days=forecast.line if forecast else None,
         days=(forecast and forecast.days) or (),
-        group=one.group,
+        group=change.group,
         p=find_chance(record),
-        reason=one.because,
+        reason=change.because,
     )
 
 
@@ -150,8 +150,8 @@ class PartFates:
 
     def find_serial(self, node: str, place: str, at: datetime) -> str:
         """Return the serial number of the part at a place at that time, "" if nobody knows."""
-        held = (one for one in self.holders.get(node, ()) if one.place == place)
-        return next((one.serial for one in held if _holds(one, at)), "")
+        held = (holder for holder in self.holders.get(node, ()) if holder.place == place)
+        return next((holder.serial for holder in held if _holds(holder, at)), "")
 
 
 class _Event(NamedTuple):
@@ -169,8 +169,8 @@ def close_warning(
         return _close(warning, _Event(now, "cannot tell", "its rule is no longer in specs/trends/"))
     end = warning.at + timedelta(days=rule.horizon_days)
     events = [
-        *(one for one in _list_failures(warning, rule, fates) if one.at <= min(now, end)),
-        *(one for one in _list_interventions(warning, fates, now) if one.at <= min(now, end)),
+        *(event for event in _list_failures(warning, rule, fates) if event.at <= min(now, end)),
+        *(event for event in _list_interventions(warning, fates, now) if event.at <= min(now, end)),
     ]
     if events:
         return _close(warning, min(events))
@@ -184,7 +184,7 @@ def close_warning(
 
 
 def _list_failures(warning: TrendWarning, rule: TrendRule, fates: PartFates) -> list[_Event]:
-    one, events = warning.content, []
+    content, events = warning.content, []
     for failure in fates.failures:
         if failure.at < warning.at or not _is_of_part(warning, failure, fates):
             continue
@@ -195,25 +195,25 @@ def _list_failures(warning: TrendWarning, rule: TrendRule, fates: PartFates) -> 
             reason = f"{name}, on the day of the warning: too late to act"
             events.append(_Event(failure.at, "cannot tell", reason, failure.ident))
         else:
-            events.append(_Event(failure.at, "right", f"{name}: {one.name} had got worse", failure.ident))
+            events.append(_Event(failure.at, "right", f"{name}: {content.name} had got worse", failure.ident))
     return events
 
 
 def _is_of_part(warning: TrendWarning, failure: PartFailure, fates: PartFates) -> bool:
     """Whether a failure is of the warned part, by its serial number where that is known. A node has all its parts."""
-    one = warning.content
-    if failure.node == warning.node and not one.place:
+    content = warning.content
+    if failure.node == warning.node and not content.place:
         return True
     serial = fates.find_serial(failure.node, failure.place, failure.at)
-    if one.serial and serial:
-        return serial == one.serial
-    return (failure.node, failure.place) == (warning.node, one.place)
+    if content.serial and serial:
+        return serial == content.serial
+    return (failure.node, failure.place) == (warning.node, content.place)
 
 
 def _list_interventions(warning: TrendWarning, fates: PartFates, now: datetime) -> list[_Event]:
     """Return when somebody worked on the part or its node."""
-    one = warning.content
-    held = (part for part in fates.holders.get(warning.node, ()) if part.place == one.place)
+    content = warning.content
+    held = (part for part in fates.holders.get(warning.node, ()) if part.place == content.place)
     ends = [parse_time(part.until) for part in held if part.until and _holds(part, warning.at)]
     events = [_Event(at, "overtaken", "the part was exchanged, moved, repaired or got new firmware") for at in ends]
     for absence in fates.absences.get(warning.node, ()):
@@ -222,8 +222,8 @@ def _list_interventions(warning: TrendWarning, fates: PartFates, now: datetime) 
     return events
 
 
-def _holds(one: PartHolder, at: datetime) -> bool:
-    return parse_time(one.since) <= at and (not one.until or at < parse_time(one.until))
+def _holds(holder: PartHolder, at: datetime) -> bool:
+    return parse_time(holder.since) <= at and (not holder.until or at < parse_time(holder.until))
 
 
 def _close(warning: TrendWarning, event: _Event) -> TrendClosedEntry:
@@ -257,8 +257,8 @@ class AdvisedWarning:
 
 def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[ChangeWarning]) -> list[AdvisedWarning]:
     """Return what follows from each of the warnings, in their order."""
-    known = {one.rule: one for one in records}
-    return [_advise_one(rules, known, one) for one in warnings]
+    known = {record.rule: record for record in records}
+    return [_advise_one(rules, known, warning) for warning in warnings]
 
 
 def _advise_one(rules: TrendRules, known: Mapping[str, RuleRecord], warning: ChangeWarning) -> AdvisedWarning:

@@ -24,7 +24,7 @@ from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE, OrderedDecision
+from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, PERSON_RULE, DecisionCause
 from assay.model.entries.node import OrderOutlivedEntry
@@ -44,7 +44,10 @@ RECORD_ACTIONS = {
 
 def ask_trust(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, DecisionCause | None]:
     """Return the proposal, with the yes of a person where it needed one, and what holds it back, None if nothing."""
-    actions, order = _list_actions(snapshot, view, proposal), _find_order(view, proposal)
+    actions, pending = _list_actions(snapshot, view, proposal), view.node_state.pending
+    order = None  # a person's word behind the pending decision that the proposal carries out
+    if pending and any(cause.kind == "decision" and cause.id == pending.decision for cause in proposal.causes):
+        order = view.node_state.trust.find_order(pending.decision)
     is_record = proposal.timing == "record" and not actions
     if not is_record and (twins := snapshot.same_machines.get(view.name)):
         return proposal, DecisionCause("machine", view.name, twins)
@@ -57,18 +60,18 @@ def ask_trust(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -
     is_watching = setting.step == "watch"
     text = f"assay only watches ({setting}), and would do" if is_watching else f"waits for a person's yes ({setting})"
     words = f"{text}: {', '.join(actions) or 'no action'} → {proposal.to}"
-    why = DecisionCause(TRUST_CAUSE, " ".join([setting.step, *actions]), words)
+    obstacle = DecisionCause(TRUST_CAUSE, " ".join([setting.step, *actions]), words)
     if is_watching:
-        return proposal, why
+        return proposal, obstacle
     if order or proposal.rule_name == PERSON_RULE or any(cause.kind == "certified" for cause in proposal.causes):
         return proposal, None
-    record = refuse_proposal(snapshot, view, proposal, why)
+    record = refuse_proposal(snapshot, view, proposal, obstacle)
     consent = view.node_state.trust.find_consent(record.id)
     within = consent.within_hours if consent else 0
     if not (
         consent and consent.is_yes and is_in_time(consent.at, within or snapshot.trust.rules.order_hours, snapshot.now)
     ):
-        return proposal, why
+        return proposal, obstacle
     yes = DecisionCause(APPROVED_CAUSE, consent.id, f"{consent.who} said yes: {consent.reason}")
     return replace(proposal, causes=(*proposal.causes, yes)), None
 
@@ -77,7 +80,9 @@ def find_move_trust(
     trust: Trust, policy: LifecyclePolicy, pool: str, state: str, to: str, actions: tuple[str, ...] = ()
 ) -> TrustSetting | None:
     """Return the trust step of a move with its actions, those on arrival by default; None for mere bookkeeping."""
-    actions = actions or tuple(one for one in policy.states[to].entry if to != state and one not in QUIET_ACTIONS)
+    actions = actions or tuple(
+        action for action in policy.states[to].entry if to != state and action not in QUIET_ACTIONS
+    )
     is_bookkeeping = not actions and not (policy.is_in_service(state) or policy.is_in_service(to))
     return None if is_bookkeeping else trust.find(pool, actions)
 
@@ -112,14 +117,7 @@ def _list_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposa
         return RECORD_ACTIONS.get(proposal.remedy, ())
     entry = snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else []
     waiting = snapshot.policy.actions_while_pending(proposal.rule_name) if proposal.timing == "pending" else []
-    return tuple(one for one in dict.fromkeys([*waiting, *entry]) if one not in QUIET_ACTIONS)
-
-
-def _find_order(view: NodeSnapshot, proposal: Proposal) -> OrderedDecision | None:
-    """Return the person's word behind a pending decision that this proposal carries out, None without one."""
-    pending = view.node_state.pending
-    is_carried_out = pending and any(one.kind == "decision" and one.id == pending.decision for one in proposal.causes)
-    return view.node_state.trust.find_order(pending.decision) if pending and is_carried_out else None
+    return tuple(action for action in dict.fromkeys([*waiting, *entry]) if action not in QUIET_ACTIONS)
 
 
 def find_outlived(
@@ -131,18 +129,20 @@ def find_outlived(
         meant = hours(within_hours or rules.order_hours)
         age = now - parse_time(last_step)
         if age < -MAX_CLOCK_SKEW:
-            why = f"its time, {format_minute(last_step)}, lies in the future: a clock was changed"
+            because = f"its time, {format_minute(last_step)}, lies in the future: a clock was changed"
         elif age > meant and (paused > meant or not has_begun):
-            why = f"it was meant for {format_duration(meant)}, and {'did not go on' if has_begun else 'had not begun'}"
+            because = (
+                f"it was meant for {format_duration(meant)}, and {'did not go on' if has_begun else 'had not begun'}"
+            )
         else:
             continue
-        yield make_outlived_entry(node_state.node, order, f"the order of {format_minute(given_at)}: {why}", now)
+        yield make_outlived_entry(node_state.node, order, f"the order of {format_minute(given_at)}: {because}", now)
 
 
 def make_outlived_entry(node: str, order: str, reason: str, now: datetime) -> LedgerEntry:
     """Return the entry that lets an order wait for a person."""
-    told = OrderOutlivedEntry(order, f"{reason}; give it again, or: assay approve {order[:12]}")
-    return told.make_entry(derive_id(told.kind, order, format_time(now)), format_time(now), node)
+    outlived = OrderOutlivedEntry(order, f"{reason}; give it again, or: assay approve {order[:12]}")
+    return outlived.make_entry(derive_id(outlived.kind, order, format_time(now)), format_time(now), node)
 
 
 def is_rollout_outlived(policy: LifecyclePolicy, rollout: Rollout, now: datetime, paused: timedelta) -> bool:
@@ -161,9 +161,9 @@ def make_age_pause(rollout: Rollout, reason: str, now: datetime) -> LedgerEntry:
 def list_known_orders(node_state: NodeState) -> set[str]:
     """Return the ids of the orders for a node that may be open, whatever the policy leaves to do."""
     decisions = (node_state.decision, node_state.pending.decision if node_state.pending else "")
-    behind = [one for decision in decisions if (one := node_state.trust.find_order(decision))]
+    behind = [ordered for decision in decisions if (ordered := node_state.trust.find_order(decision))]
     request = {node_state.move_request.id} if node_state.move_request else set()
-    return request | {one.order for one in behind}
+    return request | {ordered.order for ordered in behind}
 
 
 def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterator[tuple[str, str, str, float, bool]]:
@@ -174,15 +174,19 @@ def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterato
     order = request.id if request else behind.order if behind else ""
     if not order or record.find_outlived(order):
         return
-    if not request and not pending and all(one.is_started for one in list_outstanding_effects(policy, node_state)):
+    if (
+        not request
+        and not pending
+        and all(effect.is_started for effect in list_outstanding_effects(policy, node_state))
+    ):
         return
-    begun = [one.at for one in record.ordered if one.order == order]
+    begun = [ordered.at for ordered in record.ordered if ordered.order == order]
     steps = [effect.at for effect in node_state.effects if effect.decision == decision] if begun else []
-    yes = [one for one in record.consents if order in (one.id, one.decision) and one.is_yes]
+    yes = [consent for consent in record.consents if order in (consent.id, consent.decision) and consent.is_yes]
     is_rollout = bool(request.rollout) if request else behind is not None and behind.kind == "rollout"
     within = (request.within_hours if request else 0.0) or (yes[-1].within_hours if yes else 0.0)
     given = request.at if request else begun[0]
-    last = max([given, *begun, *steps, *(one.at for one in yes)])
+    last = max([given, *begun, *steps, *(consent.at for consent in yes)])
     yield order, given, last, within or (policy.trust.rollout_hours if is_rollout else 0.0), bool(begun)
 
 

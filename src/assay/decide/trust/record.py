@@ -103,11 +103,11 @@ class TrustRecord:
 
     def find_consent(self, decision: str) -> Consent | None:
         """Return the last word of a person on a decision or an order, None without one."""
-        return next((one for one in reversed(self.consents) if one.decision == decision), None)
+        return next((consent for consent in reversed(self.consents) if consent.decision == decision), None)
 
     def find_order(self, decision: str) -> OrderedDecision | None:
         """Return the person's word behind a decision, None if nobody stands behind it."""
-        return next((one for one in reversed(self.ordered) if one.decision == decision), None)
+        return next((ordered for ordered in reversed(self.ordered) if ordered.decision == decision), None)
 
     def find_outlived(self, order: str) -> str:
         """Return why an order waits for a person, "" if it does not."""
@@ -131,8 +131,8 @@ def advance_trust(record: TrustRecord, entry: LedgerEntry, decision: DecisionEnt
     record = replace(record, consents=(*record.consents, consent))
     if not is_yes:
         return record
-    outlived = tuple(one for one in record.outlived if one[0] != word.decision)
-    is_held = any(one.decision == word.decision for one in record.held)
+    outlived = tuple(order for order in record.outlived if order[0] != word.decision)
+    is_held = any(held.decision == word.decision for held in record.held)
     known = () if is_held else (OrderedDecision(word.decision, entry.id, APPROVED_CAUSE, at),)
     return replace(record, outlived=outlived, ordered=(*record.ordered, *known))
 
@@ -141,8 +141,8 @@ def _add_decision(record: TrustRecord, decision: DecisionEntry, at: str) -> Trus
     first = decision.causes[0] if decision.causes else None
     if first and first.kind == TRUST_CAUSE and decision.remedy == "wait":
         faults = tuple(ident for cause in decision.causes for ident in cause.fault_ids)
-        told = tuple(first.id.split())
-        held = HeldDecision(decision.decision, at, decision.to_state, told, first.text, faults)
+        facts = tuple(first.id.split())
+        held = HeldDecision(decision.decision, at, decision.to_state, facts, first.text, faults)
         return replace(record, held=(*record.held, held))
     if decision.remedy == "wait":
         return record
@@ -196,13 +196,14 @@ def make_watch_record(policy: LifecyclePolicy, entries: Iterable[LedgerEntry], n
     oldest = now - timedelta(days=RECORD_DAYS)
     decisions, done, span, nodes = Counter[str](), 0, timedelta(), 0
     for history in histories.values():
-        would = [(at, one) for at, one in history.would if at >= oldest]
+        would = [(at, move) for at, move in history.would if at >= oldest]
         nodes, covered = nodes + bool(would), oldest
-        for at, one in would:
-            decisions[f"{', '.join(one.causes[0].id.split()[1:]) or 'move'} → {one.to_state}"] += 1
-            done += any(to == one.to_state and abs(when - at) <= SAME for when, to in history.by_people)
-            if policy.is_in_service(one.from_state) and not policy.is_in_service(one.to_state):
-                end = _find_end(history, at, one, now)
+        for at, move in would:
+            decisions[f"{', '.join(move.causes[0].id.split()[1:]) or 'move'} → {move.to_state}"] += 1
+            done += any(to == move.to_state and abs(when - at) <= SAME for when, to in history.by_people)
+            if policy.is_in_service(move.from_state) and not policy.is_in_service(move.to_state):
+                faults = {ident for cause in move.causes for ident in cause.fault_ids}
+                end = next((when for when, fault in history.ends if when > at and (not fault or fault in faults)), now)
                 span += max(end - max(at, covered), timedelta())
                 covered = max(covered, end)
     return WatchRecord(RECORD_DAYS, nodes, dict(decisions.most_common()), round(span.total_seconds() / 3600, 1), done)
@@ -223,8 +224,3 @@ def _add(history: _NodeHistory, entry: LedgerEntry) -> None:
         history.ends.append((at, ""))
     elif not (order := MoveEntry.read(entry)).rollout:
         history.by_people.append((at, order.to))
-
-
-def _find_end(history: _NodeHistory, at: datetime, decision: DecisionEntry, now: datetime) -> datetime:
-    faults = {ident for cause in decision.causes for ident in cause.fault_ids}
-    return next((when for when, fault in history.ends if when > at and (not fault or fault in faults)), now)

@@ -37,13 +37,14 @@ class TrustWait:
 def list_trust_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeState) -> list[TrustWait]:
     """Return what waits on a node, the newest decision to each state only."""
     record, node = node_state.trust, node_state.node
-    held = {one.to: one for one in record.held if _is_current(trust, node_state, one)}
-    waits = [
-        TrustWait(one.decision, node, "would" if one.told[0] == "watch" else "decision", one.at, one.text, one.told[1:])
-        for one in held.values()
-    ]
+    held = {decision.to: decision for decision in record.held if _is_current(trust, node_state, decision)}
+    waits = []
+    for decision in held.values():
+        step, *actions = decision.told
+        kind: Literal["would", "decision"] = "would" if step == "watch" else "decision"
+        waits.append(TrustWait(decision.decision, node, kind, decision.at, decision.text, tuple(actions)))
     waits += _list_effect_waits(policy, trust, node_state)
-    return [_add_word(node_state, one) for one in waits]
+    return [_add_word(node_state, wait) for wait in waits]
 
 
 def _is_current(trust: Trust, node_state: NodeState, held: HeldDecision) -> bool:
@@ -62,10 +63,10 @@ def _list_effect_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeSt
         yield TrustWait(order, node, "order", request.at if request else behind.at if behind else "", late)
         return
     for effect in list_outstanding_effects(policy, node_state):
-        why, ident = find_effect_obstacle(trust, node_state, effect.decision, effect.action)
-        if why and not effect.is_started:
+        obstacle, ident = find_effect_obstacle(trust, node_state, effect.decision, effect.action)
+        if obstacle and not effect.is_started:
             kind: Literal["would", "effect"] = "effect" if ident else "would"
-            words = (node_state.since, f"{effect.action} {why}", (effect.action,))
+            words = (node_state.since, f"{effect.action} {obstacle}", (effect.action,))
             yield TrustWait(ident or effect.decision, node, kind, *words)
             return
 
@@ -74,5 +75,5 @@ def _add_word(node_state: NodeState, wait: TrustWait) -> TrustWait:
     consent = node_state.trust.find_consent(wait.id)
     if consent is None:
         return wait
-    said = f"{consent.who} said {'yes' if consent.is_yes else 'no'} at {consent.at[:16]}: {consent.reason}"
-    return replace(wait, said=said)
+    words = f"{consent.who} said {'yes' if consent.is_yes else 'no'} at {consent.at[:16]}: {consent.reason}"
+    return replace(wait, said=words)
