@@ -136,18 +136,17 @@ class _FabricChange:
             old = next(end for end in discrepancy.ends if end.guid not in self.new.devices)
             switch = f"replace the switch {new.device} ({new.rack} U{new.u}): {old.guid} by {new.guid}"
             return "device-changes", (switch, "its cables stay")
-        steps = tuple(step for pair in self._pairs(discrepancy) for step in self._steps(pair))
+        # Of each plug one pair of old and new cable. Only moved plugs leave a choice.
+        of_plugs = {find_plugs(pair): pair for pair in reversed(discrepancy.cables)}
+        pairs: Sequence[CablePair] = tuple(of_plugs.values())[::-1]
+        if discrepancy.kind == "moved":
+            pairs = choose_plug_moves(pairs)
+        steps = tuple(step for pair in pairs for step in self._steps(pair))
         if all(pair.observed is None for pair in discrepancy.cables):
             return "lay", steps
         if all(pair.expected is None for pair in discrepancy.cables):
             return "take-out", steps
         return "move", steps
-
-    def _pairs(self, discrepancy: CablingDiscrepancy) -> Sequence[CablePair]:
-        """Return the best pairs of old and new cables, of each plug one; only moved plugs leave a choice."""
-        pairs = {find_plugs(pair): pair for pair in reversed(discrepancy.cables)}
-        cables = tuple(pairs.values())[::-1]
-        return choose_plug_moves(cables) if discrepancy.kind == "moved" else cables
 
     def _steps(self, pair: CablePair) -> Iterator[str]:
         """Return the steps for one cable: lay it, remove it, or move one of its plugs."""

@@ -137,18 +137,17 @@ def _changed_domain(name: str, old: NvlinkDomain | None, new: NvlinkDomain | Non
             trays = f"{len(domain.node_names)} compute trays, {domain.switch_trays} switch trays"
             yield CablingJob(name, kind, (f"{reason}: {trays}",), tuple(sorted(domain.node_names)))
         return
-    places = enumerate(zip_longest(old.node_names, new.node_names, fillvalue=""))
-    steps = [f"compute tray {at}: {_format_change(*pair)}" for at, pair in places if pair[0] != pair[1]]
+    steps = []
+    for tray, (was, will) in enumerate(zip_longest(old.node_names, new.node_names, fillvalue="")):
+        if was != will:
+            change = f"{was} → {will}" if was and will else f"insert {will}" if will else f"take out {was}"
+            steps.append(f"compute tray {tray}: {change}")
     touched = {*old.node_names} ^ {*new.node_names}
     if old.switch_trays != new.switch_trays:
         steps.append(f"switch trays: {old.switch_trays} → {new.switch_trays}")
         touched = {*old.node_names, *new.node_names}
     if steps:
         yield CablingJob(name, "device-changes", ("other trays", *steps), tuple(sorted(touched)))
-
-
-def _format_change(before: str, after: str) -> str:
-    return f"{before} → {after}" if before and after else f"insert {after}" if after else f"take out {before}"
 
 
 def _moved_switches(before: Fleet, after: Fleet, old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:

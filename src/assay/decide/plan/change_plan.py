@@ -226,12 +226,13 @@ def _note_breaker(
     """Yield a note for each pool whose breaker the change itself will open: all its nodes drift at the next pass."""
     breaker, fleet = after.policy.breaker, after.fleet
     shown = ("moves", "noted", "at_once", "idle")
-    hit = {
-        node
+    serious = [
+        response
         for response in following
-        if response.what in shown and _is_serious(after, response)
-        for node in response.nodes
-    }
+        if response.what in shown
+        and can_be_wave(breaker, response.fault, after.catalog.find_treatment(response.fault).severity)
+    ]
+    hit = {node for response in serious for node in response.nodes}
     counting = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
     size = Counter(node.pool for node in counting)
     drifting = Counter(node.pool for node in counting if node.name in hit)
@@ -240,10 +241,6 @@ def _note_breaker(
             held = f"for {breaker.window_minutes:g} min no fault takes a node of it out of service"
             wave = f"{count} of {size[pool]} serving nodes will show the change as a fault at the next look"
             yield f"the breaker of pool {pool} will open: {wave}, and {held} ({after.policy_line('breaker')})"
-
-
-def _is_serious(after: FleetRevision, response: DriftResponse) -> bool:
-    return can_be_wave(after.policy.breaker, response.fault, after.catalog.find_treatment(response.fault).severity)
 
 
 def _note_lapsed_imports(after: FleetRevision, facts: FleetFacts) -> Iterator[str]:

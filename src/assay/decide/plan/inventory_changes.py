@@ -94,7 +94,12 @@ def _differences(old: Node, new: Node, settings_changes: dict[tuple[int, int], l
     if (old.site, old.rack, old.u) != (new.site, new.rack, new.u):
         yield "place", _place(old), _place(new)
     if old.hca_guids != new.hca_guids:
-        yield "hca_guids", *_guids(old.hca_guids, new.hca_guids)
+        gone = [guid for guid in old.hca_guids if guid not in new.hca_guids]
+        come = [guid for guid in new.hca_guids if guid not in old.hca_guids]
+        if gone or come:
+            yield "hca_guids", ", ".join(gone), ", ".join(come)
+        else:
+            yield "hca_guids", "in another order", "in this order"
     pair = (id(old.settings), id(new.settings))
     if pair not in settings_changes:
         settings_changes[pair] = list(_settings_differences(old.settings, new.settings))
@@ -123,12 +128,6 @@ def _given_value(settings: NodeSettings, name: str) -> Any:
 
 def _place(node: Node) -> str:
     return f"{node.site} {node.rack} U{node.u}"
-
-
-def _guids(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
-    """Return the GUIDs that differ."""
-    gone, come = [guid for guid in old if guid not in new], [guid for guid in new if guid not in old]
-    return (", ".join(gone), ", ".join(come)) if gone or come else ("in another order", "in this order")
 
 
 def _format_change(name: str, old: Any, new: Any) -> tuple[str, str]:

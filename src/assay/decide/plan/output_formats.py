@@ -66,15 +66,15 @@ def _format_wave_table(plan: ChangePlan, most: int) -> Iterator[str]:
     yield f"| all | {sum(len(wave.nodes) for wave in waves)} | | {format_hours(total.hours)} | {total.node_hours:.0f} |"
 
 
+MAX_LINE_LENGTH = 2000
+
+
 def _format_items(section: PlanSection, most: int) -> Iterator[str]:
     for line in section.lines[:most]:
-        yield f"- {_escape_markdown(_shortened(line)).replace(chr(10), '<br>')}"
+        shown = line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]} …"
+        yield f"- {_escape_markdown(shown).replace(chr(10), '<br>')}"
     if len(section.lines) > most:
         yield f"- and {len(section.lines) - most} more"
-
-
-def _shortened(line: str, most: int = 2000) -> str:
-    return line if len(line) <= most else f"{line[:most]} …"
 
 
 def _format_code(text: str) -> str:

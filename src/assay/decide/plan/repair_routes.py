@@ -40,16 +40,13 @@ class ServiceRoute:
 
 def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> ServiceRoute:
     """Return the way for a pair of specs: through zap, else through a restart if the image that boots brings it all."""
-    if pair.moves or pair.is_other_spec or not _comes_by_image(pair):
+    applied = [setting.field for setting in pair.settings if setting.how == "applied"]
+    in_memory = pair.new.host.root == "memory"
+    comes_by_image = all(field == IMAGE or (in_memory and SETTING_ROLES[field].home == "disk") for field in applied)
+    if pair.moves or pair.is_other_spec or not comes_by_image:
         return find_shortest_route(policy, start, frozenset({"zap"}))
     route = find_shortest_route(policy, start, frozenset({"reboot"}))
     return route if route.states else find_shortest_route(policy, start, frozenset(RESTART_ACTIONS))
-
-
-def _comes_by_image(pair: SpecPair) -> bool:
-    fields = [setting.field for setting in pair.settings if setting.how == "applied"]
-    in_memory = pair.new.host.root == "memory"
-    return all(field == IMAGE or (in_memory and SETTING_ROLES[field].home == "disk") for field in fields)
 
 
 def find_shortest_route(policy: LifecyclePolicy, start: str, actions: frozenset[str]) -> ServiceRoute:
@@ -141,21 +138,17 @@ def find_service_exits(before: FleetRevision, after: FleetRevision) -> dict[str,
     """Return the nodes of both revisions that must leave service, by name. Those that nobody acts on are left out."""
     kept = compare_inventories(before.fleet, after.fleet).kept
     pairs = compare_spec_pairs(before, after, kept)
-    exits = {
-        key: ServiceExit(find_repair_route(after.policy, after.policy.service_state, pair).repair, _describe(pair))
-        for key, pair in pairs.items()
-        if pair.needs_service_exit
-    }
+    exits = {}
+    for key, pair in pairs.items():
+        if pair.needs_service_exit:
+            items = [*_list_items(pair)]
+            more = f" and {len(items) - MAX_ITEMS_SHOWN} more" if len(items) > MAX_ITEMS_SHOWN else ""
+            route = find_repair_route(after.policy, after.policy.service_state, pair)
+            exits[key] = ServiceExit(route.repair, f"{', '.join(items[:MAX_ITEMS_SHOWN])}{more}")
     keys = ((new, spec_pair_key(old, new)) for old, new in kept)
     return {
         new.name: exits[key] for new, key in keys if key in exits and after.fleet.profiles[new.profile].acts_on_faults
     }
-
-
-def _describe(pair: SpecPair) -> str:
-    items = [*_list_items(pair)]
-    more = f" and {len(items) - MAX_ITEMS_SHOWN} more" if len(items) > MAX_ITEMS_SHOWN else ""
-    return f"{', '.join(items[:MAX_ITEMS_SHOWN])}{more}"
 
 
 def _list_items(pair: SpecPair) -> Iterator[str]:

@@ -76,8 +76,10 @@ def plan_rollout(
     ]
     ways = _RouteCache(policy, facts)
     going = [(change, ways.find(change)) for change in serving if not change.standing.hold_reason]
-    able = [_candidate(change, way) for change, way in going if way.route.states]
-    routes = {change.new.name: way.route for change, way in going if way.route.states}
+    able, routes = [], {}
+    for node, way in ((change.new, way) for change, way in going if way.route.states):
+        able.append(RolloutCandidate(node.name, node.pool, rack_key(node), node.spec, way.hours, way.restarts))
+        routes[node.name] = way.route
     planned = schedule_waves(able, room, policy.rollouts.canaries)
     waiting = (*planned.waiting, *_list_held(serving), *_list_without_route(going))
     return RolloutPlan(
@@ -121,11 +123,6 @@ def compute_rollout_capacity(
     serving = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
     out = [fleet.nodes[name] for name, standing in standings.items() if standing.is_out and name in fleet.nodes]
     return measure_capacity(policy.limits, fleet.nodes.values(), serving, out)
-
-
-def _candidate(change: NodeRollout, way: RolloutRoute) -> RolloutCandidate:
-    node = change.new
-    return RolloutCandidate(node.name, node.pool, rack_key(node), node.spec, way.hours, way.restarts)
 
 
 def _list_held(serving: Iterable[NodeRollout]) -> list[BlockedNodes]:

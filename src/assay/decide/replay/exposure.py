@@ -104,7 +104,8 @@ class ExposureMeter:
         elif condition == track.condition:
             return False
         else:
-            self._close(track, now)
+            self._durations[_name_standing(track)] += now - track.since
+            self._spans += _make_spans(track, now)
         _open_or_close(track, condition, now)
         track.is_first = not (track.condition.is_exposed and condition.is_exposed)
         track.condition, track.since = condition, now
@@ -125,10 +126,6 @@ class ExposureMeter:
             durations[condition] = durations.get(condition, timedelta()) + lasted
             spans += _make_spans(track, max(until, track.since))
         return Exposure(durations, tuple(spans), tuple(self._ended))
-
-    def _close(self, track: _NodeTrack, now: datetime) -> None:
-        self._durations[_name_standing(track)] += now - track.since
-        self._spans += _make_spans(track, now)
 
 
 def _open_or_close(track: _NodeTrack, condition: NodeCondition, now: datetime) -> None:

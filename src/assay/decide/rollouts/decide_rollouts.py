@@ -26,7 +26,7 @@ from assay.decide.rollouts.rollout_waves import (
     measure_capacity,
     schedule_waves,
 )
-from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.fleet_snapshot import FleetSnapshot
 from assay.model.entries import rollouts as content
 from assay.model.entries.node import MoveEntry
 from assay.model.entries.rollouts import PauseRule
@@ -93,18 +93,16 @@ def _find_open_breaker(
 ) -> RolloutStop | None:
     """Return the open breaker of a pool with nodes to do. If only nodes of this rollout opened it, they failed."""
     breakers = list_open_breakers(view.node_state for view in snapshot.nodes)
-    pools = _list_pools_to_do(snapshot, progress) if breakers else ()
-    ours = {node.node for node in progress if node.member.order} if breakers else set[str]()
+    if not breakers:
+        return None
+    to_do = {node.node for node in progress if node.kind in ("waiting", "leaving", "out")}
+    pools = {view.node.pool for view in snapshot.nodes if view.name in to_do}
+    ours = {node.node for node in progress if node.member.order}
     for breaker in breakers:
         if breaker.pool in pools and not set(breaker.nodes) <= rollout.accepted:
             is_ours = set(breaker.nodes) <= ours
             return RolloutStop("failures" if is_ours else "breaker", breaker.reason, breaker.nodes)
     return None
-
-
-def _list_pools_to_do(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> Collection[str]:
-    pools = {view.name: view.node.pool for view in snapshot.nodes}
-    return {pools[node.node] for node in progress if node.kind in ("waiting", "leaving", "out") and node.node in pools}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,9 @@ def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> str
     """Return what the next wave waits for, "" if only the limits may hold it."""
     if absent := [node for node in progress if node.kind == "out" and node.member.is_ordered_out]:
         return f"{_name(absent)} must come back and be proven first"
-    if leaving := [node for node in progress if node.kind == "leaving" and _blocks(snapshot, node)]:
+    # It waits for a node that has its order and still serves, but only so long as the policy says.
+    since = snapshot.now - hours(snapshot.policy.rollouts.wait_hours)
+    if leaving := [node for node in progress if node.kind == "leaving" and parse_time(node.member.ordered_at) > since]:
         return f"{_name(leaving)} must leave service first: {leaving[0].why}"
     if all(node.kind != "waiting" for node in progress):
         rest = [node for node in progress if node.kind not in SETTLED]
@@ -180,12 +180,6 @@ def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> str
 
 def _name(some: Sequence[NodeProgress]) -> str:
     return format_nodes([node.node for node in some])
-
-
-def _blocks(snapshot: FleetSnapshot, node: NodeProgress) -> bool:
-    """Whether the next wave waits for a node with an order that still serves: so long as the policy says."""
-    waited = snapshot.now - parse_time(node.member.ordered_at)
-    return waited < hours(snapshot.policy.rollouts.wait_hours)
 
 
 def forecast_waves(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> WaveSchedule:
@@ -213,21 +207,16 @@ def measure_room(snapshot: FleetSnapshot, but_for: Collection[str] = ()) -> Roll
     """
     policy = snapshot.policy
     views = [view for view in snapshot.nodes if view.node_state.state in policy.states]
-    out = [
-        view.node
-        for view in views
-        if is_out_of_service(policy, view.node_state) or is_ordered_out(policy, view.node_state) or _is_leaving(view)
-    ]
+    out = []
+    for view in views:
+        request = view.node_state.move_request
+        is_leaving = request is not None and bool(request.rollout)
+        if is_leaving or is_out_of_service(policy, view.node_state) or is_ordered_out(policy, view.node_state):
+            out.append(view.node)
     gone = {node.name for node in out}
     serving = [view.node for view in views if view.name in gone or is_in_service(policy, view.node_state)]
     still_out = [node for node in out if node.name not in but_for]
     return measure_capacity(policy.limits, [view.node for view in snapshot.nodes], serving, still_out)
-
-
-def _is_leaving(view: NodeSnapshot) -> bool:
-    """Whether a rollout has ordered the node out, and it has not left yet."""
-    request = view.node_state.move_request
-    return request is not None and bool(request.rollout)
 
 
 RULE_NAMES = {

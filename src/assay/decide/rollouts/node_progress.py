@@ -104,7 +104,9 @@ def _judge_serving(
     policy, node_state = snapshot.policy, view.node_state
     request = node_state.move_request
     if request and request.rollout == rollout.id:
-        return "leaving", _describe_wait(node_state)
+        if pending := node_state.pending:
+            return "leaving", f"waits for {', '.join(pending.blockers) or 'its turn'}"
+        return "leaving", node_state.note or "its order is given"
     if _is_repaired(policy, rollout, member, node_state):
         return _judge_proof(snapshot, view, member.to)
     if member.order:
@@ -116,12 +118,6 @@ def _judge_serving(
     if missing := sorted(set(policy.states[member.to].entry) - set(view.profile.actions)):
         return "left alone", f"profile {view.profile.name} does not allow: {', '.join(missing)}"
     return "waiting", "waits for its wave"
-
-
-def _describe_wait(node_state: NodeState) -> str:
-    if pending := node_state.pending:
-        return f"waits for {', '.join(pending.blockers) or 'its turn'}"
-    return node_state.note or "its order is given"
 
 
 def _judge_absent(policy: LifecyclePolicy, member: RolloutMember, node_state: NodeState) -> Judgement:

@@ -124,7 +124,8 @@ class _WaveFiller:
     def place(self, candidate: RolloutCandidate) -> None:
         """Put a node into the first wave with room in its pool and rack."""
         wave = max(self.start, self.open_pool.get(candidate.pool, 0), self.open_rack.get(candidate.rack, 0))
-        while self._full(candidate, wave):
+        of_pool, of_rack = self.room.pools[candidate.pool], self.room.racks[candidate.rack]
+        while self.in_pool[candidate.pool, wave] >= of_pool or self.in_rack[candidate.rack, wave] >= of_rack:
             wave += 1
         self.nodes[wave].append(candidate)
         self.in_pool[candidate.pool, wave] += 1
@@ -135,10 +136,6 @@ class _WaveFiller:
     def close(self) -> None:
         """Close the waves so far for all other nodes."""
         self.start = self.waves
-
-    def _full(self, candidate: RolloutCandidate, wave: int) -> bool:
-        pool, rack = self.in_pool[candidate.pool, wave], self.in_rack[candidate.rack, wave]
-        return pool >= self.room.pools[candidate.pool] or rack >= self.room.racks[candidate.rack]
 
     def _move_on(self, candidate: RolloutCandidate) -> None:
         """Remember the first wave that is not full, so that long schedules stay fast."""

@@ -276,11 +276,9 @@ def find_returned_parts(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     return [entry for place_and_serial, entry in returns.items() if place_and_serial in installed]
 
 
-def _add_node(nodes: frozenset[str], entry: LedgerEntry) -> frozenset[str]:
-    return nodes | {entry.node}
-
-
-NODES_WITH_RETURNED_PARTS = Projection((PartReturnedEntry.kind,), frozenset[str], _add_node)
+NODES_WITH_RETURNED_PARTS = Projection(
+    (PartReturnedEntry.kind,), frozenset[str], lambda nodes, entry: nodes | {entry.node}
+)
 """The nodes in which a part ever was that had gone back before."""
 
 

@@ -1,12 +1,6 @@
 """Formats ledger entries for people, one line each: what changed, who changed it, and why. Shows no internal ids.
 
-Formats the ledger entries about trends for people: warnings, what came of them, and rules that lost their stage.
-
-Formats the ledger entries of a wipe for people: one line for each drive and method.
-
-Formats the ledger entries of Day 0 for people: machines that were seen, how they boot, and what they may join.
-
-The texts of entries about serial numbers, setups and photos, one line each.
+A table says for each kind of entry how its text is made; `EntryFormatter` gives entries the names that they refer to.
 """
 
 from __future__ import annotations
@@ -78,14 +72,10 @@ def _format_closed(entry: TrendClosedEntry, _: str) -> str:
     return f"a warning of {entry.rule} was {entry.outcome}{lead}: {entry.reason}"
 
 
-def _format_demoted(entry: TrendDemotedEntry, _: str) -> str:
-    return f"the trend rule {entry.rule} only observes from now on: {entry.reason}"
-
-
 TREND_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     TrendWarnedEntry: _format_warning,
     TrendClosedEntry: _format_closed,
-    TrendDemotedEntry: _format_demoted,
+    TrendDemotedEntry: lambda entry, _: f"the trend rule {entry.rule} only observes from now on: {entry.reason}",
 }
 
 
@@ -102,14 +92,6 @@ def _format_order(entry: WipeOrderedEntry, _: str) -> str:
     return f"wipes {_name(entry)} by {_method(entry.method)}; {marked}"
 
 
-def _format_proof(entry: WipeProvedEntry, _: str) -> str:
-    return f"{_name(entry)} is proven wiped by {_method(entry.method)}: {entry.proof}"
-
-
-def _format_miss(entry: WipeMissedEntry, _: str) -> str:
-    return f"{_name(entry)} was not wiped by {_method(entry.method)}: {entry.reason}"
-
-
 def _name(entry: WipeOrderedEntry | WipeProvedEntry | WipeMissedEntry) -> str:
     return f"{entry.drive} ({entry.model}, serial {entry.serial})"
 
@@ -120,8 +102,8 @@ def _method(name: str) -> str:
 
 WIPE_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     WipeOrderedEntry: _format_order,
-    WipeProvedEntry: _format_proof,
-    WipeMissedEntry: _format_miss,
+    WipeProvedEntry: lambda entry, _: f"{_name(entry)} is proven wiped by {_method(entry.method)}: {entry.proof}",
+    WipeMissedEntry: lambda entry, _: f"{_name(entry)} was not wiped by {_method(entry.method)}: {entry.reason}",
 }
 
 
@@ -141,18 +123,6 @@ def _format_issued_token(entry: JoinIssuedEntry, _: str) -> str:
     return f"got a one-time token for {entry.purpose}, good until {until} (proven by {entry.proven_by})"
 
 
-def _format_used_token(entry: JoinUsedEntry, _: str) -> str:
-    return f"used its one-time token for {entry.purpose}"
-
-
-def _format_refused_token(entry: JoinRefusedEntry, _: str) -> str:
-    return f"was refused to join {entry.purpose}: {entry.why}"
-
-
-def _format_revoked_token(entry: JoinRevokedEntry, _: str) -> str:
-    return f"its one-time token for {entry.purpose} is revoked: {entry.why}"
-
-
 def _format_boot_start(entry: BootStartedEntry, _: str) -> str:
     by_itself = "" if entry.effect else ", by itself"
     return f"starts with image {entry.image} ({entry.image_version}){by_itself}"
@@ -161,10 +131,6 @@ def _format_boot_start(entry: BootStartedEntry, _: str) -> str:
 def _format_boot_stage(entry: BootStageEntry, _: str) -> str:
     proof = f", proven by {entry.proven_by}" if entry.proven_by else ""
     return f"its start reached {entry.stage}{proof}{f': {entry.words}' if entry.words else ''}"
-
-
-def _format_boot_failure(entry: BootFailedEntry, _: str) -> str:
-    return f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}"
 
 
 def _format_takeover(entry: BmcTakeoverEntry, _: str) -> str:
@@ -179,12 +145,12 @@ PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] 
     MachineSeenEntry: _format_seen_machine,
     BmcTakeoverEntry: _format_takeover,
     JoinIssuedEntry: _format_issued_token,
-    JoinUsedEntry: _format_used_token,
-    JoinRefusedEntry: _format_refused_token,
-    JoinRevokedEntry: _format_revoked_token,
+    JoinUsedEntry: lambda entry, _: f"used its one-time token for {entry.purpose}",
+    JoinRefusedEntry: lambda entry, _: f"was refused to join {entry.purpose}: {entry.why}",
+    JoinRevokedEntry: lambda entry, _: f"its one-time token for {entry.purpose} is revoked: {entry.why}",
     BootStartedEntry: _format_boot_start,
     BootStageEntry: _format_boot_stage,
-    BootFailedEntry: _format_boot_failure,
+    BootFailedEntry: lambda entry, _: f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}",
 }
 
 
@@ -386,16 +352,10 @@ def _format_adopted_commit(adopted: rollout.CommitAdoptedEntry, _: str) -> str:
     return f"the fleet is brought to commit {before}{adopted.commit[:12]}{rest}"
 
 
-def _format_clearance(cleared: fault.FaultClearedEntry, name: str) -> str:
-    return f"fault over{', ' if name else ''}{name}: {cleared.reason}"
-
-
-def _format_unknown(content: UnknownEntry, _: str) -> str:
-    return ", ".join(f"{name} {value}" for name, value in content.body.items() if value not in ("", None))
-
-
 _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
-    UnknownEntry: _format_unknown,
+    UnknownEntry: lambda content, _: ", ".join(
+        f"{name} {value}" for name, value in content.body.items() if value not in ("", None)
+    ),
     NodeEnrolledEntry: lambda entry, _: (
         f"first seen, pool {entry.pool}, starts in {entry.state}{entry.reason and f': {entry.reason}'}"
     ),
@@ -412,7 +372,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     DecisionEntry: _format_decision,
     DecisionWithdrawnEntry: lambda entry, _: f"no longer waits: {entry.reason}",
     fault.FaultEntry: _format_fault,
-    fault.FaultClearedEntry: _format_clearance,
+    fault.FaultClearedEntry: lambda cleared, name: f"fault over{', ' if name else ''}{name}: {cleared.reason}",
     fault.AlertResolvedEntry: lambda entry, _: f"alert {entry.alert} is over ({entry.fault})",
     fault.AlertElsewhereEntry: lambda entry, _: f"alert {entry.alert} of no node of ours: {entry.detail}",
     fault.ObservationFailedEntry: lambda entry, _: f"{entry.channel} did not answer: {entry.reason}",

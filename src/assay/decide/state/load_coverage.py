@@ -9,7 +9,7 @@ A fault is open until the node serves again, so every fault since then is proven
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,6 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.schedules import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection
-from assay.model.specs.check_catalog import Phase
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.policy_sections import PhaseRequirement
 
@@ -123,7 +122,8 @@ def list_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[Phase
     if state.in_service or not state.pass_to or not snapshot.policy.states[state.pass_to].in_service:
         return required
     hours = min([want.fresh_hours for want in required], default=PROOF_FRESH_HOURS)
-    phases = dict.fromkeys(_find_phases(view, proof))
+    judging = [check for check, _ in view.declared if not check.report_only and set(check.parts) & set(proof)]
+    phases = dict.fromkeys(check.phases[0] for check in judging)
     return [
         *required,
         *(PhaseRequirement(phase=phase, active=True, parts=list(proof), fresh_hours=hours) for phase in phases),
@@ -134,10 +134,3 @@ def find_proof(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, .
     """Return the parts that the open faults of a node ask for."""
     faults = [fault for fault in view.node_state.faults if fault.is_open]
     return tuple(dict.fromkeys(part for fault in faults for part in snapshot.proofs.get(fault.fault_class, ())))
-
-
-def _find_phases(view: NodeSnapshot, proof: tuple[LoadPart, ...]) -> Iterator[Phase]:
-    """Yield the first phase of each check that judges a part of the proof."""
-    for check, _ in view.declared:
-        if not check.report_only and set(check.parts) & set(proof):
-            yield check.phases[0]

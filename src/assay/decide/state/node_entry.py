@@ -19,7 +19,9 @@ def find_start_state(policy: LifecyclePolicy, node: Node, now: datetime | None) 
         return policy.service_state
     start = node.settings.lifecycle_start
     if policy.is_in_service(start):
-        return _first_state_of_proof(policy)
+        if DEFAULT_START in policy.states:
+            return DEFAULT_START
+        return next(name for name, state in policy.states.items() if not state.in_service)
     return start
 
 
@@ -55,9 +57,3 @@ def describe_entry(node: Node, now: datetime | None) -> str:
     if service_import and node.name in service_import.nodes:
         return f"starts in service without proof, by an import until {service_import.expires}: {service_import.reason}"
     return f"starts in {node.settings.lifecycle_start}, and enters service through proof"
-
-
-def _first_state_of_proof(policy: LifecyclePolicy) -> str:
-    if DEFAULT_START in policy.states:
-        return DEFAULT_START
-    return next(name for name, state in policy.states.items() if not state.in_service)

@@ -304,11 +304,6 @@ def _apply_hold(state: NodeState, entry: LedgerEntry) -> NodeState:
     return change_state(state, hold=OperatorNote(entry.id, hold.who, hold.reason, at, until))
 
 
-def _apply_release(state: NodeState, _: LedgerEntry) -> NodeState:
-    """End the hold."""
-    return change_state(state, hold=None)
-
-
 def _apply_certification(state: NodeState, entry: LedgerEntry) -> NodeState:
     """Count the certification as a repair too: no earlier pass counts."""
     certified, at = CertifiedEntry.read(entry), format_time(entry.at)
@@ -365,7 +360,7 @@ ENTRY_HANDLERS: dict[str, Callable[[NodeState, LedgerEntry], NodeState]] = {
     "effect.intent": _apply_intent,
     **dict.fromkeys(_STANDINGS, _apply_effect_progress),
     "hold": _apply_hold,
-    "release": _apply_release,
+    "release": lambda state, _: change_state(state, hold=None),
     "certified": _apply_certification,
     "move": _apply_move_request,
     "zap.asked": _apply_move_request,

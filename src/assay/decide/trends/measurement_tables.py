@@ -19,13 +19,26 @@ if TYPE_CHECKING:
 DAY_S = 86_400
 TEXT, NUMBER, TIME = "VARCHAR", "DOUBLE", "TIME"
 MEASUREMENTS = {
-    "time": TIME, "node": TEXT, "subject": TEXT, "name": TEXT, "value": NUMBER, "unit": TEXT, "at_least": NUMBER,
+    "time": TIME,
+    "node": TEXT,
+    "subject": TEXT,
+    "name": TEXT,
+    "value": NUMBER,
+    "unit": TEXT,
+    "at_least": NUMBER,
     "at_most": NUMBER,
-}  # fmt: skip
+}
 HOLDERS = {
-    "node": TEXT, "subject": TEXT, "serial": TEXT, "sku": TEXT, "firmware": TEXT, "rack": TEXT, "position": TEXT,
-    "since": TIME, "until": TIME,
-}  # fmt: skip
+    "node": TEXT,
+    "subject": TEXT,
+    "serial": TEXT,
+    "sku": TEXT,
+    "firmware": TEXT,
+    "rack": TEXT,
+    "position": TEXT,
+    "since": TIME,
+    "until": TIME,
+}
 OPTIONAL_HOLDERS = {"kind": TEXT, "pdu": TEXT, "switch": TEXT, "batch": TEXT, "driver": TEXT}
 """Columns that a file of holders may have too."""
 FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
@@ -75,7 +88,9 @@ def _read_rows(
     types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
     known = columns | {column: kind for column, kind in optional.items() if column in types}
     _check_columns(path, types, known)
-    whole = _list_whole(database, path, types)
+    # To look for nulls in each row costs half of the reading: these columns are never null.
+    counts = database.execute(_NULLS, {"path": str(path)}).fetchall()
+    whole = {column for column, nulls in counts if nulls == 0 and types.get(column) == TEXT}
     shown = [_cast(column, kind, whole) for column, kind in known.items()]
     shown += [f"'' AS {column}" for column in optional if column not in types]
     first, *ends = (column for column, kind in columns.items() if kind == TIME)
@@ -103,12 +118,6 @@ def _check_columns(path: Path, types: dict[str, str], columns: dict[str, str]) -
         allowed = {TEXT: ("VARCHAR",), NUMBER: NUMBERS, TIME: ("TIMESTAMP",)}[kind]
         if not declared.startswith(allowed) and declared != '"NULL"':
             raise AssayError(f"the column {column} is {declared}, and not {allowed[0]}", where=str(path), fix=fix)
-
-
-def _list_whole(database: DuckDBPyConnection, path: Path, types: dict[str, str]) -> set[str]:
-    """Return the columns of text that are never null: to look for nulls in each row costs half of the reading."""
-    counts = database.execute(_NULLS, {"path": str(path)}).fetchall()
-    return {column for column, nulls in counts if nulls == 0 and types.get(column) == TEXT}
 
 
 def _cast(column: str, kind: str, whole: Collection[str]) -> str:

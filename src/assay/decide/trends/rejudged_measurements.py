@@ -123,7 +123,10 @@ class MeasurementRejudger:
         self, before: PolicyRevision, after: PolicyRevision, bounds: CheckBounds, states: StateTimeline
     ) -> None:
         self._before, self._after, self._bounds, self._states = before, after, bounds, states
-        self._limits = _limits_by_line(before.fleet)
+        paths = (
+            (path.split("."), line) for (_, path), line in before.fleet.lines.items() if path.startswith("limits.")
+        )
+        self._limits = {line: steps[1] for steps, line in paths}
         self._lines = set(before.fleet.lines.values())
         self.read = self.unmapped = 0
 
@@ -190,12 +193,6 @@ def _holds(where: str, value: float, bound: float) -> bool:
     if where == "at_least":
         return value >= bound
     return value <= bound if where == "at_most" else value == bound
-
-
-def _limits_by_line(fleet: Fleet) -> dict[str, str]:
-    """Return the limit on each line of a spec."""
-    paths = ((path.split("."), line) for (_, path), line in fleet.lines.items() if path.startswith("limits."))
-    return {line: steps[1] for steps, line in paths}
 
 
 def _number(value: float | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import median, quantiles
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from assay.decide.trends.backtest import find_share_interval
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_answers import PayingAct, RuleRecordAnswer, WarningPayoffAnswer
-from assay.decide.trends.warning_record import TrendWarning, WarningHistory
+from assay.decide.trends.warning_record import WarningHistory
 from assay.model.entries.faults import TrendStage, WarningOutcome
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 
@@ -151,14 +151,11 @@ def _make_record(
     )
     lost = history.demotions.get((name, revision), "") if rule.stage == "record" else ""
     stage: TrendStage = "observe" if lost else rule.stage
-    foreseeable = max(_count_failures(rule, own, failures), counts["right"])
+    since = min((warning.at for warning in own), default=None)
+    later = [failure for failure in failures if since is not None and failure.at >= since]
+    foreseeable = max(sum(rule.is_proved_by(failure.fault) for failure in later), counts["right"])
     hours = rules.costs.test.node_hours
     return RuleRecord(name, rule.fault, revision, rule.stage, stage, lost, counts, tuple(leads), foreseeable, hours)
-
-
-def _count_failures(rule: TrendRule, own: Collection[TrendWarning], failures: Sequence[PartFailure]) -> int:
-    since = min((warning.at for warning in own), default=None)
-    return sum(since is not None and warning.at >= since and rule.is_proved_by(warning.fault) for warning in failures)
 
 
 LEAST_JUDGED = 5

@@ -5,7 +5,7 @@ The warnings that the ledger keeps, each with what came of it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median, quantiles
@@ -83,7 +83,10 @@ class PastRecord(NamedTuple):
         """Return what is told of it."""
         seen = self.failures
         interval = find_share_interval(self.right, self.right + self.wrong, CONFIDENCE)
-        lead = [median(self.leads), _find_low(self.leads)] if self.leads else None
+        lead = None
+        if self.leads:
+            low = quantiles(self.leads, n=10, method="inclusive")[0] if len(self.leads) > 1 else self.leads[0]
+            lead = [median(self.leads), low]
         return PastRecordAnswer(
             right=self.right,
             wrong=self.wrong,
@@ -125,10 +128,6 @@ def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) 
     return ForecastFactors(low, middle, high)
 
 
-def _find_low(leads: Sequence[float]) -> float:
-    return quantiles(leads, n=10, method="inclusive")[0] if len(leads) > 1 else leads[0]
-
-
 def _divide(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
@@ -139,8 +138,11 @@ def _round(number: float | None) -> float | None:
 
 TREND_ENTRY_KINDS = (TrendWarnedEntry.kind, TrendClosedEntry.kind, TrendDemotedEntry.kind)
 _OUTCOMES: dict[WarningOutcome, Outcome] = {
-    "right": "right", "wrong": "wrong", "overtaken": "cannot_tell", "cannot tell": "cannot_tell",
-}  # fmt: skip
+    "right": "right",
+    "wrong": "wrong",
+    "overtaken": "cannot_tell",
+    "cannot tell": "cannot_tell",
+}
 
 
 @dataclass(frozen=True, slots=True)

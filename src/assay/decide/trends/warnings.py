@@ -65,19 +65,20 @@ def open_warnings(
             continue
         entry = _make_entry(change, records[name], now)
         key = TrendWarning(change.score.node, now, entry).key
-        if key not in new and not _is_young(known.get(key), now):
+        before = known.get(key)
+        is_young = before is not None and (before.closed is None or now - before.at < QUIET)
+        if key not in new and not is_young:
             new[key] = (change.score.node, entry)
-    most = _find_most(rules, nodes, now - since if since else QUIET)
+    # How many causes a rule may name at once, after so long a time.
+    days = max(min(now - since if since else QUIET, QUIET) / timedelta(days=1), 1.0)
+    budget = rules.change.alarms_per_1000_node_days * nodes / 1000 * days
+    most = max(rules.earn.wave_at_least, rules.earn.wave_factor * budget)
     waves = {name for name in records if _count_causes(new.values(), name) > most}
     demotions = [_demote(records[name], most, new.values()) for name in records if name in waves]
     entries = [
         (node, replace(entry, stage="observe") if entry.rule in waves else entry) for node, entry in new.values()
     ]
     return OpenedWarnings(tuple(entries), tuple(demotion for demotion in demotions if demotion))
-
-
-def _is_young(known: TrendWarning | None, now: datetime) -> bool:
-    return known is not None and (known.closed is None or now - known.at < QUIET)
 
 
 def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> TrendWarnedEntry:
@@ -102,13 +103,6 @@ def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> Tre
         p=find_chance(record),
         reason=change.because,
     )
-
-
-def _find_most(rules: TrendRules, nodes: int, span: timedelta) -> float:
-    """Return how many causes a rule may name at once, after so long a time."""
-    days = max(min(span, QUIET) / timedelta(days=1), 1.0)
-    budget = rules.change.alarms_per_1000_node_days * nodes / 1000 * days
-    return max(rules.earn.wave_at_least, rules.earn.wave_factor * budget)
 
 
 def _count_causes(new: Iterable[tuple[str, TrendWarnedEntry]], rule: str) -> int:
