@@ -1,9 +1,4 @@
-"""Compares every node with what the repository declares.
-
-Says whether a node is on its way to what the repository declares.
-
-Says what the policy does about drift of a class on a node: the response of its rules for faults, and which rule.
-"""
+"""Compares every node with what the repository declares: what differs, is it on its way, what will the policy do."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
 """Collects what differs on one node, and what nobody knows, from its outcomes of the checks of drift.
 
-Reads what differs from the reason of a failed check.
-
 Checks and `measure` word a difference in one form, and join several by "; ":
 
     WHAT SEEN, expected WANTED (FILE:LINE)
     SEEN: WANTED (FILE:LINE), WANTED (FILE:LINE)      for entries of a list that are absent
-
-Finds the line on which a spec says a value now. A reason names the line of the time when the check ran.
-
-Words a drift fault for technicians: each wanted value with file and line, what was seen, and since when.
 """
 
 from __future__ import annotations

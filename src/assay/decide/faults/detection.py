@@ -1,12 +1,7 @@
 """Detects faults from sightings: one for each class and part. A fault gets its full severity at its threshold.
 
-Keeps the number of different open faults of one node bounded. What is above it becomes one fault of the node.
-
-So a node's token cannot fill the ledger with invented parts, and what is not kept one by one is counted and told.
-
-Finds what a sighting follows from among the sightings after it: the lines of one event come in any order.
-
-The recovery action that the driver names for a GPU (XID 154) overrides what earlier XIDs of that GPU ask for.
+What follows from another sighting, or is overridden by the driver's recovery action (XID 154), does not count. The open
+faults of a node are bounded: what is above becomes one fault, so a node's token cannot fill the ledger.
 """
 
 from __future__ import annotations

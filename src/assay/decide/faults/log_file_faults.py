@@ -1,12 +1,7 @@
 """Finds the faults in a log file: counts and correlates a stream of messages, and gives each fault its reasons.
 
-Memory does not grow with the log: there is one entry for each fault and place.
-
-Tells by the driver's own words whether a log without times runs backwards, as `dmesg -t | tac` prints it.
-
-A change of a GPU's recovery action names what it was before. Read in order, that is what the last change led to.
-
-A clock that goes on where a log's own clock jumps: with each boot, or when somebody sets the time.
+Memory does not grow with the log: there is one entry for each fault and place. A log without times may run backwards,
+as `dmesg -t | tac` prints it, and a log's clock may jump: with each boot, or when somebody sets the time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Cordons nodes again that somebody opened: a person, a script, or a restart of the scheduler.
+"""Cordons nodes again that somebody opened, and the nodes of racks that are one machine and lack too many of them.
 
 An open node gets customers' jobs, even in the middle of a repair. The policy says how often, in how many hours, assay
 cordons a node again. After that, assay leaves the node to people until the window has room again.
-
-Racks that are one machine: if a rack lacks too many nodes, cordons the others until it is complete again.
 """
 
 from __future__ import annotations

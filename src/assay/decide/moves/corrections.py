@@ -1,11 +1,7 @@
-"""Says whether policy, profile and setting let a node in service get settings where it is, and when.
-
-Proposes corrections: a node in service gets declared settings where it is, without leaving service.
+"""Proposes corrections: a node in service gets declared settings where it is, if policy, profile and setting let it.
 
 Failed checks say which settings differ. What the policy does not correct asks people, and so does a setting that
 differs again and again: another tool changes it too.
-
-Finds the corrections of a node that are open, and those of certain settings.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Drops failures that decide nothing: a known issue excuses them, or their check is on trial and only observes.
+"""Drops failures that decide nothing: a known issue excuses them, a check only observes, a rollout explains them.
 
 This runs at every decision, on the stored outcomes. On the day an issue expires, the failures that it excused count at
-once.
-
-Leaves out the drift that a running rollout explains: such a node gets the change when its wave goes.
-
-A merge changes what many nodes should have. Until the rollout reaches a node, its drift asks nobody for anything.
+once. Until a rollout reaches a node, its drift asks nobody for anything.
 """
 
 from __future__ import annotations

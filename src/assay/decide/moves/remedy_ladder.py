@@ -1,9 +1,7 @@
 """Climbs the ladder of remedies, by what has been tried for a fault's part in each of the policy's windows of time.
 
-Faults that come and go while a node waits, cordoned, for its job to end (flapping).
-
-After each time, the fault must stay away for longer before the node opens. After the policy's number of times, the node
-is left to people: it stays cordoned, a ticket asks for it, and it leaves service when it is idle.
+Faults that come and go while a cordoned node waits for its job (flapping) must stay away for longer each time before it
+opens. After the policy's number of times, the node is left to people, on a ticket, and leaves service when idle.
 """
 
 from __future__ import annotations

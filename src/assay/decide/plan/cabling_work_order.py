@@ -1,8 +1,6 @@
 """The cables to move, as a work order. A fabric is compiled cable by cable only if its structure changes.
 
-What of a design's list of single cables counts for a work order.
-
-Plans the cabling where the base has a fabric whose cables cannot be compiled: that must not block its repair.
+A base with cables that cannot be compiled must not block their repair: it takes the design of the head.
 """
 
 from __future__ import annotations

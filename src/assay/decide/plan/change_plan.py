@@ -1,13 +1,7 @@
-"""Compares two revisions of the fleet: what merging one into the other would do.
+"""Compares two revisions of the fleet: what merging one into the other would do, with notes on what may surprise.
 
-It also adds notes. No note refuses the plan, but each tells something that would surprise a person.
-
-The nodes that become lemons, or stop being lemons, with the new weights and threshold of the lemon score.
-
-Puts together the content of a plan from what the two revisions say, without what the ledger knows.
-
-The waves are those of a fleet in which every node serves and none is out. So the order of the canaries, and the limits
-of the policy, are part of the content; where the nodes are at present is not.
+The content of a plan is what the revisions alone say: its waves are those of a fleet in which every node serves. So the
+order of the canaries and the limits are part of it; where the nodes are at present is not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""One revision of the fleet repository, as a plan uses it.
+"""What a plan reads: a revision of the repository, the present state of the fleet, and what it assumes else.
 
-What a plan assumes if the ledger has no record and the policy says nothing. The plan marks each use.
-
-The present state of the fleet. The caller passes all of it, so planning reads nothing.
+The caller passes all of it, so planning reads nothing else.
 """
 
 from __future__ import annotations

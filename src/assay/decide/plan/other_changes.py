@@ -1,12 +1,6 @@
 """Lists every change that no other section of the plan shows, so that none is merged unseen.
 
-Names each file that assay acts by and that changed, with the lines that are new.
-
-Says of changed schedules what runs more or less often, and of changed gates whether they become looser.
-
-Says who may sign commits from the merge on, and who may no longer.
-
-Says which failures a merge excuses, or excuses no longer: by known issues, or by what checks declare.
+These are schedules, gates, signers, known issues, declarations of checks, and each file that assay acts by.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Finds the limits that the change itself would break. Then the merge is refused, and the change must be smaller.
-
-Finds nodes that leave the middle of a fabric design without a gap, so that others would take their leaf ports.
-
-Ranks the risks of a merge. No risk refuses the plan, but each is read before everything else.
-"""
+"""Finds the limits that the change itself would break, which refuses the merge, and ranks the risks, which do not."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,8 +12,8 @@ from assay.decide.plan.drift_response import DriftResponse
 from assay.decide.plan.inputs import FleetFacts, FleetRevision, NodeStanding, find_spec_line
 from assay.decide.plan.inventory_changes import InventoryChanges
 from assay.decide.plan.other_spec_changes import OtherChange
-from assay.decide.plan.switched_on import list_switched_on
 from assay.decide.rollouts.rollout_waves import rack_key
+from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.fabric.design_parts import expand_node_names, format_node_list
 from assay.model.specs.fabric.fabric_design import FabricDesign
@@ -352,3 +347,46 @@ def _find_excused_admission(before: FleetRevision, after: FleetRevision) -> Iter
     if new := [pattern for pattern in after.policy.excuses.admission if pattern not in known]:
         reason = f"a known issue may excuse {', '.join(new)} on a node that enters service"
         yield PlanRisk("failures are excused", after.policy_line("excuses.admission"), reason)
+
+
+EFFECTS: Mapping[str, str] = {
+    "ac-cycles": "cuts all power of {nodes} where firmware needs that",
+    "boot-order": "writes the boot order of {nodes}",
+    "network-starts": "each reboot and power cycle of {nodes} orders a start by network",
+    "other-accounts": "disables every other account on the BMCs of {nodes}",
+    "wipe": "erases the local drives of {nodes} in states that wipe",
+}
+"""What each is, in the words of a person whom it reaches."""
+
+
+def list_switched_on(before: FleetRevision, after: FleetRevision) -> Iterator[tuple[str, str]]:
+    """Yield effect and `file:line` of everything that the merge switches on."""
+    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    was = {name: set(_list_effects(before.fleet, name)) for name in before.fleet.nodes}
+    of_new_nodes = set().union(*was.values())  # a node that comes to nodes which have it switches nothing on
+    for name, node in after.fleet.nodes.items():
+        for effect in set(_list_effects(after.fleet, name)) - was.get(name, of_new_nodes):
+            nodes[effect, node.profile].append(name)
+    for (effect, profile), names in sorted(nodes.items()):
+        line = find_spec_line(after.fleet, f"ManagementProfile/{profile}", "may")
+        yield EFFECTS[effect].format(nodes=format_nodes(names)), line
+    told_before, will = before.policy.notices, after.policy.notices
+    if will.scheduler.shown and not told_before.scheduler.shown:
+        line = after.policy_line("notices.scheduler.shown")
+        yield "customers are told, on every node that leaves service, what becomes of it", line
+    for customer in sorted(will.webhooks.keys() - told_before.webhooks.keys()):
+        text = f"messages about their nodes go to the customer {customer}"
+        yield text, after.policy_line(f"notices.webhooks.{customer}")
+
+
+def _list_effects(fleet: Fleet, name: str) -> Iterator[str]:
+    """Yield the effects that specs ask for and the profile of a node allows."""
+    profile, spec = fleet.profile_of(name), fleet.spec_of(name)
+    asked = {
+        "ac-cycles": any(part.reset == "ac" for part in fleet.bundle_of(name).components),
+        "boot-order": bool(spec.boot.first),
+        "network-starts": fleet.provisioning_of(name) is not None,
+        "other-accounts": spec.bmc.accounts.complete,
+        "wipe": spec.wipe is not None,
+    }
+    yield from (effect for effect in profile.may if asked[effect])

@@ -1,9 +1,6 @@
 """Finds a node's way out of service, through the repair that a change needs, and back, along the policy's edges.
 
-It also estimates how long the node is out: as recorded, else as the policy says, else by an assumption that is marked
-as such.
-
-Finds the nodes that must leave service for a change, with the state that brings it to them, and what changes.
+The time out is estimated: as recorded, else as the policy says, else by an assumption that is marked as such.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Says what differs between the plan that was reviewed and the plan of now, node by node, in lines for people.
-
-What a plan decides, as plain data with a digest: the nodes, what happens to each of them, the waves, the risks.
+"""The content of a plan with its digest, and what differs between the reviewed plan and that of now.
 
 File lines are left out, because they move when somebody edits the file above them. So are names of revisions.
 """

@@ -1,8 +1,6 @@
 """What a policy costs in a replay, side by side: time out of service, exposure to open faults, jobs, and people.
 
 Of the jobs nobody knows more than what the cost assumptions say of their size, so their numbers are expected ones.
-
-The shapes of what `assay replay` prints with `--format json`.
 """
 
 from __future__ import annotations

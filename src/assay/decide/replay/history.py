@@ -1,10 +1,6 @@
-"""Reads a history of faults: one JSON object per line. Every error names the number of its line.
+"""Reads a history of faults: which node showed which fault, and when. It comes from a file of people, or the ledger.
 
-A history says which node showed which fault, and when.
-
-Reads files of JSON objects, one per line, that people made: times, names, and the error in a line with its fix.
-
-Makes a history of faults out of the ledger: what each node showed in the last days, and when it was over.
+A file has one JSON object per line. Every error names the number of its line, and the fix.
 """
 
 from __future__ import annotations

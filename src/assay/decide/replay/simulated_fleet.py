@@ -1,8 +1,6 @@
-"""The nodes of a replay with their states. Gives the snapshot at any moment, with quiet nodes as a count.
+"""The nodes of a replay: present faults, use, cordons and last outcomes. Gives the snapshot at any moment.
 
-For each node it holds its faults, who uses it, and the last outcomes of its suites.
-
-One node of a replay: its present faults, who uses it, its cordon, and the last outcomes of its suites.
+Quiet nodes are only counted, so that a replay of a large fleet stays fast.
 """
 
 from __future__ import annotations

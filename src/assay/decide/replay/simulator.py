@@ -1,11 +1,7 @@
 """Plays a history of faults under a policy: the real decisions, in an idealised world.
 
 Effects take their declared time and succeed. Suites pass as soon as the node has no fault. A person certifies a
-repaired node. Deadlines that move no node are left out.
-
-The queue of events by time. It is the only clock of a replay.
-
-The circuit breakers of a replay: which are open, whom they hold, and when the checks look again.
+repaired node. Deadlines that move no node are left out. The queue of events is the only clock.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Decides what happens next in a rollout: which nodes get their order, what pauses it, when it is finished. Pure.
 
-What pauses a rollout without a person, and when such a pause ends by itself.
-
-Failures pause it until a person resumes it. A held node, or a breaker that the rollout did not open, pauses it for as
-long as it lasts. A person who resumes it accepts the nodes because of which it was paused.
-
-Makes the ledger entries of a rollout's next step. Their ids follow from the rollout, so none is written twice.
+Failures pause it until a person resumes it, and thereby accepts them. A held node, or a breaker that the rollout did
+not open, pauses it for as long as it lasts. The ids of its entries follow from the rollout: none is written twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The coverage of each GPU: which parts of a load ran on this serial number, how often, when, and how far they came.
+"""The coverage of each GPU, and the parts of a load that prove a node's repair. Pure.
 
-Coverage follows the serial number: a GPU that moves to another node takes it along, and a new GPU has none.
-
-The parts of a load that prove a node's repair: those of its state, and those that its open faults ask for (`proof`).
-
-A fault is open until the node serves again, so every fault since then is proven before.
+Coverage follows the serial number: a GPU that moves to another node takes it along, and a new GPU has none. A fault is
+open until the node serves again, so every fault since then is proven before.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Follows the state of one node through its ledger entries: a function for each kind of entry that changes it.
-
-Projects ledger entries into the state of each node. Pure: the same entries give the same states.
-
-Begins the state of a machine when it is enrolled, and carries it over to another name.
-
-Recognises in a node's history when the cause of a wait went away by itself, and which effects answered faults.
-"""
+"""Projects ledger entries into the state of each node: a function for each kind of entry that changes it. Pure."""
 
 from __future__ import annotations
 

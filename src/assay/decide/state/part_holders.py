@@ -1,10 +1,7 @@
 """Who held which place of a node, from when to when: the intervals to which the node's measurements belong. Pure.
 
-A new interval begins with another part, new versions, another rack, and after a repair by people.
-
-Tracks the setup of nodes: rack, spec and delivery, and the models and versions of their parts. Pure.
-
-A reading that is missing changes nothing: a lost GPU has no version, and its node no new setup.
+A new interval begins with another part, new versions, another rack, and after a repair by people. A reading that is
+missing changes nothing: a lost GPU has no version, and its node no new setup.
 """
 
 from __future__ import annotations

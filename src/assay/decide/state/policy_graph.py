@@ -1,8 +1,6 @@
-"""The states of a policy and the edges between them, with what leads along each.
+"""The states of a policy with the edges between them, and their picture as SVG.
 
-A policy's graph as SVG: one row per step, direct lines between neighbours, lanes at the sides for other edges.
-
-`draw_policy_svg` draws a whole policy, `draw_path_svg` the way of one node through it.
+One row per step, direct lines between neighbours, lanes at the sides for other edges.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Chooses what a visit to an idle node runs: what its GPUs have not seen for longest. Pure.
 
-Each part has its turn: the visit in which it was started last. The oldest turn goes first, and always starts, so no
-part starves, even on a node whose visits are all cut short. Of the parts of one visit, those that were cut short go
-before those that were done.
-
-What visits to idle nodes cost customers: how long they waited at most until a load was gone. Pure.
-
-The coverage of a node's GPUs as readings, so that checks can judge it: the channel `coverage` of its evidence.
+The part that was started longest ago goes first and always starts, so no part starves where all visits are cut short.
+What was cut short goes before what was done. The coverage is a channel of evidence too, which checks judge.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The backtest: compares what the new and the present limits and policy would have done in the last days.
 
 It reads only what it needs from the ledger.
-
-The interval of a share, such as of the warnings that were right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Compares today, and days of past weeks, with the days before: what changed, and what was said then.
 
-The median of each day over parts of the same kind and firmware: what a season, or new firmware, does to all.
-
-What the rule saw in past weeks, on some of the nodes: its high scores, and the limits that were crossed.
+The median over parts of the same kind and firmware is taken off each day: it is what a season, or new firmware, does to
+all of them. Past weeks are judged on some of the nodes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Which days of a series are compared: its last days with its own days before, today and on days of past weeks.
-
-Days count since 1970.
-
-How the queries over days are run, and the functions that they share.
-"""
+"""Which days of a series are compared, and how queries over days run. Days count since 1970."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """The fleet's own measurements, holders and failures: its history and ledger as the tables of `measurement_tables`.
 
-Who held which place of the fleet's nodes, as the table `holders`: by the ledger.
-
-The intervals of holders in whole days, and the nodes by which series are drawn.
-
 The day on which a holder begins or ends belongs to nobody: its values may be of the part before, or of a repair.
 """
 

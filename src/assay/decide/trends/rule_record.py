@@ -1,6 +1,4 @@
-"""How good a rule has been: its warnings by what came of them, its stage, and whether it has earned that. Pure.
-
-Which act a warning pays for: by the chance that it is right, the cost of acting, and the cost of a failure. Pure.
+"""How good a rule has been, whether it has earned its stage, and which act its warnings pay for. Pure.
 
 An act pays if the chance is above cost of acting / (cost of acting + cost of a failure).
 """

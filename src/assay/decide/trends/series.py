@@ -1,18 +1,8 @@
 """How much each series has changed. A series is one measurement of one part.
 
-Change: the median of its last 7 days minus its own median of the days 60 to 21 before, both apart from its peers.
-
-The values of the few series that are named: what each read before, two weeks ago, and lately, and its limits.
-
-What the peers of each series read on each day: the course that its own values are compared with.
-
-From each day's value the median of its peers on that day is subtracted, so seasons and steps by new firmware go. On
-days that belong to nobody, or to an earlier part, there is nothing to compare.
-
-The middle values of the last days of each series, as of three days, by SQL that compares whole columns.
-
-To sort a list for each series costs three times as much. The windows of the three days share five days, which are
-sorted once; the two others of each window are then put among them.
+Change: the median of its last 7 days minus its own median of the days 60 to 21 before, both apart from its peers. From
+each day's value the median of its peers is subtracted, so seasons and steps by new firmware go. A list sorted for each
+series costs three times as much as SQL over whole columns: the windows of three days share five days, sorted once.
 """
 
 from __future__ import annotations

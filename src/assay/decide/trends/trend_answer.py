@@ -1,9 +1,4 @@
-"""The answer to one question: what gets worse in these files, as of a moment.
-
-What `assay trends` tells: findings with what follows, pictures, records of rules.
-
-The days of the parts that get worse, and of their peers, for pictures.
-"""
+"""What `assay trends` tells of a moment: findings with what follows, pictures, records of rules."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""Which findings become warnings of the ledger: one for each part and rule, none while the last one is young. Pure.
-
-What came of a warning: right, wrong, overtaken, or nobody can tell. Pure.
+"""Which findings become warnings of the ledger, what came of each, and what follows from it. Pure.
 
 Right: a fault of hardware that its rule names, on the same part, after the day of the warning and within the horizon.
 Overtaken: the part was exchanged, moved, repaired or got new firmware first, or its node left service for another
 reason. Wrong: none of it, and the part was measured on most days of the horizon.
-
-What follows from each finding: its rule, the chance that it is right, and which act pays. Pure.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """Holds decisions back by their trust step: at `watch` they are only recorded, at `suggest` they wait for a yes.
 
-A decision has the lowest step of the actions that it begins. One that begins none, and neither leaves service nor
-returns, is bookkeeping, and is made at any step.
-
-Finds orders that have outlived their time: they were not begun in time, or nothing went on while assay was paused.
-
-What was begun goes on for as long as it takes, such as a drain for a customer's job, while a controller looks after it.
-
-Finds nodes that answer as the same machine: an order for one might reach the other, so none is carried out.
+A decision has the lowest step of the actions that it begins; bookkeeping begins none. It also finds orders that have
+outlived their time, and nodes that answer as the same machine: an order for one might reach the other.
 """
 
 from __future__ import annotations
