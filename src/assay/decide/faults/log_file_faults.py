@@ -158,7 +158,9 @@ class LogFault:
     def begin_event(self, at: float) -> None:
         """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
         if self.event_at is None or at - self.event_at > EVENT_SECONDS:
-            self.event_at, counted, secondary = at, self.counter.state(), self.secondary.copy()
+            self.event_at = at
+            counted = self.counter.state()
+            secondary = self.secondary.copy()
             latest = self.detail, self.code, self.last_at, self.overridden_by, self.newest
             self.before = FaultState(counted, secondary, self.first, self.last, self.lines, self.settling, *latest)
 
@@ -179,7 +181,9 @@ class LogFault:
         self.counter.add(at, not settling and (code is None or code.needs_action))
         self.first, self.last = self.first or message.stamp, message.stamp or self.last
         self.detail, self.code = message.text, code
-        self.last_at, self.overridden_by, self.newest = at, "", message
+        self.last_at = at
+        self.overridden_by = ""
+        self.newest = message
         self.lines += 1
         self.settling += settling
 

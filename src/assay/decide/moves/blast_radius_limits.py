@@ -56,7 +56,9 @@ class LimitCapacity:
 
     def has_room_to_hold(self, view: NodeSnapshot) -> bool:
         """Whether half of what may be out has room for a node, so that the other half is left for answers."""
-        pool, rack, limits = view.node.pool, view.node.rack_place, self._policy.limits
+        pool = view.node.pool
+        rack = view.node.rack_place
+        limits = self._policy.limits
         of_pool = count_allowed_out(self._pool_sizes[pool], limits.pool_percent) // 2
         return self._pool_out[pool] < of_pool and self._rack_out[rack] < limits.rack_concurrent // 2
 
@@ -88,10 +90,8 @@ class LimitCapacity:
 
     def _find_full_pool(self, view: NodeSnapshot, is_order: bool) -> LimitRefusal | None:
         pool = view.node.pool
-        size, out = (
-            self._pool_sizes[pool],
-            self._pool_out[pool] + is_order * (self._pool_ordered[pool] - self._pool_held[pool]),
-        )
+        size = self._pool_sizes[pool]
+        out = self._pool_out[pool] + is_order * (self._pool_ordered[pool] - self._pool_held[pool])
         allowed = count_allowed_out(size, self._policy.limits.pool_percent)
         if out < allowed:
             return None

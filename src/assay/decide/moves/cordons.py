@@ -42,7 +42,9 @@ def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Pr
         text = f"{seen}; closed again ({len(recent) + 1} of {policy.again} in {policy.window_hours:g} h)"
         kind, remedy = "effect", RECORDON_REMEDY
     else:
-        text, kind, remedy = f"{seen}; {_describe_escalation(snapshot, recent)}", "opened", "ticket"
+        text = f"{seen}; {_describe_escalation(snapshot, recent)}"
+        kind = "opened"
+        remedy = "ticket"
     causes = (DecisionCause(kind, effect.id, text),)
     yield Proposal(view.node_state.state, "record", CORDONS_RULE, CORDONS_RULE, causes, (effect.id,), remedy)
 
@@ -164,7 +166,9 @@ def propose_rack_cordon(policy: LifecyclePolicy, view: NodeSnapshot, short: Shor
     if short is None or view.node_state.pending or not is_in_service(policy, view.node_state):
         return
     causes = (DecisionCause("rack", "/".join([short.rack[0], f"rack-{short.rack[1]}"]), short.reason),)
-    state, name, blockers = view.node_state.state, f"{RACK_RULE_PREFIX}{short.rule}", (short.reason,)
+    state = view.node_state.state
+    name = f"{RACK_RULE_PREFIX}{short.rule}"
+    blockers = (short.reason,)
     yield Proposal(state, "pending", name, name, causes, remedy="cordon", takes_out=True, blockers=blockers)
 
 
@@ -217,7 +221,9 @@ def _apply_rack_limits(
     takes_room = {short.rack: short.lost > policy.racks[short.rule].more_than for short in candidates}
     cordoned = Counter(short.limit_key for short in candidates if takes_room[short.rack] and short.waiting)
     for short in candidates:
-        rule, key, waits = policy.racks[short.rule], short.limit_key, bool(short.waiting)
+        rule = policy.racks[short.rule]
+        key = short.limit_key
+        waits = bool(short.waiting)
         others = cordoned[key] - waits
         full = takes_room[short.rack] and not _is_cordoned(short) and others >= rule.at_once
         cordoned[key] += takes_room[short.rack] and not full and not waits

@@ -207,10 +207,8 @@ def _list_recent(snapshot: FleetSnapshot, view: NodeSnapshot, settings: Iterable
 
 def _is_due(view: NodeSnapshot, wrong: WrongSettings) -> bool:
     """Whether the evidence was read after the last correction of these settings had ended."""
-    earlier, after_entry = (
-        list_of_settings(view.node_state, wrong.settings, ""),
-        wrong.recorded.outcome.basis.after_entry,
-    )
+    earlier = list_of_settings(view.node_state, wrong.settings, "")
+    after_entry = wrong.recorded.outcome.basis.after_entry
     if not earlier:
         return True
     last = earlier[-1]

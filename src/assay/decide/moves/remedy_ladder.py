@@ -168,7 +168,9 @@ def propose_flapping_escalation(snapshot: FleetSnapshot, view: NodeSnapshot) -> 
     faults = _list_causes(view.node_state, pending) if len(flaps) >= policy.flapping.times else []
     if not faults:
         return
-    state, because, keys = view.node_state.state, _describe(policy, flaps, pending, faults), (pending.decision,)
+    state = view.node_state.state
+    because = _describe(policy, flaps, pending, faults)
+    keys = (pending.decision,)
     start = policy.flapping.then
     rung = find_rung(policy.ladder, view.node_state, faults[-1], start, snapshot.now) if start else None
     leaves = rung is not None and policy.has_edge(state, rung[1].to)
@@ -201,10 +203,8 @@ def _find_end(
     """Return when faults that are away have been so for long enough, None if only a person may open the node."""
     if pending.rule_name == FLAPPING_RULE:
         return None
-    times, gone_at = (
-        len(list_recent_flaps(policy, node_state, now)),
-        max(parse_time(fault.cleared_at) for fault in away),
-    )
+    times = len(list_recent_flaps(policy, node_state, now))
+    gone_at = max(parse_time(fault.cleared_at) for fault in away)
     if times >= policy.flapping.times:
         return None
     return gone_at + timedelta(minutes=policy.flapping.find_clean_minutes(times) if times else 0)

@@ -113,7 +113,9 @@ class _FabricChange:
     """One fabric, before and after."""
 
     def __init__(self, name: str, old: CompiledTopology, new: CompiledTopology) -> None:
-        self.name, self.old, self.new = name, old, new
+        self.name = name
+        self.old = old
+        self.new = new
         self.lengths = {_cable_ports(cable): cable.length_m for cable in new.cables}
         self.ends: dict[PortId, CableEnd] = {}
 

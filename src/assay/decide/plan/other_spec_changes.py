@@ -126,7 +126,9 @@ def _compare_kind(
     topic: ChangeTopic = "ticket route" if kind == "TicketRoute" else "spec"
     pools = () if kind in NO_POOLS else list_all_pools(after)
     for name in sorted(was.keys() | will.keys()):
-        document, old, new = f"{kind}/{name}", was.get(name), will.get(name)
+        document = f"{kind}/{name}"
+        old = was.get(name)
+        new = will.get(name)
         if old is new or document in shown:
             continue
         if old is None or new is None:

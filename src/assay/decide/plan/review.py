@@ -101,10 +101,8 @@ def _list_node_differences(reviewed: PlanContent, present: PlanContent) -> Itera
         elif now is None:
             yield f"{many}: no longer in the plan; reviewed was {_shorten(was)}"
         else:
-            gone, come = (
-                [change for change in was if change not in now],
-                [change for change in now if change not in was],
-            )
+            gone = [change for change in was if change not in now]
+            come = [change for change in now if change not in was]
             yield f"{many}: reviewed was {_shorten(gone)}; now {_shorten(come)}"
 
 

@@ -142,7 +142,9 @@ def compare_spec_pairs(
 
 def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair:
     fleet = after.fleet
-    was, will, profile = before.spec_of(old.name), fleet.spec_of(new.name), fleet.profile_of(new.name)
+    was = before.spec_of(old.name)
+    will = fleet.spec_of(new.name)
+    profile = fleet.profile_of(new.name)
     pair = SpecPair(
         old=was,
         new=will,

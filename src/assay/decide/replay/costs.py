@@ -51,7 +51,9 @@ class CostModel:
     def count(self, tally: ReplayTally, until: datetime) -> PolicyCosts:
         """Return the costs up to a moment, at or after the end of the replay. Of each, less is better."""
         exposure = tally.exposure.sum_up(until)
-        hit, people, work = self._count_jobs_hit(exposure), self.assumptions.people, tally.work
+        hit = self._count_jobs_hit(exposure)
+        people = self.assumptions.people
+        work = tally.work
         ended = [fault for fault in exposure.ended if self._runs_jobs(fault) and fault.severity != "catastrophic"]
         hours = {"ticket": people.ticket, "dossier": people.dossier, "certification": people.certification}
         return {

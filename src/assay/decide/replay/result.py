@@ -110,7 +110,9 @@ class _ResultFormatter:
     """Formats times: in seconds if the history does so, else in ISO 8601."""
 
     def __init__(self, in_seconds: bool, until: datetime, costs: CostModel) -> None:
-        self._in_seconds, self._until, self._costs = in_seconds, until, costs
+        self._in_seconds = in_seconds
+        self._until = until
+        self._costs = costs
 
     def time(self, at: datetime) -> float | str:
         """Return a time as the history writes them."""

@@ -234,7 +234,9 @@ class SimulatedFleet:
         return seen
 
     def _count(self, name: str, sightings: list[FaultSighting]) -> list[FaultObservation]:
-        node, node_state, catalog = self.simulated_nodes[name].node, self.node_state(name), self._rules.catalog
+        node = self.simulated_nodes[name].node
+        node_state = self.node_state(name)
+        catalog = self._rules.catalog
         counting = drop_secondary_sightings(catalog, node, node_state, sightings)
         most = self._rules.policy.intake.node.open_faults
         seen = count_sightings(catalog, node, node_state, counting, most)

@@ -90,7 +90,9 @@ class BreakerWatch:
     """The open breakers by pool, with the nodes that each holds."""
 
     def __init__(self, rules: ReplayRules, stage: SimulatedFleet, agenda: EventQueue) -> None:
-        self._rules, self._stage, self._agenda = rules, stage, agenda
+        self._rules = rules
+        self._stage = stage
+        self._agenda = agenda
         self._window = timedelta(minutes=rules.policy.breaker.window_minutes) + ONE_SECOND
         self._trips: list[tuple[datetime, str, str, list[str]]] = []
         self._open: dict[str, list[str]] = {}
@@ -158,7 +160,9 @@ class ReplaySimulator:
     """One running replay."""
 
     def __init__(self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> None:
-        self._rules, self._policy, self._pace = rules, rules.policy, rules.durations
+        self._rules = rules
+        self._policy = rules.policy
+        self._pace = rules.durations
         self._events = deque(events)
         self._start = self._now = self._until = events[0].at if events else HISTORY_EPOCH
         self._end = (events[-1].at if events else HISTORY_EPOCH) + REPLAY_HORIZON

@@ -168,7 +168,9 @@ def _split_by_capacity(
 def _split_canaries(
     candidates: list[RolloutCandidate], canaries: int, proven: Mapping[RolloutKind, int]
 ) -> tuple[list[RolloutCandidate], list[RolloutCandidate]]:
-    seen, first, others = Counter(proven), list[RolloutCandidate](), list[RolloutCandidate]()
+    seen = Counter(proven)
+    first = list[RolloutCandidate]()
+    others = list[RolloutCandidate]()
     for candidate in candidates:
         (first if seen[candidate.kind] < canaries else others).append(candidate)
         seen[candidate.kind] += 1

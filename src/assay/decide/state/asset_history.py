@@ -22,7 +22,9 @@ from assay.model.timestamps import format_time
 ASSET_ENTRY_KINDS = ("parts.seen", "part.replaced", "part.returned", "transition", "effect.intent")
 INVENTORY = "inventory"
 PartPlaces = dict[str, tuple[str, str]]
-DOSSIER, DRIVE, GPU = "dossier", "nvme", "gpu"
+DOSSIER = "dossier"
+DRIVE = "nvme"
+GPU = "gpu"
 
 
 @dataclass(frozen=True, slots=True)

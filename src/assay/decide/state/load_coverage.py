@@ -77,7 +77,9 @@ def _add_visit(gpus: dict[str, GpuCoverage], entry: LedgerEntry) -> dict[str, Gp
 
 
 def _add_part(known: PartCoverage, result: Mapping[str, Any], at: str) -> PartCoverage:
-    ended, units, tests = str(result.get("ended", "")), int(result.get("units", 0)), dict(known.tests)
+    ended = str(result.get("ended", ""))
+    units = int(result.get("units", 0))
+    tests = dict(known.tests)
     for test, count in dict(result.get("tests") or {}).items():
         tests[test] = tests.get(test, 0) + int(count)
     return PartCoverage(

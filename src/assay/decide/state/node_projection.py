@@ -306,7 +306,9 @@ def _apply_certification(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 def _apply_cleared_breaker(state: NodeState, entry: LedgerEntry) -> NodeState:
     """Count the faults so far for no wave, and let what the breaker held back be answered."""
-    cleared, note, pending = BreakerClearedEntry.read(entry), state.note, state.pending
+    cleared = BreakerClearedEntry.read(entry)
+    note = state.note
+    pending = state.pending
     faults = _change_responses(state.faults, "breaker", "")
     if note and any(cause.kind == "breaker" for cause in state.noted_causes):
         note = f"{cleared.who} cleared the breaker: {cleared.reason}"

@@ -100,7 +100,9 @@ class PartHolder(NamedTuple):
 def list_part_holders(node: str, entries: Iterable[LedgerEntry]) -> list[PartHolder]:
     """Return the holders of one node's places, from its entries of `HOLDER_ENTRY_KINDS`, in the order of their ends."""
     assets, setup = NodeAssets(), NodeSetup()
-    gone, present, ended = set[str](), dict[str, PartHolder](), list[PartHolder]()
+    gone = set[str]()
+    present = dict[str, PartHolder]()
+    ended = list[PartHolder]()
     for entry in entries:
         assets, setup = apply_asset_entry(assets, entry), apply_setup_entry(setup, entry)
         gone = _follow_gone_parts(gone, entry)

@@ -93,8 +93,14 @@ def _list_targets(policy: LifecyclePolicy, rule: FaultRule) -> Iterator[tuple[st
             yield rung.to, remedy
 
 
-BOX, HIGH, ROW, GAP = 210, 40, 118, 70
-LANE, LINE, MARGIN, CORNER = 30, 15, 24, 10
+BOX = 210
+HIGH = 40
+ROW = 118
+GAP = 70
+LANE = 30
+LINE = 15
+MARGIN = 24
+CORNER = 10
 ARROW = """<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
 <path d="M0 0 8 4 0 8z"/></marker></defs>"""
 

@@ -55,7 +55,9 @@ def run_backtest(
 ) -> BacktestReport:
     """Return the nodes on which two revisions differ. `entries` is the whole ledger, `outcomes` the recent ones."""
     start = now - timedelta(days=BACKTEST_DAYS)
-    recent, states, node_states = list(outcomes), StateTimeline(entries), project_node_states(entries)
+    recent = list(outcomes)
+    states = StateTimeline(entries)
+    node_states = project_node_states(entries)
     judging = MeasurementRejudger(before, after, bounds, states)
     differing = list(_by_measurement(judging.rejudge(recent)))
     faults = [

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-RECENT_DAYS, OWN_FROM, OWN_TO = 7, 60, 21
+RECENT_DAYS = 7
+OWN_FROM = 60
+OWN_TO = 21
 LEAST_RECENT, LEAST_OWN = 4, 7
 """Days with values that a series needs in each window."""
 DAYS_SEEN = 3

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 DAY_S = 86_400
-TEXT, NUMBER, TIME = "VARCHAR", "DOUBLE", "TIME"
+TEXT = "VARCHAR"
+NUMBER = "DOUBLE"
+TIME = "TIME"
 MEASUREMENTS = {
     "time": TIME,
     "node": TEXT,

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 NODES_TO_TELL, NODES_AT_ONCE = 200, 200
 LEAST_RISES, RISES_PER_FALL = 10, 5
 """What a measurement shows that is taken for a counter; a gauge falls about as often as it rises."""
-OFTEN, RARE_DAYS, RARE_SCALE = 0.9, 7, 10
+OFTEN = 0.9
+RARE_DAYS = 7
+RARE_SCALE = 10
 """Below this share of days with growth, the growth of the last week counts, and ten times the usual one is the scale:
 its noise is that of few events, while the noise of a busy counter is a share of its growth."""
 BIT_ENDS = tuple(float(2**bits - 1) for bits in (4, 8, 16, 32, 64))

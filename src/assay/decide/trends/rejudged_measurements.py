@@ -122,7 +122,10 @@ class MeasurementRejudger:
     def __init__(
         self, before: PolicyRevision, after: PolicyRevision, bounds: CheckBounds, states: StateTimeline
     ) -> None:
-        self._before, self._after, self._bounds, self._states = before, after, bounds, states
+        self._before = before
+        self._after = after
+        self._bounds = bounds
+        self._states = states
         paths = (
             (path.split("."), line) for (_, path), line in before.fleet.lines.items() if path.startswith("limits.")
         )

@@ -14,7 +14,9 @@ from assay.decide.trends.warning_record import ForecastFactors
 if TYPE_CHECKING:
     pass
 
-USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, LEAST_KEPT, 24.0
+USUAL_THRESHOLD = 8.0
+LEAST_THRESHOLD = LEAST_KEPT
+MOST_THRESHOLD = 24.0
 """8: at most 0.08 false alarms per 1,000 nodes and day on six measurements of planted fleets. It holds while the
 history is too short to tell."""
 LEAST_WEEKS = 3

@@ -162,7 +162,9 @@ def list_known_orders(node_state: NodeState) -> set[str]:
 
 def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterator[tuple[str, str, str, float, bool]]:
     """Yield id, time, time of the last step, hours and whether it has begun, of each order that does not wait yet."""
-    record, pending, request = node_state.trust, node_state.pending, node_state.move_request
+    record = node_state.trust
+    pending = node_state.pending
+    request = node_state.move_request
     decision = pending.decision if pending else node_state.decision
     behind = record.find_order(decision)
     order = request.id if request else behind.order if behind else ""

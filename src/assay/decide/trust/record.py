@@ -25,7 +25,9 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time, parse_time
 
-TRUST_CAUSE, APPROVED_CAUSE, AGE_CAUSE = "trust", "approved", "age"
+TRUST_CAUSE = "trust"
+APPROVED_CAUSE = "approved"
+AGE_CAUSE = "age"
 """Kinds of causes: what holds a decision back by its trust step, a person's yes, an order that is too old."""
 ORDER_CAUSES = ("person", "rollout", "certified", APPROVED_CAUSE)
 """The kinds of the causes that name what a person ordered."""
@@ -126,7 +128,9 @@ def advance_trust(record: TrustRecord, entry: LedgerEntry, decision: DecisionEnt
     if entry.kind == OrderOutlivedEntry.kind:
         late = OrderOutlivedEntry.read(entry)
         return replace(record, outlived=(*record.outlived, (late.order, late.reason)))
-    word, at, is_yes = ApprovedEntry.read(entry), format_time(entry.at), entry.kind == ApprovedEntry.kind
+    word = ApprovedEntry.read(entry)
+    at = format_time(entry.at)
+    is_yes = entry.kind == ApprovedEntry.kind
     consent = Consent(entry.id, word.decision, word.who, word.reason, at, word.within_hours, is_yes)
     record = replace(record, consents=(*record.consents, consent))
     if not is_yes:
@@ -194,7 +198,10 @@ def make_watch_record(policy: LifecyclePolicy, entries: Iterable[LedgerEntry], n
         if now - parse_time(entry.at) <= timedelta(days=RECORD_DAYS) + SAME:
             _add(histories.setdefault(entry.node, _NodeHistory()), entry)
     oldest = now - timedelta(days=RECORD_DAYS)
-    decisions, done, span, nodes = Counter[str](), 0, timedelta(), 0
+    decisions = Counter[str]()
+    done = 0
+    span = timedelta()
+    nodes = 0
     for history in histories.values():
         would = [(at, move) for at, move in history.would if at >= oldest]
         nodes, covered = nodes + bool(would), oldest

@@ -56,7 +56,9 @@ def _is_current(trust: Trust, node_state: NodeState, held: HeldDecision) -> bool
 
 def _list_effect_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeState) -> Iterator[TrustWait]:
     """Yield the first of what is decided and waits: an order or a pending decision that is too old, or an effect."""
-    node, record, request = node_state.node, node_state.trust, node_state.move_request
+    node = node_state.node
+    record = node_state.trust
+    request = node_state.move_request
     behind = record.find_order(node_state.pending.decision) if node_state.pending else None
     order = request.id if request else behind.order if behind else ""
     if late := record.find_outlived(order):
