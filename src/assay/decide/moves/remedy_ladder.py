@@ -88,22 +88,18 @@ def _is_used_up(
     ladder: RemedyLadder, fault: FaultRecord, remedy: str, rung: LadderRung, tries: list[_Try], now: datetime
 ) -> bool:
     of_part = [attempt for attempt in tries if fault.subject in attempt.parts or not attempt.parts]
-    if (
-        sum(attempt.remedy == remedy and attempt.at > now - hours(ladder.window_hours) for attempt in of_part)
-        >= rung.times
-    ):
+    since = now - hours(ladder.window_hours)
+    if sum(attempt.remedy == remedy and attempt.at > since for attempt in of_part) >= rung.times:
         return True
-    return any(
-        _count_tries(window, remedy, of_part if window.of == "part" else tries, now) >= window.times
-        for window in ladder.windows
-        if (not window.remedies or remedy in window.remedies) and _bounds(window, fault)
-    )
-
-
-def _count_tries(window: LadderWindow, remedy: str, tries: list[_Try], now: datetime) -> int:
-    """Return how many tries a window counts: of all its remedies together, or of one remedy if it names none."""
-    counted = window.remedies or (remedy,)
-    return sum(attempt.remedy in counted and attempt.at > now - hours(window.hours) for attempt in tries)
+    for window in ladder.windows:
+        # A window counts all its remedies together, or one remedy if it names none.
+        counted = window.remedies or (remedy,)
+        if remedy in counted and _bounds(window, fault):
+            since = now - hours(window.hours)
+            attempts = of_part if window.of == "part" else tries
+            if sum(attempt.remedy in counted and attempt.at > since for attempt in attempts) >= window.times:
+                return True
+    return False
 
 
 def _bounds(window: LadderWindow, fault: FaultRecord) -> bool:

@@ -391,15 +391,11 @@ def _group_drifting(
             stale = staleness.find(group.key, group.pair, group.changed_fields)
             places: dict[tuple[str, bool], list[str]] = defaultdict(list)
             for name in group.names:
-                places[standings[name].state, _is_zapped(facts, name)].append(name)
+                node_state = facts.node_states.get(name)
+                zap = node_state.find_effect(node_state.decision, "zap") if node_state else None
+                is_zapped = zap is not None and zap.standing in ("done", "verified")  # in its present stay
+                places[standings[name].state, is_zapped].append(name)
             for (state, brought), names in places.items():
                 serves = state in after.policy.states and after.policy.states[state].in_service
                 leaves = serves and group.pair.needs_service_exit
                 yield DriftGroup(state, group.key[3], stale, brought, leaves), names
-
-
-def _is_zapped(facts: FleetFacts, name: str) -> bool:
-    """Whether the node was zapped already during its stay in the state where it is."""
-    node_state = facts.node_states.get(name)
-    effect = node_state.find_effect(node_state.decision, "zap") if node_state else None
-    return effect is not None and effect.standing in ("done", "verified")

@@ -51,6 +51,8 @@ class StaleCheckFinder:
         return self._known[key, changed]
 
     def _stale(self, key: SpecPairKey, pair: SpecPair, changed: frozenset[str]) -> Iterator[StaleCheck]:
+        old = self._before.fleet.profiles[key[2]]
+        new = self._after.fleet.profiles[key[3]]
         for ident, check in self._after.checks.items():
             reads = self._after.reads.get(ident, NO_READS)
             reads_image = ("node", "image") in reads.declared
@@ -66,7 +68,7 @@ class StaleCheckFinder:
             maybe = (
                 *self.rewritten.get(ident, ()),
                 *_find_changed_inputs(check, reads, pair, changed),
-                *self._profile(key, reads),
+                *(f"profile.{path}" for path in sorted(reads.profile) if value_at(old, path) != value_at(new, path)),
             )
             if because := tuple(dict.fromkeys((*certain, *maybe))):
                 yield StaleCheck(
@@ -77,10 +79,6 @@ class StaleCheckFinder:
                     bool(certain),
                     tuple(f"{setting.field} {setting.old} {setting.new}" for setting in unmet),
                 )
-
-    def _profile(self, key: SpecPairKey, reads: CheckInputs) -> Iterator[str]:
-        old, new = self._before.fleet.profiles[key[2]], self._after.fleet.profiles[key[3]]
-        yield from (f"profile.{path}" for path in sorted(reads.profile) if value_at(old, path) != value_at(new, path))
 
     def _rewritten(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the checks that are new, or whose declaration or code changes."""

@@ -368,8 +368,10 @@ def list_other_changes(
     before: FleetRevision, after: FleetRevision, rewritten_checks: Collection[str], shown_specs: Collection[str]
 ) -> tuple[OtherChange, ...]:
     """Return the changes by topic. Other sections show `rewritten_checks` and `shown_specs` (`Kind/name`)."""
+    lost = "what the merge changes in this file is not known"
+    unread = [(line, f"cannot be read here ({reason}): {lost}") for line, reason in before.unread]
     return (
-        *_list_unread(before, after),
+        *(OtherChange("unread", f"{before.name} {text}", line, list_all_pools(after)) for line, text in unread),
         *list_schedule_changes(before, after),
         *list_gate_changes(before, after),
         *list_known_issue_changes(before, after),
@@ -378,10 +380,3 @@ def list_other_changes(
         *list_other_spec_changes(before, after, shown_specs),
         *list_file_changes(before, after, rewritten_checks),
     )
-
-
-def _list_unread(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
-    """Yield the parts of the base that cannot be read: what the merge changes there is not known."""
-    for line, reason in before.unread:
-        text = f"{before.name} cannot be read here ({reason}): what the merge changes in this file is not known"
-        yield OtherChange("unread", text, line, list_all_pools(after))

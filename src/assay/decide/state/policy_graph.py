@@ -60,14 +60,11 @@ def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
             step = state.escalate[int(number)]
             when = "again" if step.recurred else "of a lemon" if step.lemon else "open"
             yield target, f"{step.blame} fault {when}"
+        elif kind == "pass_to":
+            event = "passes" if state.requires else "idle" if state.until_idle else "done"
+            yield target, f"{event}, after {state.soak_hours:g} h" if state.soak_hours else event
         else:
-            yield target, _describe_passing(state) if kind == "pass_to" else EDGE_LABELS[kind]
-
-
-def _describe_passing(state: LifecycleState) -> str:
-    """Return the condition of `pass_to`."""
-    event = "passes" if state.requires else "idle" if state.until_idle else "done"
-    return f"{event}, after {state.soak_hours:g} h" if state.soak_hours else event
+            yield target, EDGE_LABELS[kind]
 
 
 def _edges_by_fault(policy: LifecyclePolicy, state: str) -> Iterator[tuple[str, str]]:

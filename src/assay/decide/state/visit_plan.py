@@ -90,12 +90,12 @@ def collect_visit_costs(entries: Iterable[LedgerEntry], pools: Mapping[str, str]
         if entry.kind == NodeLoadedEntry.kind:
             visit = NodeLoadedEntry.read(entry)
             groups[visit.schedule, pools.get(entry.node, "")].append(visit)
-    return [_sum_up(schedule, pool, visits) for (schedule, pool), visits in sorted(groups.items())]
-
-
-def _sum_up(schedule: str, pool: str, visits: Sequence[NodeLoadedEntry]) -> VisitCosts:
-    known = sorted(visit.gone_ms for visit in visits if visit.gone_ms is not None)
-    return VisitCosts(schedule, pool, len(visits), sum(bool(visit.reason) for visit in visits), tuple(known))
+    costs = []
+    for (schedule, pool), visits in sorted(groups.items()):
+        gone_ms = tuple(sorted(visit.gone_ms for visit in visits if visit.gone_ms is not None))
+        made_room = sum(bool(visit.reason) for visit in visits)
+        costs.append(VisitCosts(schedule, pool, len(visits), made_room, gone_ms))
+    return costs
 
 
 def describe_coverage(
