@@ -143,11 +143,11 @@ REFUSAL_TOLERANCE_S = 30.0
 def wait_until(
     look: Callable[[], Result | None],
     deadline_s: float,
-    what: str,
+    goal: str,
     where: str = "",
     refused_s: float = REFUSAL_TOLERANCE_S,
 ) -> Result:
-    """Return the first result of `look`. None and AssayError mean "not yet". `what` says what is expected.
+    """Return the first result of `look`. None and AssayError mean "not yet". `goal` says what is expected.
 
     Raises AssayError after `deadline_s` real seconds, with the last error of `look`. Raises BmcLoginRefused after
     `refused_s` of refused logins: only a BMC that starts gets over those.
@@ -162,18 +162,18 @@ def wait_until(
             error = met
         refused_at = (refused_at or time.monotonic()) if isinstance(error, BmcLoginRefused) else 0.0
         if error and refused_at and time.monotonic() - refused_at > refused_s:
-            raise BmcLoginRefused(f"{what}: {error.what}", where=error.where or where, fix=error.fix)
+            raise BmcLoginRefused(f"{goal}: {error.what}", where=error.where or where, fix=error.fix)
         if time.monotonic() > ends_at:
-            raise AssayError(f"{what}: not within {deadline_s:g} s{f'; {error}' if error else ''}", where=where)
+            raise AssayError(f"{goal}: not within {deadline_s:g} s{f'; {error}' if error else ''}", where=where)
         polls += 1
         time.sleep(POLL_BACKOFF.wait_s(polls))
 
 
-def require_effect(fleet: Fleet, name: str, effect: FarEffect, what: str) -> None:
-    """Raise AssayError unless the profile of a node names the effect. `what` needs it, such as "gpu needs a cycle"."""
+def require_effect(fleet: Fleet, name: str, effect: FarEffect, need: str) -> None:
+    """Raise AssayError unless the profile of a node names the effect. `need` is such as "gpu needs a cycle"."""
     profile = fleet.profile_of(name)
     if effect not in profile.may:
         key = f"ManagementProfile/{profile.name}"
         where = fleet.lines.get((key, "may")) or fleet.lines.get((key, ""), key)
         fix = f"add {effect} to `may` of the profile, or take out of the specs what asks for it"
-        raise AssayError(f"{name}: {what}, and its profile {profile.name} does not allow that", where=where, fix=fix)
+        raise AssayError(f"{name}: {need}, and its profile {profile.name} does not allow that", where=where, fix=fix)

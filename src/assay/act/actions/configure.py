@@ -27,13 +27,13 @@ undone_by = ""
 
 def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read the settings that differ."""
-    return {"settings": {one.name: one.seen for one in _find_mismatches(context, intent)}}
+    return {"settings": {mismatch.name: mismatch.seen for mismatch in _find_mismatches(context, intent)}}
 
 
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Run the roles of the settings that differ. Raises AssayError if that could disturb a job."""
     mismatches = _find_mismatches(context, intent)
-    roles = sorted({SETTING_ROLES[find_setting(one.name)].role for one in mismatches})
+    roles = sorted({SETTING_ROLES[find_setting(mismatch.name)].role for mismatch in mismatches})
     if intent.params.get("idle"):
         _require_idle(context, intent.node)
     _require_harmless(context, intent, roles)
@@ -46,7 +46,7 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     mismatches = _find_mismatches(context, intent)
     if not mismatches:
         return EffectVerification(True, f"as declared: {', '.join(intent.params['settings'])}")
-    facts: EffectFacts = {"settings": {one.name: one.seen for one in mismatches}}
+    facts: EffectFacts = {"settings": {mismatch.name: mismatch.seen for mismatch in mismatches}}
     done = None if all(map(is_unknown, mismatches)) else False
     return EffectVerification(done, format_setting_mismatches(mismatches), facts)
 
@@ -64,9 +64,9 @@ def _require_idle(context: ActionContext, node: str) -> None:
 def _require_harmless(context: ActionContext, intent: EffectIntent, roles: list[str]) -> None:
     """Raise AssayError if a role would also bring a setting that differs and may not be brought now."""
     settings = [path for path, setting in SETTING_ROLES.items() if setting.role in roles]
-    for one in find_mismatches_at(context.fleet, intent.node, settings):
-        setting = find_setting(one.name)
+    for mismatch in find_mismatches_at(context.fleet, intent.node, settings):
+        setting = find_setting(mismatch.name)
         if SETTING_ROLES[setting].applied == "zap":
-            raise AssayError(f"{one.name} differs too, and only zap brings it", where=intent.node)
-        if not intent.params.get("idle") and needs_idle_node(setting, one.name):
-            raise AssayError(f"{one.name} differs too, and needs an idle node", where=intent.node)
+            raise AssayError(f"{mismatch.name} differs too, and only zap brings it", where=intent.node)
+        if not intent.params.get("idle") and needs_idle_node(setting, mismatch.name):
+            raise AssayError(f"{mismatch.name} differs too, and needs an idle node", where=intent.node)

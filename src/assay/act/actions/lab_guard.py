@@ -42,9 +42,10 @@ def hold_to_context(root: Path) -> Mapping[str, Variables]:
     home.require_answer()
     (overlay,) = home.overlays or ()
     declared = yaml.load(overlay.read_text(), Loader=yaml.CSafeLoader) or {}
-    found = (declared.get("all") or {}).get("hosts") or {}
+    declared_hosts = (declared.get("all") or {}).get("hosts") or {}
     is_fixed = {"ansible_connection": REACH, "ansible_become": False}
-    hosts = {name: {**host, **is_fixed} for name, host in found.items() if host and "reach" in host}  # whole, or none
+    # a host of the lab is taken whole, or not at all
+    hosts = {name: {**host, **is_fixed} for name, host in declared_hosts.items() if host and "reach" in host}
     reaching = {name: {key: host[key] for key in host.keys() - PACE} for name, host in hosts.items()}
     _wrap_variables(reaching)
     _wrap_connections(reaching)

@@ -37,7 +37,7 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     boot = f"boot {running.boot_id[:8]}"
     if context.fleet.provisioning_of(intent.node) is None:
         return EffectVerification(True, f"no Provisioning holds for its pool, and it runs {boot}", facts)
-    if attempt := next((one for one in own if one.name == running.attempt), None):
+    if attempt := next((attempt for attempt in own if attempt.name == running.attempt), None):
         reason = f"runs image {attempt.image} ({attempt.image_version}) since {boot}"
         return EffectVerification(True, reason, {**facts, "attempt": attempt.name})
     return EffectVerification(False, f"runs {boot}, which this effect did not start", facts)

@@ -42,7 +42,7 @@ ADVICE = {"remove": "remove these drives and shred them", "return": "the spec le
 def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
     """Read which drives there are."""
     drives = read_local_drives(context.fleet.nodes[intent.node], {}) if _find_spec(context, intent) else []
-    return {"drives": [{"drive": one.name, "serial": one.serial, "model": one.model} for one in drives]}
+    return {"drives": [{"drive": drive.name, "serial": drive.serial, "model": drive.model} for drive in drives]}
 
 
 def run(context: ActionContext, intent: EffectIntent) -> None:
@@ -66,25 +66,28 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
         if _may_be_under_way(context, intent, records):
             return EffectVerification(None, reason)
         return EffectVerification(False, f"{reason}; {ADVICE[spec.unwiped]}")
-    verdicts = {str(one): _judge(one, records.get(one.serial, DriveRecord()), spec) for one in drives}
-    for one in drives:
-        if verdicts[str(one)].standing == "wiped":
-            record_proof(context, intent, one, records[one.serial], verdicts[str(one)].reason)
+    verdicts = {str(drive): _judge(drive, records.get(drive.serial, DriveRecord()), spec) for drive in drives}
+    for drive in drives:
+        if verdicts[str(drive)].standing == "wiped":
+            record_proof(context, intent, drive, records[drive.serial], verdicts[str(drive)].reason)
     absent = _describe_absent(context, intent, drives)
-    facts: EffectFacts = {"drives": [_describe(one, records, verdicts[str(one)]) for one in drives], "absent": absent}
+    facts: EffectFacts = {
+        "drives": [_describe(drive, records, verdicts[str(drive)]) for drive in drives],
+        "absent": absent,
+    }
     wiped = [name for name, verdict in verdicts.items() if verdict.standing == "wiped"]
-    counted = {str(one) for one in drives if is_selected(one, spec)}
+    counted = {str(drive) for drive in drives if is_selected(drive, spec)}
     rest = [f"{name}: {verdict.reason}" for name, verdict in verdicts.items() if verdict.standing != "wiped"]
-    told = f"proven wiped: {', '.join(wiped) or 'none'}"
+    proven = f"proven wiped: {', '.join(wiped) or 'none'}"
     if not counted:
         reason = f"`wipe.models` of its spec leaves out every drive; {ADVICE[spec.unwiped]}"
         return EffectVerification(False, reason, facts)
     if counted <= set(wiped) and not absent:
-        return EffectVerification(True, "; left alone: ".join([told, *rest]), facts)
+        return EffectVerification(True, "; left alone: ".join([proven, *rest]), facts)
     is_open = any(verdict.standing in ("under way", "unknown") for verdict in verdicts.values())
     if is_open and _may_be_under_way(context, intent, records):
-        return EffectVerification(None, "; ".join([*rest, *absent, told]), facts)
-    return EffectVerification(False, "; ".join([*rest, *absent, ADVICE[spec.unwiped], told]), facts)
+        return EffectVerification(None, "; ".join([*rest, *absent, proven]), facts)
+    return EffectVerification(False, "; ".join([*rest, *absent, ADVICE[spec.unwiped], proven]), facts)
 
 
 def _find_spec(context: ActionContext, intent: EffectIntent) -> WipeSpec | None:

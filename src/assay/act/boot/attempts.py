@@ -157,7 +157,7 @@ def decide_next_boot(attempts: Sequence[BootAttempt], provisioning: Provisioning
     if not attempts:
         return NextBoot(None)
     newest, age, whole = attempts[-1], now - attempts[-1].started_at, _limit_age(provisioning)
-    if loops := sum(1 for _ in takewhile(lambda one: has_looped(one, provisioning), reversed(attempts))):
+    if loops := sum(1 for _ in takewhile(lambda attempt: has_looped(attempt, provisioning), reversed(attempts))):
         if age < whole * 2 ** min(loops - 1, MOST_DOUBLINGS):
             return NextBoot(newest, int(min(max(age, LEAST_WAIT), MOST_WAIT).total_seconds()))
         return NextBoot(None)

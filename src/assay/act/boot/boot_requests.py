@@ -50,9 +50,9 @@ class BootingMachine:
 
 @dataclass(frozen=True, slots=True)
 class BootRefusal:
-    """The machine must wait for `pause_s` seconds, and may ask once more then. `why` is for people at its console."""
+    """The machine must wait for `pause_s` seconds, and may ask once more. People at its console get the `reason`."""
 
-    why: str
+    reason: str
     pause_s: float = 60.0
 
 
@@ -114,7 +114,11 @@ def _count_fetch(ledger: Ledger, attempt: BootAttempt, provisioning: Provisionin
 
 def _record_stranger(ledger: Ledger, machine: BootingMachine, now: datetime) -> None:
     """Record a machine that may not boot. Anybody can say anything here, so a day has only so many of them."""
-    lately = (one for one in read_sightings(ledger, now) if one.machine.mac and now - parse_time(one.at) < LATELY)
+    lately = (
+        sighting
+        for sighting in read_sightings(ledger, now)
+        if sighting.machine.mac and now - parse_time(sighting.at) < LATELY
+    )
     if sum(1 for _ in lately) < MOST_STRANGERS:
         seen = SeenMachine.parse({"serial": machine.serial, "mac": machine.mac})
         record_sightings(ledger, [seen], REPORTED_BY, now)

@@ -115,12 +115,12 @@ def read_authorities(root: Path, provisioning: Provisioning) -> dict[str, str]:
 def _read_certificates(path: Path, provisioning: str) -> str:
     where, fix = f"provisioning {provisioning}", f"put the authority's certificate (PEM) into {path}"
     try:
-        found = CERTIFICATE.findall(path.read_text("ascii", errors="replace").replace("\r\n", "\n"))
+        certificates = CERTIFICATE.findall(path.read_text("ascii", errors="replace").replace("\r\n", "\n"))
     except OSError as error:
         raise AssayError(f"{path} cannot be read: {error.strerror}", where=where, fix=fix) from None
-    if not found:
+    if not certificates:
         raise AssayError(f"{path} has no certificate", where=where, fix=fix)
-    return "".join(f"{one.rstrip()}\n" for one in found)
+    return "".join(f"{certificate.rstrip()}\n" for certificate in certificates)
 
 
 HEADER = "#cloud-config\n"

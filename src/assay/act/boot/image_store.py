@@ -79,8 +79,8 @@ class ImageStore:
 
     def fetch_file(self, artifact: ImageArtifact, where: str, report: Callable[[int], None] = lambda _: None) -> Path:
         """Return a file, fetched from its URL if it is not there. Messages name `where`. Raises as `fetch`."""
-        if found := self.find(artifact):
-            return found
+        if file := self.find(artifact):
+            return file
         pieces = _count_bytes(_read_source(artifact.url), report)
         return self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
 
@@ -90,10 +90,10 @@ class ImageStore:
         descriptor, coming = tempfile.mkstemp(dir=self.folder, prefix=".coming-")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                found = _copy(pieces, file, MOST_SIGNATURE_BYTES if not digest else None)
-            if digest and found != digest:
+                read_digest = _copy(pieces, file, MOST_SIGNATURE_BYTES if not digest else None)
+            if digest and read_digest != digest:
                 fix = "correct the declared sha256 if the file was meant to change; otherwise find out who changed it"
-                raise AssayError(f"its digest is {found}, and not {digest}", where=where, fix=fix)
+                raise AssayError(f"its digest is {read_digest}, and not {digest}", where=where, fix=fix)
             Path(coming).chmod(0o644)
             return Path(coming).replace(self.folder / name)
         except (OSError, requests.RequestException) as error:
@@ -105,16 +105,16 @@ class ImageStore:
 
 def _copy(pieces: Iterator[bytes], file: BinaryIO, most: int | None) -> str:
     """Write pieces to a file and to the disk, and return their digest. Raises OSError for more than `most` bytes."""
-    found, size = hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     for piece in pieces:
-        found.update(piece)
+        digest.update(piece)
         size += len(piece)
         if most is not None and size > most:
             raise OSError(f"more than {most} bytes")
         file.write(piece)
     file.flush()
     os.fsync(file.fileno())
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _read_source(url: str) -> Iterator[bytes]:

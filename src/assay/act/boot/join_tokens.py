@@ -39,7 +39,7 @@ class JoinToken:
 class JoinRefusal(NamedTuple):
     """Why a token is not taken. `is_replay`: somebody has it who should not, so it is an alarm."""
 
-    why: str
+    reason: str
     is_replay: bool = False
 
 
@@ -109,17 +109,17 @@ def make_used_entry(asked: JoinRequest, digest: str, now: datetime) -> LedgerEnt
     return content.make_entry(_name_end(digest), format_time(now), asked.node)
 
 
-def make_revoked_entry(digest: str, token: JoinToken, why: str, now: datetime) -> LedgerEntry:
+def make_revoked_entry(digest: str, token: JoinToken, reason: str, now: datetime) -> LedgerEntry:
     """Return the entry of a revocation."""
     request = token.request
-    content = JoinRevokedEntry(digest, request.purpose, request.attempt, why)
+    content = JoinRevokedEntry(digest, request.purpose, request.attempt, reason)
     return content.make_entry(_name_end(digest), format_time(now), request.node)
 
 
 def make_refused_entry(asked: JoinRequest, digest: str, refusal: JoinRefusal, now: datetime) -> LedgerEntry:
     """Return the entry of a refusal. The same of the same node is recorded once a day, so nobody fills the ledger."""
     content = JoinRefusedEntry(digest, asked.purpose, asked.attempt, *refusal)
-    ident = derive_id(content.kind, asked.node, digest, refusal.why, f"{now:%Y-%m-%d}")
+    ident = derive_id(content.kind, asked.node, digest, refusal.reason, f"{now:%Y-%m-%d}")
     return content.make_entry(ident, format_time(now), asked.node)
 
 

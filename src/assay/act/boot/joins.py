@@ -109,7 +109,7 @@ def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> Non
         known = _find_token(ledger, asked.node, digest)  # another process ended it first
     if refusal.is_replay and known:
         _record_replay(context, asked, digest, known.request.node, refusal)
-        raise JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
+        raise JoinRefusedError(f"{asked.node} may not join: {refusal.reason}")
     raise record_refusal(ledger, asked, digest if known else "", refusal, now)
 
 
@@ -118,9 +118,9 @@ def find_token_refusal(context: ControllerContext, asked: JoinRequest, token: st
     return find_refusal(_find_token(context.ledger, asked.node, hash_token(token)), asked, context.clock.now())
 
 
-def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
+def revoke_tokens(ledger: Ledger, node: str, reason: str, now: datetime) -> int:
     """End the tokens of a node that were not used yet, and return how many."""
-    return sum(ledger.append(*_list_revocations(ledger, node, why, now)))
+    return sum(ledger.append(*_list_revocations(ledger, node, reason, now)))
 
 
 def record_refusal(
@@ -128,7 +128,7 @@ def record_refusal(
 ) -> JoinRefusedError:
     """Record why a node was refused, and return the error. `digest`: "" for what is no known token."""
     ledger.append(make_refused_entry(asked, digest, refusal, now))
-    return JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
+    return JoinRefusedError(f"{asked.node} may not join: {refusal.reason}")
 
 
 def _find_token(ledger: Ledger, node: str, digest: str) -> JoinToken | None:
@@ -147,18 +147,18 @@ def _record_replay(
         refused = make_refused_entry(asked, digest, refusal, now)
         if any(entry.id == refused.id for entry in ledger.entries(asked.node, kinds=[refused.kind])):
             return
-        detail = f"a token for {asked.purpose} was shown and not taken: {refusal.why}"
+        detail = f"a token for {asked.purpose} was shown and not taken: {refusal.reason}"
         sighting = FaultSighting(REPLAY_FAULT, "", format_time(now), detail, "join", format_time(now))
         faults = make_sighting_entries(context, asked.node, sighting)
         nodes = dict.fromkeys([asked.node, owner])
-        revoked = [one for node in nodes for one in _list_revocations(ledger, node, "a token was replayed", now)]
+        revoked = [entry for node in nodes for entry in _list_revocations(ledger, node, "a token was replayed", now)]
         ledger.append(refused, *faults, *revoked)
 
 
-def _list_revocations(ledger: Ledger, node: str, why: str, now: datetime) -> list[LedgerEntry]:
+def _list_revocations(ledger: Ledger, node: str, reason: str, now: datetime) -> list[LedgerEntry]:
     tokens = read_tokens(ledger.entries(node, kinds=JOIN_KINDS))
     return [
-        make_revoked_entry(digest, token, why, now)
+        make_revoked_entry(digest, token, reason, now)
         for digest, token in tokens.items()
         if not token.ended_by and now < token.expires_at
     ]

@@ -74,4 +74,4 @@ def _is_due(register: MachineRegister, machine: SeenMachine, now: datetime) -> b
 def read_sightings(ledger: Ledger, now: datetime) -> list[Sighting]:
     """Return the machines that were seen lately, each as it was seen last."""
     sightings = read_projection(ledger, SEEN_MACHINES).register.sightings
-    return [one for one in sightings if now - parse_time(one.at) <= LISTED_FOR]
+    return [sighting for sighting in sightings if now - parse_time(sighting.at) <= LISTED_FOR]

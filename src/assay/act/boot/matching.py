@@ -85,7 +85,7 @@ def match_machines(seen: Iterable[SeenMachine], fleet: Fleet) -> list[MachineMat
 def find_unseen(matches: Iterable[MachineMatch], fleet: Fleet) -> list[KnownMachine]:
     """Return the machines of deliveries that nobody has seen, and that are no nodes yet."""
     seen = {match.node for match in matches}
-    return [one for one in list_known_machines(fleet) if one.name not in seen | fleet.nodes.keys()]
+    return [machine for machine in list_known_machines(fleet) if machine.name not in seen | fleet.nodes.keys()]
 
 
 class MachineMatcher:
@@ -138,15 +138,15 @@ def _compare_identity(
         yield f"its BMC has the MAC address {seen.bmc_mac}, and {known.bmc_mac} is declared: was the board exchanged?"
     if by_serial and seen.mac and known.boot_macs and seen.mac not in known.boot_macs:
         yield f"it boots from {seen.mac}, and {known.boot_macs[0]} is declared: was the adapter exchanged?"
-    for what, said, ordered in (("vendor", seen.vendor, known.vendor), ("model", seen.model, known.model)):
-        if said and ordered and said.casefold() != ordered.casefold():
-            yield f"its {what} is {said}, and {ordered} was ordered"
+    for aspect, observed, ordered in (("vendor", seen.vendor, known.vendor), ("model", seen.model, known.model)):
+        if observed and ordered and observed.casefold() != ordered.casefold():
+            yield f"its {aspect} is {observed}, and {ordered} was ordered"
 
 
 def _compare_place(seen: SeenMachine, known: KnownMachine) -> Iterator[str]:
     if (seen.rack and seen.rack != known.rack) or (seen.u and seen.u != known.u):
-        said = f"{seen.rack or 'an unnamed rack'} U{seen.u or '?'}"
-        yield f"it says that it stands at {said}, and it belongs at {known.rack} U{known.u}"
+        place = f"{seen.rack or 'an unnamed rack'} U{seen.u or '?'}"
+        yield f"it says that it stands at {place}, and it belongs at {known.rack} U{known.u}"
 
 
 def _normalize(mac: str) -> str:

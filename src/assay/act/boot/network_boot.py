@@ -196,7 +196,7 @@ class NetworkBoot:
         self.boot_before = str(self.intent.before.get("boot_id", ""))
         own = list_own_attempts(self.context, self.intent)
         attempt = own[-1] if own and not own[-1].failure else None
-        failed = [one for one in own if one.failure]
+        failed = [earlier for earlier in own if earlier.failure]
         while True:
             if attempt is None and len(failed) >= self.provisioning.attempts:
                 raise _make_last_failure_error(failed)
@@ -269,10 +269,10 @@ class NetworkBoot:
             return ""
         try:
             with open_fleet_bmc(self.context.fleet, self._node, BMC_S) as bmc:
-                said = f"its BMC says: {describe_boot_progress(bmc)}"
+                progress = f"its BMC says: {describe_boot_progress(bmc)}"
         except AssayError as error:
-            said = f"its BMC does not answer: {error.what}"
-        return f"no {stage} within {minutes:g} min; {said}"
+            progress = f"its BMC does not answer: {error.what}"
+        return f"no {stage} within {minutes:g} min; {progress}"
 
     def _read(self, attempt: BootAttempt) -> BootAttempt:
         entries = self.context.ledger.entries(attempt.node, BOOT_KINDS)
@@ -288,6 +288,6 @@ class NetworkBoot:
 def _make_last_failure_error(failed: list[BootAttempt]) -> AssayError:
     last = failed[-1]
     count = f"{len(failed)} starts" if len(failed) > 1 else "its only start"
-    what = f"{count} failed; the last one after {last.last_stage or 'the power-on'}: {last.failure}"
+    message = f"{count} failed; the last one after {last.last_stage or 'the power-on'}: {last.failure}"
     fix = f"`assay history {last.node}` shows each; certify the node to start it again"
-    return AssayError(what, where=last.node, fix=fix)
+    return AssayError(message, where=last.node, fix=fix)

@@ -83,10 +83,10 @@ def issue_tokens(context: ControllerContext, name: str, proof: NodeProof) -> dic
 def list_purposes(provisioning: Provisioning) -> list[JoinPurpose]:
     """Return what the nodes of a Provisioning join."""
     joins = provisioning.joins
-    found: list[JoinPurpose] = ["agent"]
-    found += ["kubernetes"] if joins.kubernetes else []
-    found += ["slurm"] if joins.slurm else []
-    return found
+    purposes: list[JoinPurpose] = ["agent"]
+    purposes += ["kubernetes"] if joins.kubernetes else []
+    purposes += ["slurm"] if joins.slurm else []
+    return purposes
 
 
 def _find_booting_node(context: ControllerContext, name: str) -> BootingNode:
@@ -120,9 +120,9 @@ def _find_proof(
     return None
 
 
-def _refuse(context: ControllerContext, attempt: BootAttempt, why: str) -> JoinRefusedError:
+def _refuse(context: ControllerContext, attempt: BootAttempt, reason: str) -> JoinRefusedError:
     asked = JoinRequest(attempt.node, attempt.name, "identity")
-    return record_refusal(context.ledger, asked, "", JoinRefusal(why), context.clock.now())
+    return record_refusal(context.ledger, asked, "", JoinRefusal(reason), context.clock.now())
 
 
 def _list_pcrs(context: ControllerContext, attempt: BootAttempt) -> dict[int, bytes]:
@@ -133,8 +133,8 @@ def _list_pcrs(context: ControllerContext, attempt: BootAttempt) -> dict[int, by
 
 def _derive_secret(context: ControllerContext, attempt: str, attestation_key: bytes) -> bytes:
     """Return the secret of a challenge: whoever knows it has the TPM to which it was wrapped, with this key."""
-    said = b"activation\x00" + attempt.encode() + b"\x00" + find_key_name(attestation_key)
-    return hmac.digest(_read_server_key(context.home / SERVER_KEY), said, "sha256")
+    message = b"activation\x00" + attempt.encode() + b"\x00" + find_key_name(attestation_key)
+    return hmac.digest(_read_server_key(context.home / SERVER_KEY), message, "sha256")
 
 
 def _read_server_key(path: Path) -> bytes:

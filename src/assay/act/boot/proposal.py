@@ -67,7 +67,7 @@ def _draft_host(
 def _is_booted_by_assay(fleet: Fleet, delivery: ExpectedMachines) -> bool:
     """Whether the new node's way begins before its first start: assay starts it, and the policy knows that state."""
     policy = next(iter(fleet.policies.values()), None)
-    boots = any(one.applies_to(delivery.pool) for one in fleet.provisionings.values())
+    boots = any(provisioning.applies_to(delivery.pool) for provisioning in fleet.provisionings.values())
     return boots and policy is not None and FIRST_STATE in policy.states
 
 

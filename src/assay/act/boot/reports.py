@@ -74,10 +74,10 @@ def read_delivery_list(text: str, where: str) -> list[dict[str, Any]]:
 def find_columns(headings: Sequence[str]) -> dict[str, int]:
     """Return field → column. The first heading that fits counts."""
     plain = [re.sub(r"[^a-z0-9]", "", heading.lower()) for heading in headings]
-    found = {
+    columns = {
         field: next((plain.index(name) for name in names if name in plain), -1) for field, names in COLUMNS.items()
     }
-    return {field: column for field, column in found.items() if column >= 0}
+    return {field: column for field, column in columns.items() if column >= 0}
 
 
 def _read_row(row: Sequence[str], places: Mapping[str, int], where: str) -> dict[str, Any]:
@@ -212,4 +212,4 @@ def parse_machine_report(body: bytes) -> list[SeenMachine]:
         where = ".".join(map(str, first["loc"])) if first else ""
         reason = first["msg"] if first else "it is nested too deeply"
         raise AssayError(f"no report of machines: {where or 'the body'}: {reason}"[:300]) from None
-    return [SeenMachine.parse(one.model_dump(mode="json")) for one in report.machines]
+    return [SeenMachine.parse(machine.model_dump(mode="json")) for machine in report.machines]

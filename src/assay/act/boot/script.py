@@ -76,9 +76,9 @@ def render_grub_config(order: BootOrder) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_grub_wait(why: str, pause_s: float) -> str:
+def render_grub_wait(reason: str, pause_s: float) -> str:
     """Return a GRUB configuration that shows why this machine boots nothing, waits, and starts the machine again."""
-    return f"echo 'assay: {_as_words(why)}'\nsleep {math.ceil(pause_s)}\nreboot\n"
+    return f"echo 'assay: {_as_words(reason)}'\nsleep {math.ceil(pause_s)}\nreboot\n"
 
 
 def render_first_script(server: str) -> str:
@@ -86,9 +86,9 @@ def render_first_script(server: str) -> str:
     return f"#!ipxe\n{_ask(server)}\n"
 
 
-def render_wait_script(server: str, why: str, pause_s: float) -> str:
+def render_wait_script(server: str, reason: str, pause_s: float) -> str:
     """Return an iPXE script that shows people why this machine boots nothing, waits, and asks `server` once more."""
-    lines = ["#!ipxe", f"echo assay: {_as_words(why)}", "echo this machine: ${netX/mac} serial ${serial}"]
+    lines = ["#!ipxe", f"echo assay: {_as_words(reason)}", "echo this machine: ${netX/mac} serial ${serial}"]
     return "\n".join([*lines, f"sleep {math.ceil(pause_s)}", _ask(server)]) + "\n"
 
 
@@ -179,13 +179,13 @@ def render_kea(provisioning: Provisioning, hosts: list[DhcpHost]) -> str:
 
 def _make_class(name: str, numbers: tuple[int, ...], file: str, vendor_class: str = "") -> dict[str, object]:
     tests = " or ".join(f"option[93].hex == 0x{number:04x}" for number in numbers)
-    said = {"option-data": [{"name": "vendor-class-identifier", "data": vendor_class}]} if vendor_class else {}
-    return {"name": name, "test": f"not member('ipxe') and ({tests})", "boot-file-name": file, **said}
+    option = {"option-data": [{"name": "vendor-class-identifier", "data": vendor_class}]} if vendor_class else {}
+    return {"name": name, "test": f"not member('ipxe') and ({tests})", "boot-file-name": file, **option}
 
 
 def _find_address(fleet: Fleet, node: str, mac: str) -> str:
     network = fleet.nodes[node].settings.node_network
     links = network.ethernets.values() if network else ()
-    addresses = [one for link in links if link.mac.lower() == mac for one in link.addresses]
+    addresses = [address for link in links if link.mac.lower() == mac for address in link.addresses]
     fixed = (ip_interface(address) for address in addresses)
-    return next((str(one.ip) for one in fixed if one.version == 4), "")
+    return next((str(address.ip) for address in fixed if address.version == 4), "")

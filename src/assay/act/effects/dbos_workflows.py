@@ -172,17 +172,17 @@ def delete_old_workflows(ledger: Ledger) -> int:
 
 
 def _find_old_workflows(started_before: str) -> list[str]:
-    found = DBOS.list_workflows(
+    workflows = DBOS.list_workflows(
         status=ENDED_STATUSES, end_time=started_before, limit=DELETE_BATCH_SIZE, load_input=False, load_output=False
     )
-    return [workflow.workflow_id for workflow in found]
+    return [workflow.workflow_id for workflow in workflows]
 
 
 @_translate_database_errors()
 def find_running_workflows(effects: Collection[str]) -> dict[str, str]:
     """Return the unfinished workflow of each of these effects, by the effect's id. Effects without one are left out."""
-    found = DBOS.list_workflows(status=UNFINISHED_STATUSES, load_input=False, load_output=False)
-    workflows = {workflow.workflow_id.partition(".")[0]: workflow.workflow_id for workflow in found}
+    unfinished = DBOS.list_workflows(status=UNFINISHED_STATUSES, load_input=False, load_output=False)
+    workflows = {workflow.workflow_id.partition(".")[0]: workflow.workflow_id for workflow in unfinished}
     return {effect: workflows[effect] for effect in effects if effect in workflows}
 
 

@@ -135,7 +135,7 @@ def _began_before_merge(context: ActionContext, intent: EffectIntent) -> bool:
         return False
     adopted = read_projection(context.ledger, ROLLOUTS).adopted
     begun = context.ledger.entries(intent.node, [EffectIntentEntry.kind])
-    seqs = [one.seq for one in begun if EffectIntentEntry.read(one).effect == intent.effect]
+    seqs = [entry.seq for entry in begun if EffectIntentEntry.read(entry).effect == intent.effect]
     return adopted is not None and bool(seqs) and adopted.seq > seqs[-1]
 
 

@@ -142,11 +142,11 @@ def must_wait_for_trust(context: ActionContext, intent: EffectIntent, same: Mapp
     node_state = read_node_states(context.ledger).get(intent.node)
     if node_state is None:  # nobody has said anything about it
         return context.fleet.find_trust(intent.node, [intent.action]).step != "act"
-    why, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
-    why = why or (list_same_machines(context) if same is None else same).get(intent.node, "")
-    if why:
-        context.progress(f"{intent.node}: {intent.action}: {why}")
-    return bool(why)
+    obstacle, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
+    obstacle = obstacle or (list_same_machines(context) if same is None else same).get(intent.node, "")
+    if obstacle:
+        context.progress(f"{intent.node}: {intent.action}: {obstacle}")
+    return bool(obstacle)
 
 
 def list_same_machines(context: ActionContext) -> dict[str, str]:
@@ -173,14 +173,14 @@ def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeS
 
 def hold_restored_orders(ledger: Ledger, file: Path, now: datetime) -> None:
     """Let every order that is open in a restored ledger wait for a person: nobody knows what was done since."""
-    why = f"the ledger was restored from {file.name}"
+    reason = f"the ledger was restored from {file.name}"
     open_orders = {
         (node, order) for node, state in read_node_states(ledger).items() for order in list_known_orders(state)
     }
-    entries = [make_outlived_entry(node, order, f"the order: {why}", now) for node, order in sorted(open_orders)]
+    entries = [make_outlived_entry(node, order, f"the order: {reason}", now) for node, order in sorted(open_orders)]
     rollout = read_projection(ledger, ROLLOUTS).find_active()
     if rollout and rollout.status == "running":
-        entries.append(make_age_pause(rollout, why, now))
+        entries.append(make_age_pause(rollout, reason, now))
     ledger.append(*entries)
 
 

@@ -66,7 +66,7 @@ def list_pending_effects(context: ControllerContext, node_state: NodeState) -> I
     if node_state.unsettled_effects:
         recorded = effect_journal.parse_effects(context.ledger.entries(node_state.node, effect_journal.EFFECT_KINDS))
     outstanding = list_outstanding_effects(context.policy, node_state)
-    awaited = {effect_journal.derive_effect_id(one.decision, one.action) for one in outstanding}
+    awaited = {effect_journal.derive_effect_id(effect.decision, effect.action) for effect in outstanding}
     for effect in recorded.values():
         if not effect.has_ended and effect.intent.effect not in awaited:
             yield PendingEffect(effect.intent, effect, is_superseded=True)

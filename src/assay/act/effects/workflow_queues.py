@@ -119,6 +119,6 @@ def _read_server(context: ActionContext) -> list[Any]:
 
 
 def _make_query(table: str) -> str:
-    what = "coalesce(queue_name, 'none'), status, count(*), min(created_at)"
+    columns = "coalesce(queue_name, 'none'), status, count(*), min(created_at)"
     unfinished = "status IN ('PENDING', 'ENQUEUED', 'DELAYED')"
-    return f"SELECT {what} FROM {table} WHERE {unfinished} GROUP BY queue_name, status"  # noqa: S608 — names of our own
+    return f"SELECT {columns} FROM {table} WHERE {unfinished} GROUP BY queue_name, status"  # noqa: S608 — names of our own

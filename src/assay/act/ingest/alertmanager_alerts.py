@@ -37,10 +37,12 @@ def record_alerts(
     `report` gets a line for each kind of alert without a rule or a node. Raises AssayError when the ledger cannot be
     written: then Alertmanager must send all of them again.
     """
-    placed = sorted((alert for alert in alerts if alert.node), key=lambda one: (one.node, one.alert.started_at))
+    placed = sorted((alert for alert in alerts if alert.node), key=lambda alert: (alert.node, alert.alert.started_at))
     unplaced = [alert for alert in alerts if not alert.node]
     firing = [alert for alert in placed if alert.alert.status == "firing"]
-    record_agent_faults(context, [_make_evidence(context, *group) for group in groupby(firing, lambda one: one.node)])
+    record_agent_faults(
+        context, [_make_evidence(context, *group) for group in groupby(firing, lambda alert: alert.node)]
+    )
     with context.hold_fault_lock():
         states = read_node_states(context.ledger)
         resolved = [alert for alert in placed if alert.alert.status == "resolved"]
@@ -48,7 +50,7 @@ def record_alerts(
         entries += [_make_note_entry(context, AlertElsewhereEntry, alert) for alert in unplaced]
         context.ledger.append(*entries)
     unmapped = [alert for alert in alerts if not alert.matched_rule]
-    for alert in {(one.fault, one.node): one for one in (*unmapped, *unplaced)}.values():
+    for alert in {(alert.fault, alert.node): alert for alert in (*unmapped, *unplaced)}.values():
         report(_format_unknown_alert(alert))
     return AlertCounts(len(alerts), len(unmapped), len(unplaced))
 
@@ -56,13 +58,13 @@ def record_alerts(
 def _make_evidence(context: ControllerContext, node: str, alerts: Iterable[MappedAlert]) -> EvidenceDocument:
     firing = [
         {
-            "fault": one.fault,
-            "part": one.part,
-            "at": one.alert.started_at.isoformat(),
-            "detail": _format_detail(one),
-            "fingerprint": one.alert.fingerprint,
+            "fault": alert.fault,
+            "part": alert.part,
+            "at": alert.alert.started_at.isoformat(),
+            "detail": _format_detail(alert),
+            "fingerprint": alert.alert.fingerprint,
         }
-        for one in alerts
+        for alert in alerts
     ]
     return EvidenceDocument(node, context.clock.now(), {"alerts": {"firing": value(firing)}})
 
@@ -103,5 +105,5 @@ def _format_detail(mapped: MappedAlert) -> str:
 def _format_unknown_alert(mapped: MappedAlert) -> str:
     labels = ", ".join(f"{name}={text[:40]}" for name, text in sorted(mapped.alert.labels.items())[:4])
     where = f"on {mapped.node}" if mapped.node else f"of no node of ours ({labels})"
-    why = "" if mapped.matched_rule else "no rule says what it is; "
-    return f"alert {mapped.alert.name} {where}: {why}noted as {mapped.fault}"
+    reason = "" if mapped.matched_rule else "no rule says what it is; "
+    return f"alert {mapped.alert.name} {where}: {reason}noted as {mapped.fault}"

@@ -57,7 +57,7 @@ def _list_outvoted(lines: Sequence[Line]) -> Iterator[str]:
             run = read_load_run(line["result"])
         except UnreadableRun:  # it counts as a run without a result
             continue
-        verdict, names = judge_run(run), {place: f"gpu{one.index}" for place, one in enumerate(run.devices)}
+        verdict, names = judge_run(run), {place: f"gpu{device.index}" for place, device in enumerate(run.devices)}
         for place, name in names.items():
             if wrong := verdict.find_wrong_units(place):
                 yield f"{name}: {line['unit']} computed {len(wrong.units)} units wrong {wrong.describe(names)}"
@@ -97,7 +97,7 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
     """
     context, states = fleet_state.context, fleet_state.node_states()
     transports = TransportRegistry(TransportContext(context.evidence))
-    found: dict[str, RunningBurnIn] = {}
+    running: dict[str, RunningBurnIn] = {}
     for name in names:
         node_state = states.get(name)
         if node_state is None or name not in context.fleet.nodes:
@@ -109,8 +109,8 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
             results = BurnInFollower(fleet_state, node_state, transports, states).follow()
         except AssayError as error:
             context.progress(f"{name}: {error.what}; its burn-in is read again later")
-        found[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
-    return found
+        running[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
+    return running
 
 
 def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
@@ -131,7 +131,7 @@ def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState 
 
 def _find_started(node_state: NodeState) -> EffectRecord | None:
     """Return the newest verified effect that started a burn-in in this stay."""
-    started = [one for one in node_state.effects if one.action == "burn-in" and one.standing == "verified"]
+    started = [effect for effect in node_state.effects if effect.action == "burn-in" and effect.standing == "verified"]
     return started[-1] if started and started[-1].at >= node_state.since else None
 
 
@@ -252,14 +252,17 @@ class BurnInFollower:
         if answer.phases < len(make_node_plan(spec, "", held=held)["phases"]):  # the node does not know yet
             self._go_on()
             return
-        found = find_drifts(spec, record.windows)
+        findings = find_drifts(spec, record.windows)
         rates = compute_gpu_rates(record.windows)
-        drifts = [*(one.format() for one in found), *list_slow_gpus(spec.drift, rates, self._list_other_rates())]
+        drifts = [
+            *(finding.format() for finding in findings),
+            *list_slow_gpus(spec.drift, rates, self._list_other_rates()),
+        ]
         hold = spec.drift.hold_longer_hours
         if missing := find_missing_work(spec, list_expected_work(spec, held=held), record.work):
             more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
             self._end("incomplete", "; ".join(missing[:3]) + more, drifts, rates)
-        elif hold and not held and any(one.holds for one in found):
+        elif hold and not held and any(finding.holds for finding in findings):
             content = BurnInHeldEntry(record.id, hold, tuple(drifts))
             ident = derive_id(content.kind, self.node.name, record.id)
             self.context.ledger.append(content.make_entry(ident, self.context.now, self.node.name))

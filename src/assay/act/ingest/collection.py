@@ -58,8 +58,8 @@ def read_fleet_speeds(context: ControllerContext, node: Node) -> ReadingTree:
     for check in _list_speed_checks(context):
         for recorded in context.ledger.newest_passes(check.id):
             if _is_peer(context, node, recorded):
-                for one in recorded.outcome.measurements:
-                    speeds.setdefault((one.name, check.subject), []).append(one.value)
+                for measurement in recorded.outcome.measurements:
+                    speeds.setdefault((measurement.name, check.subject), []).append(measurement.value)
     return {name: _describe(name, subject, seen) for (name, subject), seen in sorted(speeds.items())}
 
 
@@ -156,7 +156,9 @@ def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPar
         return ()
     due = set(list_due_phases(snapshot, view))
     unmet = [judged.requirement for judged in judge_state_requirements(snapshot, view) if not judged.is_met]
-    asked = [part for one in unmet if one.active and one.phase in due for part in one.parts]
+    asked = [
+        part for requirement in unmet if requirement.active and requirement.phase in due for part in requirement.parts
+    ]
     return tuple(dict.fromkeys(asked))
 
 
@@ -182,18 +184,18 @@ def scan_fabrics(context: ControllerContext, names: Collection[str]) -> dict[str
     for design in _find_designs(context, names):
         context.progress(f"discovering the fabric {design.name} …")
         before, head = context.evidence.latest(format_fabric_subject(design)), context.ledger.head()
-        found = run_fabric_scan(context.fleet, design, clock=context.clock, before=before)
-        context.evidence.store_latest(replace(found, after_entry=head))
+        discovery = run_fabric_scan(context.fleet, design, clock=context.clock, before=before)
+        context.evidence.store_latest(replace(discovery, after_entry=head))
     return compare_fabrics(context, names)
 
 
 def compare_fabrics(context: ControllerContext, names: Collection[str]) -> dict[str, FabricComparison]:
     """Return how the last discovery of each fabric compares with its design. Fabrics never scanned are left out."""
-    found: dict[str, FabricComparison] = {}
+    compared: dict[str, FabricComparison] = {}
     for design in _find_designs(context, names):
         if evidence := context.evidence.latest(format_fabric_subject(design)):
-            found[design.name] = judge_scan(context.fleet, design, evidence)
-    return found
+            compared[design.name] = judge_scan(context.fleet, design, evidence)
+    return compared
 
 
 def _find_designs(context: ControllerContext, names: Collection[str]) -> list[FabricDesign]:

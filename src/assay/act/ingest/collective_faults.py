@@ -56,8 +56,8 @@ def record_named_parts(
         for named in report.named:
             name = find_node(named.part)
             if named.part.kind in ("node", "adapter") and name in states and name in context.fleet.nodes:
-                found = _make_sighting(named, adapters.get(named.part, ""), format_time(now), results)
-                sightings.setdefault(name, []).append(found)
+                sighting = _make_sighting(named, adapters.get(named.part, ""), format_time(now), results)
+                sightings.setdefault(name, []).append(sighting)
         faults = [
             fault
             for name, own in sightings.items()
@@ -74,13 +74,13 @@ def record_named_parts(
 def find_proven_parts(report: CollectivesReport, observations: Sequence[PairObservation]) -> dict[FabricPart, int]:
     """Return the parts that the search proves good, with the number of their good pairs: none was bad, none is open."""
     good: dict[FabricPart, int] = {}
-    doubtful = {part for one in observations if one.is_bad for part in one.parts}
+    doubtful = {part for pair in observations if pair.is_bad for part in pair.parts}
     doubtful |= {named.part for named in report.named}
     doubtful |= {part for case in report.undecided for part in case.suspects}
     if report.stages.gate:
         doubtful |= {FabricPart("node", name) for name in report.stages.gate.once}
-    for one in observations:
-        for part in one.parts if one.verdict == "good" else ():
+    for pair in observations:
+        for part in pair.parts if pair.verdict == "good" else ():
             good[part] = good.get(part, 0) + 1
     return {part: count for part, count in good.items() if count >= MIN_GOOD and part not in doubtful}
 
@@ -89,7 +89,7 @@ def _make_sighting(named: NamedPart, adapter: str, at: str, results: str) -> Fau
     is_adapter = named.part.kind == "adapter"
     fault_class = ADAPTER_CLASS if is_adapter else NODE_CLASSES[named.symptom.replace(",", " ").split()[0]]
     part = (adapter or named.part.name.partition(" ")[2]) if is_adapter else ""
-    runs = format_list([f"{one.round} {one.label}: {one.why}" for one in named.evidence], SHOWN_PAIRS)
+    runs = format_list([f"{run.round} {run.label}: {run.why}" for run in named.evidence], SHOWN_PAIRS)
     detail = f"{named.symptom}; bad in {len(named.evidence)} of {named.tests} runs ({runs}); {results}"
     return FaultSighting(fault_class, part, at, detail, SEARCH_SOURCE, at)
 
@@ -102,7 +102,7 @@ def _find_ends(
 ) -> Iterator[tuple[str, FaultClearance]]:
     """Yield the ends of open faults whose part was good in this search. A fault that moved its node stays."""
     names = {(find_node(part), adapters.get(part, "") or part.name.partition(" ")[2]): part for part in proven}
-    named: Collection[str] = {find_node(one.part) for one in report.named}
+    named: Collection[str] = {find_node(culprit.part) for culprit in report.named}
     for (node, adapter), part in names.items():
         for fault in states[node].faults if node in states and node not in named else ():
             if _is_ours(fault) and read_part(fault.subject) == (adapter if part.kind == "adapter" else ""):

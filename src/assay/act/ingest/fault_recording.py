@@ -74,13 +74,13 @@ def record_outcome_faults(context: ControllerContext, outcomes: Sequence[Recorde
 
     A node that has left service meanwhile is judged by what its state requires.
     """
-    names = list(dict.fromkeys(one.outcome.node for one in outcomes))
+    names = list(dict.fromkeys(recorded.outcome.node for recorded in outcomes))
     latest = read_latest_outcomes(context.ledger, names)
     with context.hold_fault_lock():
         states, now = read_node_states(context.ledger), context.clock.now()
         for name in names:
             if name in states and context.policy.states[states[name].state].in_service:
-                judged = [one for one in outcomes if one.outcome.node == name]
+                judged = [recorded for recorded in outcomes if recorded.outcome.node == name]
                 context.ledger.append(
                     *make_fault_entries(context.fleet, states[name], now, latest=latest[name], scheduled=judged),
                 )

@@ -63,8 +63,8 @@ class SetupReader:
     def read(self, name: str, evidence: EvidenceDocument) -> NodeSetup:
         """Return the setup of a node. What the evidence does not say is missing."""
         node = self._fleet.nodes[name]
-        said = {component: evidence.read(*path) for component, path in COMPONENT_READINGS.items()}
-        versions = {component: str(one.value) for component, one in said.items() if one.kind == "value"}
+        readings = {component: evidence.read(*path) for component, path in COMPONENT_READINGS.items()}
+        versions = {component: str(reading.value) for component, reading in readings.items() if reading.kind == "value"}
         parts = find_part_serials(evidence, map_parts_by_pci(self._fleet.spec_of(node.name)))
         versions |= {part.place: part.firmware for part in parts if part.firmware}
         models = {part.place: part.model for part in parts if part.model}
@@ -75,7 +75,7 @@ class SetupReader:
     def _deliveries(self) -> dict[str, str]:
         """The name of the delivery of each machine, by its serial number."""
         deliveries = self._fleet.deliveries.values()
-        return {machine.serial_number: one.name for one in deliveries for machine in one.machines}
+        return {machine.serial_number: delivery.name for delivery in deliveries for machine in delivery.machines}
 
 
 NODES_PER_TRANSACTION = 200
@@ -150,7 +150,7 @@ def _make_node_entries(
             continue
         yield from make_returned_entries(entry, index.sent, now)
         removed = make_removed_entries(entry, index.holders, now)
-        yield from (one for one in removed if not _is_still_read(context, one))
+        yield from (entry for entry in removed if not _is_still_read(context, entry))
         PART_HOLDERS.step(index.holders, entry)
 
 
@@ -169,4 +169,4 @@ def _is_still_read(context: ControllerContext, removed: LedgerEntry) -> bool:
         return False
     parts = read_node_serials(context, removed.node, evidence).parts
     gone = PartsSeenEntry.read(removed).gone
-    return any((part := parts.get(place)) and part.serial == one.serial for place, one in gone.items())
+    return any((part := parts.get(place)) and part.serial == holder.serial for place, holder in gone.items())

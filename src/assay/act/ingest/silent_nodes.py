@@ -29,11 +29,11 @@ def open_last_seen(context: ControllerContext) -> LastSeen:
 
 def read_last_observed(context: ControllerContext) -> dict[str, float]:
     """Return when each node was last polled, in seconds of the fleet's clock since 1970."""
-    found: dict[str, float] = {}
+    polled: dict[str, float] = {}
     for (node, source), contact in open_last_seen(context).contacts().items():
         if source != "agent":
-            found[node] = max(found.get(node, 0.0), contact.polled_at.timestamp())
-    return found
+            polled[node] = max(polled.get(node, 0.0), contact.polled_at.timestamp())
+    return polled
 
 
 def record_answers(context: ControllerContext, collected: Iterable[EvidenceDocument]) -> None:
@@ -59,13 +59,14 @@ def record_silence(context: ControllerContext, snapshot: FleetSnapshot) -> None:
     contacts = open_last_seen(context).contacts()
     context.ledger.append(*_make_no_listener_entry(context, contacts))
     sources = list(_list_telemetry_sources(context, snapshot.nodes, contacts))
-    found = judge_silence(snapshot, context.fleet.fault_catalog, sources)
+    judgement = judge_silence(snapshot, context.fleet.fault_catalog, sources)
     nodes = {fault.id: view.name for view in snapshot.nodes for fault in view.node_state.faults}
-    entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in found.faults]
+    entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in judgement.faults]
     entries += [
-        decision_and_fault_entries.make_cleared_entry(nodes[end.fault], end, snapshot.now) for end in found.clearances
+        decision_and_fault_entries.make_cleared_entry(nodes[end.fault], end, snapshot.now)
+        for end in judgement.clearances
     ]
-    context.ledger.append(*entries, *(_make_wave_entry(context, wave) for wave in found.waves))
+    context.ledger.append(*entries, *(_make_wave_entry(context, wave) for wave in judgement.waves))
 
 
 def list_sources(node: Node) -> tuple[str, ...]:

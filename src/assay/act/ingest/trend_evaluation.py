@@ -26,7 +26,7 @@ from assay.act.loop.projections import read_node_states
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
+from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, list_part_holders
 from assay.decide.state.service_absences import list_absences
 from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables
 from assay.decide.trends.measurement_tables import DAY_S
@@ -50,7 +50,6 @@ from assay.ledger.history.parquet_files import (
     list_day_folders,
     read_without_damaged,
 )
-from assay.ledger.store import Ledger
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -79,20 +78,17 @@ def read_part_fates(
 ) -> PartFates:
     """Return what became of the parts of open warnings, and all failures. `database` has the fleet's measurements."""
     failures = list_failures(context.ledger, now)
-    nodes = {one.node for one in warnings} | {one.node for one in failures if warnings}
+    nodes = {warning.node for warning in warnings} | {failure.node for failure in failures if warnings}
     in_service = context.policy.states_in_service
     absences = {
-        name: [ServiceAbsenceSpan(one.began_at, one.ended_at) for one in list_absences(state, in_service)]
+        name: [ServiceAbsenceSpan(absence.began_at, absence.ended_at) for absence in list_absences(state, in_service)]
         for name, state in read_node_states(context.ledger).items()
         if name in nodes
     }
     measured = _count_measured_days(database, rules, warnings, now)
-    return PartFates(failures, _read_holders(context.ledger, nodes), absences, measured)
-
-
-def _read_holders(ledger: Ledger, nodes: Collection[str]) -> dict[str, list[PartHolder]]:
-    known = ledger.entries_by_node(sorted(nodes), HOLDER_ENTRY_KINDS) if nodes else {}
-    return {node: list_part_holders(node, entries) for node, entries in known.items()}
+    entries_by_node = context.ledger.entries_by_node(sorted(nodes), HOLDER_ENTRY_KINDS) if nodes else {}
+    holders = {node: list_part_holders(node, entries) for node, entries in entries_by_node.items()}
+    return PartFates(failures, holders, absences, measured)
 
 
 def _count_measured_days(
@@ -100,13 +96,13 @@ def _count_measured_days(
 ) -> dict[str, int]:
     """Return on how many days of its horizon each warning's part was measured, for those whose horizon is over."""
     asked = []
-    for one in warnings:
-        rule = rules.rules.get(one.content.rule)
-        end = one.at + timedelta(days=rule.horizon_days) if rule else now
+    for warning in warnings:
+        rule = rules.rules.get(warning.content.rule)
+        end = warning.at + timedelta(days=rule.horizon_days) if rule else now
         if end <= now:
-            times = {"from_s": one.at.timestamp(), "until_s": end.timestamp()}
-            part = {"node": one.node, "place": one.content.place, "name": one.content.name}
-            asked.append({"id": one.content.warning, **part, **times})
+            times = {"from_s": warning.at.timestamp(), "until_s": end.timestamp()}
+            part = {"node": warning.node, "place": warning.content.place, "name": warning.content.name}
+            asked.append({"id": warning.content.warning, **part, **times})
     return dict(database.execute(_MEASURED, {"warnings": asked}).fetchall()) if asked else {}
 
 
@@ -135,8 +131,8 @@ def make_closing_entries(
 
 def make_demotion_entries(demotions: Iterable[TrendDemotedEntry], now: datetime) -> Iterator[LedgerEntry]:
     """Yield one for each rule that lost its stage."""
-    for one in demotions:
-        yield one.make_entry(derive_id(one.kind, one.rule, one.revision), format_time(now))
+    for demotion in demotions:
+        yield demotion.make_entry(derive_id(demotion.kind, demotion.rule, demotion.revision), format_time(now))
 
 
 def make_opening_entries(
@@ -196,10 +192,10 @@ class TrendEvaluation(NamedTuple):
     @property
     def summary(self) -> str:
         """Return what was done, in words."""
-        ended = {outcome: sum(one.outcome == outcome for one in self.closed) for outcome in _OUTCOME_ORDER}
+        ended = {outcome: sum(entry.outcome == outcome for entry in self.closed) for outcome in _OUTCOME_ORDER}
         parts = [f"{len(self.opened)} new warnings"]
         parts += [f"{count} {outcome}" for outcome, count in ended.items() if count]
-        parts += [f"rule {one.rule} only observes from now on: {one.reason}" for one in self.demoted]
+        parts += [f"rule {demotion.rule} only observes from now on: {demotion.reason}" for demotion in self.demoted]
         parts += [f"left out: {file}" for file in self.unread]
         count = self.answer.findings.series
         return f"{count.judged} series compared, {count.cannot_tell} with too few peers; {', '.join(parts)}"
@@ -251,15 +247,20 @@ def _record(
     """Append what is new, in one transaction. The caller holds the fault lock."""
     states = read_node_states(context.ledger)
     history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
-    closings = [(one, closed) for one in history.open if (closed := _close(rules, one, fates, now))]
+    closings = []
+    for warning in history.open:
+        if closed := close_warning(warning, rules.rules.get(warning.content.rule), fates, now):
+            closings.append((warning, closed))
     history = _apply_closings(history, closings, now)
-    records = {one.rule: one for one in make_rule_records(rules, history, fates.failures)}
-    unearned = list(_demote_unearned(rules, records.values()))
-    lost = {one.rule: one.reason for one in unearned}
-    records = {name: _lose_stage(one, lost.get(name, "")) for name, one in records.items()}
-    found = [one for one in answer.warnings if one.score.node in states]
+    records, unearned = dict[str, RuleRecord](), list[TrendDemotedEntry]()
+    for record in make_rule_records(rules, history, fates.failures):
+        records[record.rule] = record
+        if reason := describe_unearned_stage(rules, record):
+            unearned.append(TrendDemotedEntry(record.rule, record.revision, reason))
+            records[record.rule] = replace(record, stage="observe", lost_because=reason)
+    fresh = [warning for warning in answer.warnings if warning.score.node in states]
     since = read_last_time(context.reports)
-    opened = open_warnings(rules, records, history, found, answer.findings.series.nodes, now, since)
+    opened = open_warnings(rules, records, history, fresh, answer.findings.series.nodes, now, since)
     context.ledger.append(
         *make_closing_entries(context, closings, states, rules, now),
         *make_demotion_entries([*unearned, *opened.demotions], now),
@@ -270,22 +271,9 @@ def _record(
     return TrendEvaluation(answer, tuple(records.values()), ended, opened.warnings, demoted)
 
 
-def _close(rules: TrendRules, warning: TrendWarning, fates: PartFates, now: datetime) -> TrendClosedEntry | None:
-    return close_warning(warning, rules.rules.get(warning.content.rule), fates, now)
-
-
 def _apply_closings(
     history: WarningHistory, closings: Iterable[tuple[TrendWarning, TrendClosedEntry]], now: datetime
 ) -> WarningHistory:
-    ended = {one.content.warning: replace(one, closed=closed, closed_at=now) for one, closed in closings}
-    return replace(history, warnings=tuple(ended.get(one.content.warning, one) for one in history.warnings))
-
-
-def _demote_unearned(rules: TrendRules, records: Iterable[RuleRecord]) -> Iterator[TrendDemotedEntry]:
-    for record in records:
-        if reason := describe_unearned_stage(rules, record):
-            yield TrendDemotedEntry(record.rule, record.revision, reason)
-
-
-def _lose_stage(record: RuleRecord, reason: str) -> RuleRecord:
-    return replace(record, stage="observe", lost_because=reason) if reason else record
+    ended = {warning.content.warning: replace(warning, closed=closed, closed_at=now) for warning, closed in closings}
+    warnings = tuple(ended.get(warning.content.warning, warning) for warning in history.warnings)
+    return replace(history, warnings=warnings)

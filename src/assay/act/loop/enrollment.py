@@ -49,8 +49,8 @@ def _make_entries(
     now = context.clock.now()
     if machine is None or not node.serial:
         state = _read_start_state(context, node, is_known_name)
-        why = "" if is_known_name else find_lapsed_import(node, now)
-        yield decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, state, now, node.serial, why)
+        lapsed = "" if is_known_name else find_lapsed_import(node, now)
+        yield decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, state, now, node.serial, lapsed)
         return
     rename = decision_and_fault_entries.make_rename_entry(machine, node, now)
     yield rename

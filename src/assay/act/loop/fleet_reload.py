@@ -73,7 +73,7 @@ def _read_signing_policy(context: ControllerContext, last: str) -> tuple[str, Co
         return last, trust
     committed = signed_commits.read_commit_trust(root, commit) if commit else None
     in_tree = [policy.commits for policy in context.fleet.policies.values()]
-    return "", next((one for one in (committed, *in_tree) if one and one.signed), None)
+    return "", next((trust for trust in (committed, *in_tree) if trust and trust.signed), None)
 
 
 def _verify_signature(
@@ -91,8 +91,8 @@ def _verify_signature(
     if commit == last:
         return None
     if trusted and not signed_commits.is_descendant(root, commit, trusted):
-        what = f"the last good commit {trusted[:12]} is not part of its history"
-        raise AssayError(what, fix="`git revert` what should go, and sign that; in CI, fetch with `fetch-depth: 0`")
+        message = f"the last good commit {trusted[:12]} is not part of its history"
+        raise AssayError(message, fix="`git revert` what should go, and sign that; in CI, fetch with `fetch-depth: 0`")
     signature = CommitChain(root, trusted, commit, trust, _find_key_time(context)).verify()
     _require_future_signers(context)
     return signature
@@ -115,8 +115,8 @@ def _require_future_signers(context: ControllerContext) -> None:
 def _make_refusal(context: ControllerContext, last: str, error: AssayError) -> AssayError:
     which = f"commit {context.fleet.commit[:12]}" if context.fleet.commit else "this fleet"
     stays = f"the fleet stays on the last good commit, {last[:12]}" if last else "no commit was accepted before"
-    what = f"{which} is not acted on, as the policy asks for signed commits: {error.what}. Nothing was done; {stays}"
-    return AssayError(what, where=error.where or str(context.fleet.root), fix=error.fix)
+    message = f"{which} is not acted on, as the policy asks for signed commits: {error.what}. Nothing was done; {stays}"
+    return AssayError(message, where=error.where or str(context.fleet.root), fix=error.fix)
 
 
 def _record_acceptance(context: ControllerContext, signature: CommitSignature, last: str, trusted: str) -> None:

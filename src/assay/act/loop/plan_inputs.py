@@ -141,7 +141,7 @@ def _count_hours(start: str, end: str) -> float:
 
 
 def _find_medians(hours: Mapping[str, list[float]]) -> dict[str, MedianDuration]:
-    return {name: MedianDuration(median(found), len(found)) for name, found in sorted(hours.items())}
+    return {name: MedianDuration(median(own), len(own)) for name, own in sorted(hours.items())}
 
 
 Unread = tuple[str, str]
@@ -185,10 +185,10 @@ def _make_revision(draft: RepositoryDraft, fleet: Fleet, rev: str) -> FleetRevis
 
 def _list_unread_files(draft: RepositoryDraft) -> Iterator[Unread]:
     """Yield the first problem of each file, with the number of the others."""
-    found: dict[str, list[Unread]] = {}
+    problems: dict[str, list[Unread]] = {}
     for problem in sorted(draft.problems):
-        found.setdefault(problem.file, []).append((problem.where, problem.message))
-    for (where, message), *others in found.values():
+        problems.setdefault(problem.file, []).append((problem.where, problem.message))
+    for (where, message), *others in problems.values():
         yield where, f"{message}, and {format_count(len(others), 'more mistake')}" if others else message
 
 
@@ -200,8 +200,8 @@ def mend_fleet(
     fleet = replace(fleet, nodes=_take_unread_nodes(fleet, head, draft))
     unread: list[Unread] = []
     for kind, fits in (("LifecyclePolicy", _has_one_policy), ("FaultCatalog", _has_one_catalog)):
-        if why := fits(fleet):
-            unread += [("specs", why)] if not draft.problems else []
+        if misfit := fits(fleet):
+            unread += [("specs", misfit)] if not draft.problems else []
             fleet = replace(fleet, **{FIELD_OF_KIND[kind]: getattr(head, FIELD_OF_KIND[kind])})
     fleet, dangling = _take_dangling_nodes(fleet, head)
     return _take_unfit_designs(fleet, head, [*unread, *dangling])
@@ -212,13 +212,13 @@ def _take_refused_specs(fleet: Fleet, head: Fleet, draft: RepositoryDraft, head_
     if not draft.refused:
         return fleet
     files = {problem.file for problem in draft.problems}
-    lost = {f"{one.kind}/{one.name}" for one in draft.refused}
+    lost = {f"{spec.kind}/{spec.name}" for spec in draft.refused}
     lost |= {key for key, entry in head_draft.spec_files.items() if entry.document.file in files}
-    found: dict[str, Mapping[str, Any]] = {}
+    fields: dict[str, Mapping[str, Any]] = {}
     for kind, place in FIELD_OF_KIND.items():
         own, theirs = getattr(fleet, place), getattr(head, place)
-        found[place] = {**{name: spec for name, spec in theirs.items() if f"{kind}/{name}" in lost}, **own}
-    return replace(fleet, **found)  # type: ignore[arg-type]  # each place holds specs of its own kind
+        fields[place] = {**{name: spec for name, spec in theirs.items() if f"{kind}/{name}" in lost}, **own}
+    return replace(fleet, **fields)  # type: ignore[arg-type]  # each place holds specs of its own kind
 
 
 def _take_unread_nodes(fleet: Fleet, head: Fleet, draft: RepositoryDraft) -> Mapping[str, Node]:
@@ -260,8 +260,8 @@ def _take_dangling_nodes(fleet: Fleet, head: Fleet) -> tuple[Fleet, list[Unread]
         bundles={**bundles, **fleet.bundles},
         profiles={**profiles, **fleet.profiles},
     )
-    why = f"{format_nodes(sorted(dangling))}: a spec, profile or bundle that does not exist"
-    return mended, [("inventory", why)]
+    message = f"{format_nodes(sorted(dangling))}: a spec, profile or bundle that does not exist"
+    return mended, [("inventory", message)]
 
 
 def _is_resolved(fleet: Fleet, node: Node) -> bool:

@@ -68,10 +68,10 @@ class LatestOutcomeCache:
 
 def read_latest_outcomes(ledger: Ledger, names: Collection[str]) -> OutcomesByNode:
     """Return the newest outcome of each check × subject of these nodes."""
-    found: dict[str, list[RecordedOutcome]] = {name: [] for name in names}
+    recorded_by_node: dict[str, list[RecordedOutcome]] = {name: [] for name in names}
     for recorded in ledger.latest(nodes=names) if names else ():
-        found[recorded.outcome.node].append(recorded)
-    return {name: tuple(outcomes) for name, outcomes in found.items()}
+        recorded_by_node[recorded.outcome.node].append(recorded)
+    return {name: tuple(outcomes) for name, outcomes in recorded_by_node.items()}
 
 
 FILE_NAME = "unknown-jobs.json"

@@ -96,7 +96,9 @@ class LeasedRackAssignment(RackAssignment):
             ours = assign_slices(us, list_live_controllers(self._ledger), slices)
             for rack_slice in self._held - ours:
                 self._ledger.release(rack_slice, us)
-            self._held = {one for one in sorted(ours) if self._ledger.claim_lease(one, us, self._lease_s)}
+            self._held = {
+                rack_slice for rack_slice in sorted(ours) if self._ledger.claim_lease(rack_slice, us, self._lease_s)
+            }
             self._renewed_at = at
 
     def hold_decision_lock(self) -> AbstractContextManager[None]:
@@ -123,7 +125,11 @@ def assign_slices(controller: str, live: Collection[str], slices: Collection[str
 
     All get about as many. When a controller comes or goes, only its own slices move.
     """
-    return {one for one in slices if max(live, key=lambda other: _hash_number(other, one)) == controller}
+    return {
+        rack_slice
+        for rack_slice in slices
+        if max(live, key=lambda other: _hash_number(other, rack_slice)) == controller
+    }
 
 
 def find_rack_slice(node: Node) -> str:

@@ -170,7 +170,7 @@ def record_decisions(
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_snapshot(candidates or (), readings)
         nodes = readings.nodes if candidates is None else readings.nodes & set(candidates)
-        decisions = [one for one in decide(snapshot, nodes) if names is None or one.node in names]
+        decisions = [decision for decision in decide(snapshot, nodes) if names is None or decision.node in names]
         _append_decisions(fleet_state.context, snapshot, decisions)
     return len(decisions)
 
@@ -183,7 +183,7 @@ def reclose_opened_nodes(
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_snapshot((), readings)
         nodes = readings.nodes & set(names)
-        decisions = [one for one in decide_recordons(snapshot) if one.node in nodes]
+        decisions = [decision for decision in decide_recordons(snapshot) if decision.node in nodes]
         _append_decisions(fleet_state.context, snapshot, decisions)
 
 

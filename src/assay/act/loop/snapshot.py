@@ -66,12 +66,12 @@ def find_dormancy_start(policy: LifecyclePolicy, node_state: NodeState) -> datet
     if _has_open_business(node_state) or list_outstanding_effects(policy, node_state):
         return None
     breaker = policy.breaker
-    counting = [one for one in node_state.faults if can_be_wave(breaker, one.fault_class, one.severity)]
+    counting = [fault for fault in node_state.faults if can_be_wave(breaker, fault.fault_class, fault.severity)]
     last_move = node_state.transitions[-1] if node_state.transitions else None
     settled = parse_time(last_move.at) + hours(1) if last_move else parse_time(node_state.since)
     arrivals = [parse_time(fault.arrived_at) for fault in node_state.faults]
     counted_until = [parse_time(fault.arrived_at) + hours(breaker.longest_hours) for fault in counting]
-    corrected = [parse_time(one.at) + hours(1) for one in node_state.corrections[-1:]]
+    corrected = [parse_time(correction.at) + hours(1) for correction in node_state.corrections[-1:]]
     return max([settled, *arrivals, *counted_until, *corrected])
 
 
@@ -125,8 +125,8 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
 
     def __getitem__(self, name: str) -> NodeTraits:
         node = self._context.fleet.nodes[name]
-        found = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
-        return frozenset({*found, *self._list_leaves(name), *self._list_firmware(name), *self._list_commits(name)})
+        declared = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
+        return frozenset({*declared, *self._list_leaves(name), *self._list_firmware(name), *self._list_commits(name)})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._context.fleet.nodes)
@@ -151,7 +151,7 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
                 yield "firmware", f"{part} {version.value}"
 
     def _list_commits(self, name: str) -> Iterator[NodeTrait]:
-        newest = max(self._context.ledger.latest(name), key=lambda one: one.at, default=None)
+        newest = max(self._context.ledger.latest(name), key=lambda recorded: recorded.at, default=None)
         if newest and (commit := self._spec_commits.get(newest.run)):
             yield "spec commit", commit[:12]
 
@@ -162,13 +162,15 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
     @cached_property
     def _topologies(self) -> dict[str, CompiledTopology]:
         """The topology of each design that compiles. `assay check` reports the others."""
-        found: dict[str, CompiledTopology] = {}
+        topologies: dict[str, CompiledTopology] = {}
         for name in self._context.fleet.designs:
             try:
-                found[name] = load_topology(self._context.fleet.root, name, find_home_of(self._context.fleet).overlays)
+                topologies[name] = load_topology(
+                    self._context.fleet.root, name, find_home_of(self._context.fleet).overlays
+                )
             except AssayError as error:
                 self._context.progress(f"fabric {name}: {error}")
-        return found
+        return topologies
 
 
 class SettingsOfChecks(Mapping[str, frozenset[str]]):
@@ -182,12 +184,12 @@ class SettingsOfChecks(Mapping[str, frozenset[str]]):
 
     @cached_property
     def _found(self) -> dict[str, frozenset[str]]:
-        found, reads = dict[str, frozenset[str]](), self._hashes().reads
+        settings_by_check, reads = dict[str, frozenset[str]](), self._hashes().reads
         for catalog in self._fleet.check_catalogs.values():
             for check in catalog.checks:
                 if settings := list_settings_read(check, reads.get(check.id)):
-                    found[check.id] = settings
-        return found
+                    settings_by_check[check.id] = settings
+        return settings_by_check
 
     def __getitem__(self, check: str) -> frozenset[str]:
         return self._found[check]

@@ -81,13 +81,13 @@ class ExpectedChecks:
         return self._hashes.of_check(check, node.name)
 
     def _list_checks(self, node: Node) -> list[ExpectedCheck]:
-        found = []
+        expected = []
         for check in self.checks:
             parts = frozenset(subject.part for subject in list_node_subjects(self._fleet, node.name, check.subject))
             shared = self._hashes.is_shared(check.id)
             judged_by = self._hashes.of_check(check.id, node.name) if shared else None
-            found.append(ExpectedCheck(check, parts, judged_by, where=self._find_place(check.id, node)))
-        return found
+            expected.append(ExpectedCheck(check, parts, judged_by, where=self._find_place(check.id, node)))
+        return expected
 
     def _find_place(self, check: str, node: Node) -> str:
         """Return the line of the one value of the spec that a check reads, or of its parent; else the check's own."""

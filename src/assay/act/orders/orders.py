@@ -106,52 +106,52 @@ def strip_to_one_line(text: str) -> str:
 
 def find_active_rollout(rollouts: Iterable[Rollout], ident: str) -> Rollout:
     """Return the rollout for an order. Raises AssayError unless exactly one begins so and has not ended."""
-    found = find_rollout(rollouts, ident)
-    if not found.is_active:
-        raise AssayError(f"rollout {shorten_id(found.id)} has ended: {found.end_reason}")
-    return found
+    rollout = find_rollout(rollouts, ident)
+    if not rollout.is_active:
+        raise AssayError(f"rollout {shorten_id(rollout.id)} has ended: {rollout.end_reason}")
+    return rollout
 
 
 def find_rollout(rollouts: Iterable[Rollout], ident: str) -> Rollout:
     """Return the rollout whose id begins so. Raises AssayError unless there is exactly one."""
-    found = [one for one in rollouts if ident and one.id.startswith(ident)]
-    if len(found) != 1:
-        what = "there is no rollout" if not found else f"{len(found)} rollouts begin with"
-        raise AssayError(f"{what} {ident}", fix="`assay rollout` lists them")
-    return found[0]
+    fitting = [rollout for rollout in rollouts if ident and rollout.id.startswith(ident)]
+    if len(fitting) != 1:
+        count = "there is no rollout" if not fitting else f"{len(fitting)} rollouts begin with"
+        raise AssayError(f"{count} {ident}", fix="`assay rollout` lists them")
+    return fitting[0]
 
 
-def pause_rollout(found: Rollout, operator: OperatorIdentity) -> LedgerEntry:
+def pause_rollout(rollout: Rollout, operator: OperatorIdentity) -> LedgerEntry:
     """Return the entry that pauses a rollout. Raises AssayError if it is paused already."""
-    if found.status == "paused" and found.pause:
-        raise AssayError(f"it is paused already, by {found.pause.who}: {found.pause.reason}")
-    entry = RolloutPausedEntry(found.id, operator.who, operator.reason)
-    return entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
+    if rollout.status == "paused" and rollout.pause:
+        raise AssayError(f"it is paused already, by {rollout.pause.who}: {rollout.pause.reason}")
+    entry = RolloutPausedEntry(rollout.id, operator.who, operator.reason)
+    return entry.make_entry(derive_id(entry.kind, rollout.id, str(rollout.pauses)), operator.at)
 
 
-def resume_rollout(found: Rollout, operator: OperatorIdentity) -> LedgerEntry:
+def resume_rollout(rollout: Rollout, operator: OperatorIdentity) -> LedgerEntry:
     """Return the entry that resumes a rollout. Raises AssayError if it is not paused."""
-    if found.status != "paused":
-        raise AssayError("it is not paused", fix=f"assay rollout show {shorten_id(found.id)}")
-    entry = RolloutResumedEntry(found.id, operator.who, operator.reason)
-    return entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
+    if rollout.status != "paused":
+        raise AssayError("it is not paused", fix=f"assay rollout show {shorten_id(rollout.id)}")
+    entry = RolloutResumedEntry(rollout.id, operator.who, operator.reason)
+    return entry.make_entry(derive_id(entry.kind, rollout.id, str(rollout.pauses)), operator.at)
 
 
 def find_ticket(records: Iterable[TicketRecord], ident: str) -> TicketRecord:
     """Return the ticket whose id begins so. Raises AssayError unless there is exactly one."""
-    found = [record for record in records if ident and record.ticket.id.startswith(ident)]
-    if len(found) != 1:
-        what = "there is no ticket" if not found else f"{len(found)} tickets begin with"
-        raise AssayError(f"{what} {ident}", fix="`assay tickets` lists them")
-    return found[0]
+    fitting = [record for record in records if ident and record.ticket.id.startswith(ident)]
+    if len(fitting) != 1:
+        count = "there is no ticket" if not fitting else f"{len(fitting)} tickets begin with"
+        raise AssayError(f"{count} {ident}", fix="`assay tickets` lists them")
+    return fitting[0]
 
 
 def report_done(record: TicketRecord, operator: OperatorIdentity) -> OperatorOrder:
     """Say that the work of a ticket is done. Raises AssayError if the ticket is closed."""
     ticket = record.ticket
     if record.closed_at:
-        what = f"ticket {ticket.id[:8]} is closed already, by {record.by}"
-        raise AssayError(what, fix="`assay tickets --all` shows it")
+        message = f"ticket {ticket.id[:8]} is closed already, by {record.by}"
+        raise AssayError(message, fix="`assay tickets --all` shows it")
     if record.done and (record.done.who, record.done.note) == (operator.who, operator.reason):
         return OperatorOrder(ticket.node, f"you have said so before. {describe_wait(record)}")
     ident = derive_id(TicketDoneEntry.kind, ticket.id, str(len(record.history)))
@@ -184,8 +184,8 @@ def refuse_watched_move(fleet: Fleet, state: NodeState, to: str) -> None:
 def _refuse(fleet: Fleet, node: str, setting: TrustSetting) -> None:
     if setting.step == "watch":
         pool = fleet.nodes[node].pool if node in fleet.nodes else "?"
-        what = f"assay changes nothing on {node}, pool {pool}: its trust step is watch"
-        raise AssayError(what, where=setting.where or setting.path, fix="set suggest or act there (docs/trust.md)")
+        message = f"assay changes nothing on {node}, pool {pool}: its trust step is watch"
+        raise AssayError(message, where=setting.where or setting.path, fix="set suggest or act there (docs/trust.md)")
 
 
 def list_fleet_waits(fleet: Fleet, states: Iterable[NodeState]) -> list[TrustWait]:
@@ -198,13 +198,13 @@ def list_fleet_waits(fleet: Fleet, states: Iterable[NodeState]) -> list[TrustWai
 
 def find_wait(waits: Iterable[TrustWait], ident: str) -> TrustWait:
     """Return what waits under an id that begins so. Raises AssayError unless there is exactly one that takes a yes."""
-    found = [one for one in waits if ident and one.id.startswith(ident)]
-    if len(found) != 1:
-        what = f"nothing that waits for a person begins with {ident!r}" if not found else f"{ident} is not unique"
-        raise AssayError(what, fix="`assay status` lists what waits")
-    if found[0].kind == "would":
-        raise AssayError(f"{found[0].node}: {found[0].text}", fix="raise its trust step (docs/trust.md)")
-    return found[0]
+    fitting = [wait for wait in waits if ident and wait.id.startswith(ident)]
+    if len(fitting) != 1:
+        message = f"nothing that waits for a person begins with {ident!r}" if not fitting else f"{ident} is not unique"
+        raise AssayError(message, fix="`assay status` lists what waits")
+    if fitting[0].kind == "would":
+        raise AssayError(f"{fitting[0].node}: {fitting[0].text}", fix="raise its trust step (docs/trust.md)")
+    return fitting[0]
 
 
 def answer_wait(
@@ -228,11 +228,11 @@ def answer_wait(
 
 def _describe_undo(actions: Collection[str]) -> str:
     """Return what undoes these actions, for people."""
-    undo = {one: load_action(one).undone_by for one in actions if one in ACTION_NAMES}
-    told = [f"{one} is undone by {by}" if by else f"nothing undoes {one}" for one, by in undo.items()]
+    undo = {action: load_action(action).undone_by for action in actions if action in ACTION_NAMES}
+    texts = [f"{action} is undone by {by}" if by else f"nothing undoes {action}" for action, by in undo.items()]
     if "drain-now" in undo:
-        told.append("jobs that drain-now ends do not come back")
-    return ", ".join(told) or "it changes nothing outside"
+        texts.append("jobs that drain-now ends do not come back")
+    return ", ".join(texts) or "it changes nothing outside"
 
 
 def hold_node(
@@ -273,7 +273,7 @@ def certify_node(fleet: Fleet, operator: OperatorIdentity, state: NodeState) -> 
     """Certify that a node was inspected. Raises AssayError if its state waits for no certification."""
     node, name = state.node, state.state
     states = [policy.states[name] for policy in fleet.policies.values() if name in policy.states]
-    to = next((one.certified_to for one in states if one.certified_to), None)
+    to = next((state.certified_to for state in states if state.certified_to), None)
     if to is None:
         raise AssayError(f"{node} is in {name}, which needs no certification", fix=f"assay explain {node}")
     refuse_watched_move(fleet, state, to)
@@ -288,7 +288,7 @@ def certify_node(fleet: Fleet, operator: OperatorIdentity, state: NodeState) -> 
 def list_node_orders(fleet: Fleet, state: NodeState) -> list[str]:
     """Return the names of the orders for a node."""
     waits = state.node in fleet.nodes and fleet.policy.states[state.state].certified_to and not state.certified
-    asks = any(one.kind != "would" for one in list_fleet_waits(fleet, [state]))
+    asks = any(wait.kind != "would" for wait in list_fleet_waits(fleet, [state]))
     words = ["approve", "decline"] if asks else []
     return ["release" if state.hold else "hold", *(["certify"] if waits else []), *words]
 

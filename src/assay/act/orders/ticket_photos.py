@@ -44,7 +44,7 @@ def add_photo(context: ControllerContext, record: TicketRecord, operator: Operat
 
 def read_photo(home: Path, record: TicketRecord, digest: str) -> tuple[TicketPhoto, bytes] | None:
     """Return a photo of a ticket, None if the ticket has none of this digest, or if its file is gone or was changed."""
-    photo = next((one for one in record.photos if one.sha256 == digest and _DIGEST.fullmatch(digest)), None)
+    photo = next((photo for photo in record.photos if photo.sha256 == digest and _DIGEST.fullmatch(digest)), None)
     try:
         content = (home / FOLDER / digest).read_bytes() if photo else b""
     except OSError:

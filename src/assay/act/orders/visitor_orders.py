@@ -50,8 +50,8 @@ KIND_OF_ORDER = {
     "pause": RolloutPausedEntry.kind,
     "resume": RolloutResumedEntry.kind,
 }
-NODE_ORDERS = tuple(one.kind for one in get_args(NodeOrderEntry))
-ROLLOUT_ORDERS = tuple(one.kind for one in get_args(RolloutOrderEntry))
+NODE_ORDERS = tuple(entry.kind for entry in get_args(NodeOrderEntry))
+ROLLOUT_ORDERS = tuple(entry.kind for entry in get_args(RolloutOrderEntry))
 
 
 class OrderRefused(AssayError):
@@ -87,7 +87,7 @@ def order_for_node(context: ControllerContext, state: NodeState, order: VisitorO
     """Record an order for a node. Raises OrderRefused, or AssayError if the ledger cannot be written."""
     operator = _identify(context, order)
     later = map(decode_entry, context.ledger.entries(state.node, NODE_ORDERS, order.after))
-    if repeated := _find_repeated(order, [one for one in later if isinstance(one, NodeOrderEntry)]):
+    if repeated := _find_repeated(order, [entry for entry in later if isinstance(entry, NodeOrderEntry)]):
         return repeated
     try:
         made = _make_node_order(context, state, order, operator)
@@ -103,18 +103,20 @@ def order_for_rollout(
     """Record an order for a rollout. Raises OrderRefused, or AssayError if the ledger cannot be written."""
     operator = _identify(context, order)
     try:
-        found = find_active_rollout(rollouts, ident)
+        rollout = find_active_rollout(rollouts, ident)
         later = map(decode_entry, context.ledger.entries(kinds=ROLLOUT_ORDERS, after=order.after))
-        orders = [one for one in later if isinstance(one, RolloutOrderEntry) and one.rollout == found.id]
+        orders = [entry for entry in later if isinstance(entry, RolloutOrderEntry) and entry.rollout == rollout.id]
         if repeated := _find_repeated(order, orders):
             return repeated
-        entry = pause_rollout(found, operator) if order.order == "pause" else resume_rollout(found, operator)
+        entry = pause_rollout(rollout, operator) if order.order == "pause" else resume_rollout(rollout, operator)
     except OrderRefused:
         raise
     except AssayError as error:
         raise OrderRefused(error.what) from None
     [recorded] = context.ledger.append(entry)
-    return OrderResult(recorded, f"rollout {shorten_id(found.id)}: {order.order}, by {operator.who}: {operator.reason}")
+    return OrderResult(
+        recorded, f"rollout {shorten_id(rollout.id)}: {order.order}, by {operator.who}: {operator.reason}"
+    )
 
 
 def order_for_ticket(

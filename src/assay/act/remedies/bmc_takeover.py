@@ -61,11 +61,11 @@ class BmcTakeover:
 
     def prove(self) -> None:
         """Log in anew with the wanted login, and see the factory account refused. Raises AssayError otherwise."""
-        what = f"the BMC accepts its new login {self.wanted.user}"
-        wait_until(lambda: self._accepts(self.wanted) or None, PROOF_S, what, self.node.name)
-        what = f"the BMC refuses its factory login {self.factory.user}"
+        goal = f"the BMC accepts its new login {self.wanted.user}"
+        wait_until(lambda: self._accepts(self.wanted) or None, PROOF_S, goal, self.node.name)
+        goal = f"the BMC refuses its factory login {self.factory.user}"
         for login in (self.factory,) if self._is_same_user else (self.factory, self._interim):
-            wait_until(partial(self._refuses, login), PROOF_S, what, self.node.name)
+            wait_until(partial(self._refuses, login), PROOF_S, goal, self.node.name)
 
     @property
     def _is_same_user(self) -> bool:
@@ -82,9 +82,11 @@ class BmcTakeover:
         if not self._is_same_user and self._accepts(self._interim):
             return True
         if not has_wanted:
-            what = "the BMC refuses both its factory login and that of bmc_credentials: it was changed, or it is locked"
+            message = (
+                "the BMC refuses both its factory login and that of bmc_credentials: it was changed, or it is locked"
+            )
             fix = "reset the BMC's accounts at the machine, or correct factory_credentials or bmc_credentials"
-            raise AssayError(what, where=self.node.name, fix=fix)
+            raise AssayError(message, where=self.node.name, fix=fix)
         return False
 
     def _find_way_in(self) -> UserPassword:
@@ -97,8 +99,8 @@ class BmcTakeover:
     def _refuse_other_machine(self, bmc: BmcClient) -> None:
         serial = (bmc.system().get("SerialNumber") or "").strip()
         if serial != self.node.serial:
-            what = f"behind this BMC is serial {serial or '(none)'}, and {self.node.serial} is declared"
-            raise AssayError(what, where=bmc.where, fix="look at the machine, and correct the inventory")
+            message = f"behind this BMC is serial {serial or '(none)'}, and {self.node.serial} is declared"
+            raise AssayError(message, where=bmc.where, fix="look at the machine, and correct the inventory")
 
     def _accepts(self, login: UserPassword) -> bool:
         return accepts_login(self.fleet, self.node, login.user, login.password, WORK_S)

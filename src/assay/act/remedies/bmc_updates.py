@@ -57,7 +57,7 @@ class FirmwareUpdater(Protocol):
     def push(self, component: FirmwareComponent, image: Path) -> str:
         """Upload an image. Return the id of its update."""
 
-    def restart(self, what: FirmwareReset) -> None:
+    def restart(self, target: FirmwareReset) -> None:
         """Restart the BMC or the host, or cut its power."""
 
 
@@ -127,11 +127,11 @@ class RedfishFirmwareUpdater:
         task = self._bmc.push_firmware(image, component.push, deadline_s=PUSH_TIMEOUT_S)
         return task.path if task else ""
 
-    def restart(self, what: FirmwareReset) -> None:
+    def restart(self, target: FirmwareReset) -> None:
         """Restart the BMC, or the host (one that is off is turned on), or cut the power of everything."""
-        if what == "bmc":
+        if target == "bmc":
             self._bmc.reset_bmc()
-        elif what == "host":
+        elif target == "host":
             self._bmc.reset_system("ForceRestart" if self._bmc.read_power_state() == "On" else "On")
         else:
             offer = self._bmc.system().get("Actions", {}).get(SYSTEM_RESET, {})

@@ -150,14 +150,17 @@ def _build_members(context: ActionContext, intent: EffectIntent, photos: Dossier
     facts: Mapping[str, Any] = intent.before if "upto" in intent.before else read_dossier_facts(context, intent.node)
     dossier = build_dossier_content(context, intent, facts)
     evidence = read_dossier_evidence(context, dossier, facts["evidence"])
-    documents = {digest: one for digest, one in evidence.items() if isinstance(one, EvidenceDocument)}
-    missing = {digest: "" if digest in documents else str(one) for digest, one in evidence.items()}
+    documents = {digest: document for digest, document in evidence.items() if isinstance(document, EvidenceDocument)}
+    missing = {digest: "" if digest in documents else str(document) for digest, document in evidence.items()}
     records = list_photos(photos.accepted, context.ledger.entries(intent.node, [PHOTOS_KIND]), intent.effect)
     texts = {
         "index.html": render_dossier_page(dossier, missing, photos, records, in_lab=context.fleet.is_lab).encode(),
         "dossier.json": json.dumps(dossier, indent=1, sort_keys=True, ensure_ascii=False).encode(),
         "photos.json": json.dumps(records, indent=1, sort_keys=True, ensure_ascii=False).encode(),
-        **{f"evidence/{digest}.json": encode_canonical_json(one.as_json()) for digest, one in documents.items()},
+        **{
+            f"evidence/{digest}.json": encode_canonical_json(document.as_json())
+            for digest, document in documents.items()
+        },
     }
     files = {f"photos/{name}": content for name, content in photos.accepted.items()}
     return {name: redact_bytes(text) for name, text in texts.items()} | files

@@ -55,7 +55,7 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
     parts = list_node_parts(context, name, evidence)
     serials = find_node_serials(evidence) if evidence else {}
     state = project_node_states(entries).get(name)
-    failing = [one for one in context.ledger.latest(name) if one.outcome.verdict == "fail"]
+    failing = [recorded for recorded in context.ledger.latest(name) if recorded.outcome.verdict == "fail"]
     repairs = list_repairs(state)
     score = compute_lemon_score(context.fleet.policy, state) if state else None
     place = {"site": node.site, "rack": node.rack, "u": node.u}
@@ -63,8 +63,8 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
         "upto": entries[-1].seq if entries else 0,
         "at": context.clock.now().isoformat(),
         "evidence": evidence.digest() if evidence else "",
-        "failing": [one.id for one in failing],
-        "tests": [summarize_check_history(context, name, one, repairs) for one in failing],
+        "failing": [recorded.id for recorded in failing],
+        "tests": [summarize_check_history(context, name, recorded, repairs) for recorded in failing],
         "node": {"name": name, "serial": node.serial, **place, "spec": node.spec, "read": serials},
         "parts": [{slot: getattr(part, slot) for slot in PartSerial.__slots__} for part in parts],
         "photos": [{"name": photo, "shows": shows} for photo, shows in context.fleet.required_photos.items()],
@@ -104,11 +104,19 @@ def summarize_check_history(
 ) -> DossierJson:
     """Return the history of a failing check: its last pass, its first failure since, and after each repair."""
     check, subject = failing.outcome.check, failing.outcome.subject
-    known = [one for one in context.ledger.outcomes(node=node, checks={check}) if one.outcome.subject == subject]
-    known.sort(key=lambda one: parse_time(one.measured_at))
-    passes = [one for one in known if one.outcome.verdict == "pass"]
+    known = [
+        recorded
+        for recorded in context.ledger.outcomes(node=node, checks={check})
+        if recorded.outcome.subject == subject
+    ]
+    known.sort(key=lambda recorded: parse_time(recorded.measured_at))
+    passes = [recorded for recorded in known if recorded.outcome.verdict == "pass"]
     since = parse_time(passes[-1].measured_at) if passes else parse_time("")
-    fails = [one for one in known if one.outcome.verdict == "fail" and parse_time(one.measured_at) > since]
+    fails = [
+        recorded
+        for recorded in known
+        if recorded.outcome.verdict == "fail" and parse_time(recorded.measured_at) > since
+    ]
     return {
         "check": check,
         "subject": subject,
@@ -122,7 +130,7 @@ def summarize_check_history(
 def _describe_after_repair(known: Sequence[RecordedOutcome], repair: DossierJson) -> DossierJson:
     """Return the first outcome of the check after a repair, None if there is none."""
     since = parse_time(repair["at"])
-    first = next((one for one in known if parse_time(one.measured_at) > since), None)
+    first = next((recorded for recorded in known if parse_time(recorded.measured_at) > since), None)
     return {"repair": repair["what"], "at": repair["at"], "said": _describe_outcome(first) if first else None}
 
 
@@ -161,7 +169,7 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
     entries = [entry for entry in context.ledger.entries(intent.node) if entry.seq <= facts["upto"]]
     state = project_node_states(entries).get(intent.node)
     transitions = state.transitions if state else ()
-    failing = [one for ident in facts["failing"] for one in _find_outcome(context, intent.node, ident)]
+    failing = [recorded for ident in facts["failing"] for recorded in _find_outcome(context, intent.node, ident)]
     return {
         "schema": DOSSIER_SCHEMA,
         "effect": intent.effect,
@@ -176,7 +184,7 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
         "repairs": list_repairs(state, REPAIR_ACTIONS | {WIPE}),
         "moves": [{"at": move.at, "from": move.origin, "to": move.target} for move in transitions],
         "tests": facts["tests"],
-        "failing": [{"run": one.run, **one.outcome.as_json()} for one in failing],
+        "failing": [{"run": recorded.run, **recorded.outcome.as_json()} for recorded in failing],
         "photos": facts["photos"],
     }
 
@@ -188,32 +196,32 @@ def read_dossier_evidence(
 
     A document that is missing or was changed is the reason, as text.
     """
-    found: dict[str, EvidenceDocument | str] = {}
-    for digest in dict.fromkeys([newest, *(one["evidence"] for one in dossier["failing"])]):
+    documents: dict[str, EvidenceDocument | str] = {}
+    for digest in dict.fromkeys([newest, *(recorded["evidence"] for recorded in dossier["failing"])]):
         if digest:
             try:
-                found[digest] = context.evidence.get(digest)
+                documents[digest] = context.evidence.get(digest)
             except AssayError as error:
-                found[digest] = error.what
-    return found
+                documents[digest] = error.what
+    return documents
 
 
 def _find_outcome(context: ActionContext, node: str, ident: str) -> list[RecordedOutcome]:
     run = ident.partition("/")[0]
-    return [one for one in context.ledger.outcomes(run=run, node=node) if one.id == ident]
+    return [recorded for recorded in context.ledger.outcomes(run=run, node=node) if recorded.id == ident]
 
 
 def _list_faults(entries: Sequence[LedgerEntry]) -> list[DossierJson]:
     """Return every fault as its last entry describes it, with the time at which it was cleared."""
-    found: dict[str, DossierJson] = {}
+    faults: dict[str, DossierJson] = {}
     for entry in entries:
         if entry.kind == "fault":
             fault = FaultEntry.read(entry)
             fields = {name: getattr(fault, name) for name in FAULT_FIELDS}
-            found[fault.fault] = {"class": fault.fault_class, **fields, "cleared_at": ""}
-        elif entry.kind == "fault.cleared" and (cleared := FaultClearedEntry.read(entry).fault) in found:
-            found[cleared]["cleared_at"] = entry.at
-    return list(found.values())
+            faults[fault.fault] = {"class": fault.fault_class, **fields, "cleared_at": ""}
+        elif entry.kind == "fault.cleared" and (cleared := FaultClearedEntry.read(entry).fault) in faults:
+            faults[cleared]["cleared_at"] = entry.at
+    return list(faults.values())
 
 
 def _read_firmware(context: ActionContext, digest: str) -> dict[str, str]:
@@ -307,8 +315,8 @@ def _first_word(file: str) -> str:
 
 def _read_photo(path: Path) -> tuple[str, bytes]:
     """Return why a file is not accepted, "" if it is, and its bytes. Links are not followed: they may lead anywhere."""
-    found = _PHOTO_NAME.fullmatch(path.name)
-    if not found:
+    match = _PHOTO_NAME.fullmatch(path.name)
+    if not match:
         return "a photo's name has letters, digits and dashes, and ends with .jpg, .png, .heic or .webp", b""
     try:
         status = path.lstat()
@@ -319,5 +327,5 @@ def _read_photo(path: Path) -> tuple[str, bytes]:
         content = path.read_bytes()
     except OSError as error:
         return f"it cannot be read: {error.strerror}", b""
-    is_photo = find_photo_type(content) == found[1].lower().replace("jpeg", "jpg")
+    is_photo = find_photo_type(content) == match[1].lower().replace("jpeg", "jpg")
     return ("", content) if is_photo else ("its first bytes are not those of such a photo", b"")

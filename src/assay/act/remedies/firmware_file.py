@@ -57,19 +57,19 @@ def compare_file(file: Path, artifact: FirmwareArtifact, version: str) -> tuple[
 
     Raises OSError for a file that cannot be read.
     """
-    said, differs, told = read_statement(file), list[str](), list[str]()
-    aspects = ("version", [version], said.versions), ("vendor and device", artifact.fits, said.fits)
-    for what, wanted, named in aspects:
+    statement, differs, notes = read_statement(file), list[str](), list[str]()
+    aspects = ("version", [version], statement.versions), ("vendor and device", artifact.fits, statement.fits)
+    for aspect, wanted, named in aspects:
         shown = ", ".join(named[:6]) + " …" * (len(named) > 6)
         if not named:
-            told.append(f"not compared: {what}, since {said.layout} names none")
+            notes.append(f"not compared: {aspect}, since {statement.layout} names none")
         elif not wanted:
-            told.append(f"not compared: {what}, since the artifact has no `fits` for {shown}")
-        elif missing := [one for one in wanted if one not in named]:
-            differs.append(f"its {what} is {shown}, and the bundle says {', '.join(missing)}")
+            notes.append(f"not compared: {aspect}, since the artifact has no `fits` for {shown}")
+        elif missing := [name for name in wanted if name not in named]:
+            differs.append(f"its {aspect} is {shown}, and the bundle says {', '.join(missing)}")
         else:
-            told.append(f"agrees: {what} {', '.join(wanted)}")
-    return "; ".join(differs), "; ".join(told)
+            notes.append(f"agrees: {aspect} {', '.join(wanted)}")
+    return "; ".join(differs), "; ".join(notes)
 
 
 def read_statement(file: Path) -> FileStatement:
@@ -78,8 +78,8 @@ def read_statement(file: Path) -> FileStatement:
         head = stream.read(MOST_BYTES)
     for reads in READERS:
         with suppress(Exception):  # cut short, damaged, or only alike: parsers of archives raise nearly everything
-            if said := reads(file, head):
-                return said
+            if statement := reads(file, head):
+                return statement
     return FileStatement(next((name for start, name in SILENT_LAYOUTS.items() if head.startswith(start)), "its layout"))
 
 
@@ -138,17 +138,17 @@ def _read_capsule(file: Path, head: bytes) -> FileStatement | None:
 def _read_zip(file: Path, _head: bytes) -> FileStatement:
     """Read the list of contents of HPE's fwpkg (payload.json) or of Dell's update package (package.xml)."""
     with zipfile.ZipFile(file) as archive:
-        members = {one.filename.rpartition("/")[2].lower(): one for one in archive.infolist()}
-        found = next((name for name in ("payload.json", "package.xml") if name in members), "")
-        listed = archive.open(members[found]).read(MOST_BYTES) if found else b""
-    if found == "payload.json":
+        members = {member.filename.rpartition("/")[2].lower(): member for member in archive.infolist()}
+        listing = next((name for name in ("payload.json", "package.xml") if name in members), "")
+        listed = archive.open(members[listing]).read(MOST_BYTES) if listing else b""
+    if listing == "payload.json":
         devices = json.loads(listed)["Devices"]["Device"]
-        fits = [str(one.get("Target", "")).lower() for one in devices]
-        return FileStatement("HPE's package", _list(str(one.get("Version", "")) for one in devices), _list(fits))
-    if not found or b"<!DOCTYPE" in listed.replace(b"\0", b""):
+        fits = [str(device.get("Target", "")).lower() for device in devices]
+        return FileStatement("HPE's package", _list(str(device.get("Version", "")) for device in devices), _list(fits))
+    if not listing or b"<!DOCTYPE" in listed.replace(b"\0", b""):
         return FileStatement("a ZIP file")
     root = ElementTree.fromstring(listed)  # noqa: S314 — without a DOCTYPE there are no entities to expand
-    ids = [(one.attrib["vendorID"].lower(), one.attrib["deviceID"].lower()) for one in root.iter("PCIInfo")]
+    ids = [(element.attrib["vendorID"].lower(), element.attrib["deviceID"].lower()) for element in root.iter("PCIInfo")]
     fits = [name for vendor, device in ids for name in (vendor, f"{vendor}:{device}")]
     versions = (root.get("vendorVersion", ""), root.get("dellVersion", ""))
     return FileStatement("Dell's package", _list(versions), _list(fits))
@@ -160,9 +160,9 @@ def _read_tar(file: Path, _head: bytes) -> FileStatement:
         for _, member in zip(range(100), archive, strict=False):
             if member.name.removeprefix("./") == "MANIFEST" and (stream := archive.extractfile(member)):
                 lines = stream.read(MOST_BYTES).decode("utf-8", "replace").splitlines()
-                said = dict(line.split("=", 1) for line in lines if "=" in line)
+                manifest = dict(line.split("=", 1) for line in lines if "=" in line)
                 return FileStatement(
-                    "OpenBMC's archive", _list((said.get("version", ""), said.get("ExtendedVersion", "")))
+                    "OpenBMC's archive", _list((manifest.get("version", ""), manifest.get("ExtendedVersion", "")))
                 )
     return FileStatement("a tar archive")
 
@@ -197,11 +197,11 @@ def find_image(fleet: Fleet, bundle: FirmwareBundle, component: FirmwareComponen
         fix = "add its `artifact`: url, sha256, size and the vendor's name of the file"
         raise AssayError(f"{component.name} has no artifact, so there is nothing to push", where=where, fix=fix)
     file = _fetch(fleet, artifact, where)
-    differs, told = compare_file(file, artifact, artifact.version or component.version)
+    differs, notes = compare_file(file, artifact, artifact.version or component.version)
     if other := _describe_other_content(file, artifact) or differs:
         fix = "replace the file or correct the artifact; nothing was pushed"
         raise AssayError(f"{artifact.name} is not what the bundle declares: {other}", where=where, fix=fix)
-    return file, told
+    return file, notes
 
 
 def _make_lab_file(folder: Path, component: FirmwareComponent) -> Path:
@@ -230,5 +230,5 @@ def _describe_other_content(file: Path, artifact: FirmwareArtifact) -> str:
     """Return how size or digest of a file differ from the artifact's, "" if they do not."""
     if artifact.size not in (None, size := file.stat().st_size):
         return f"it has {size} bytes, not {artifact.size}"
-    found = compute_digest(file)
-    return "" if found == artifact.sha256 else f"its sha256 is {found}, not {artifact.sha256}"
+    digest = compute_digest(file)
+    return "" if digest == artifact.sha256 else f"its sha256 is {digest}, not {artifact.sha256}"

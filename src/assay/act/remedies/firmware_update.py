@@ -189,11 +189,11 @@ class FirmwareUpdateRun:
         mismatches = self._await_match(find_mismatches, "the BMC reads the new versions")
         for ident, (expected, seen) in mismatches.items():
             if ident in self._reached and _is_version(seen):
-                what = f"{ident} read {expected} after the update and reads {seen} again: it rolled back by itself"
-                raise AssayError(what, where=self.node, fix="look for the cause in the BMC's event log")
+                message = f"{ident} read {expected} after the update and reads {seen} again: it rolled back by itself"
+                raise AssayError(message, where=self.node, fix="look for the cause in the BMC's event log")
         return mismatches
 
-    def _await_match(self, find_mismatches: Callable[[], VersionMismatches], what: str) -> VersionMismatches:
+    def _await_match(self, find_mismatches: Callable[[], VersionMismatches], goal: str) -> VersionMismatches:
         """Return {} once nothing differs, or what differs after the BMC has answered for `read_back_s`.
 
         Parts that the BMC does not list yet, because they start, have longer.
@@ -211,17 +211,17 @@ class FirmwareUpdateRun:
             limit_s = self.read_back_s if all_read else self.read_back_s * START_PATIENCE
             return mismatches if not mismatches or first[-1] - first[0] > limit_s else None
 
-        return wait_until(look, self.deadline_s, what, self.node)
+        return wait_until(look, self.deadline_s, goal, self.node)
 
     def _explain_late(
         self, component: FirmwareComponent, update: FirmwareUpdateStatus, mismatches: VersionMismatches
     ) -> AssayError:
         reads = format_mismatches({ident: mismatches[ident] for ident in component.inventory if ident in mismatches})
         if update.lost:
-            what = f"nobody knows whether {component.name} was written: {update.message}. After the reset, {reads}"
-            return AssayError(what, where=self.node, fix="look at the BMC's event log; the next zap pushes it again")
-        what = f"the BMC reads other versions after the update of {component.name} and its reset: {reads}"
-        return AssayError(what, where=self.node, fix="compare the image with the version that the bundle declares")
+            message = f"nobody knows whether {component.name} was written: {update.message}. After the reset, {reads}"
+            return AssayError(message, where=self.node, fix="look at the BMC's event log; the next zap pushes it again")
+        message = f"the BMC reads other versions after the update of {component.name} and its reset: {reads}"
+        return AssayError(message, where=self.node, fix="compare the image with the version that the bundle declares")
 
 
 def _select(components: Sequence[FirmwareComponent], mismatches: VersionMismatches) -> list[FirmwareComponent]:

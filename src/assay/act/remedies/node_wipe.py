@@ -89,7 +89,7 @@ class NodeWipe:
         records, batch = read_records(self.context, self.intent), list[tuple[DriveReading, str]]()
         for drive in self._read({}):
             record = records.get(drive.serial, DriveRecord())
-            left = [one for one in self.spec.methods if one in drive.methods and one not in record.missed]
+            left = [method for method in self.spec.methods if method in drive.methods and method not in record.missed]
             if left and not record.is_open and not find_obstacle(drive, self.spec):
                 batch.append((drive, left[0]))
         return batch
@@ -132,7 +132,7 @@ class NodeWipe:
     def _await_orders(self) -> list[tuple[DriveReading, DriveRecord, WipeVerdict]]:
         """Return the drives with open orders, once none is under way and all can be read."""
         ends_at, polls = time.monotonic() + find_action_effort(self.context.fleet, self.intent.action).deadline_s, 0
-        proved = {one.serial for one in self._list_proved()}
+        proved = {proof.serial for proof in self._list_proved()}
         records = {
             serial: record
             for serial, record in read_records(self.context, self.intent).items()
@@ -157,7 +157,7 @@ class NodeWipe:
 
     def _list_proved(self) -> list[WipeProvedEntry]:
         entries = self.context.ledger.entries(self.intent.node, [WipeProvedEntry.kind])
-        return [one for one in map(WipeProvedEntry.read, entries) if one.effect == self.intent.effect]
+        return [proof for proof in map(WipeProvedEntry.read, entries) if proof.effect == self.intent.effect]
 
     def _order(self, drive: DriveReading, method: str, marker: str) -> None:
         self.context.progress(f"{self.intent.node}: wipes {drive} by {method} …")

@@ -79,11 +79,13 @@ class BmcSettingsUpdate:
         mismatches = self.find_mismatches()
         if not mismatches:
             return []
-        if others := [one.name.rpartition(".")[2] for one in mismatches if one.wanted == "disabled"]:
-            what = f"its BMC has {format_list(others)}, which the spec does not name"
-            require_effect(self.fleet, self.node.name, "other-accounts", what)
+        if others := [mismatch.name.rpartition(".")[2] for mismatch in mismatches if mismatch.wanted == "disabled"]:
+            reason = f"its BMC has {format_list(others)}, which the spec does not name"
+            require_effect(self.fleet, self.node.name, "other-accounts", reason)
         refuse_spec(self.fleet, self.fleet.spec_of(self.node.name), "a change of the BMC's settings", "bmc")
-        passwords = self._read_passwords(find_new_passwords(self.wanted.accounts, [one.name for one in mismatches]))
+        passwords = self._read_passwords(
+            find_new_passwords(self.wanted.accounts, [mismatch.name for mismatch in mismatches])
+        )
         with open_fleet_bmc(self.fleet, self.node) as bmc:
             change_bmc_settings(bmc, self.wanted, mismatches, passwords)
         self._await_values()
@@ -97,7 +99,7 @@ class BmcSettingsUpdate:
             return compare_bmc_settings(self.wanted, read_own_settings(bmc))
 
     def _refused_passwords(self, mismatches: list[SettingMismatch]) -> Iterator[SettingMismatch]:
-        unsettled = {one.name for one in mismatches}
+        unsettled = {mismatch.name for mismatch in mismatches}
         for user, account in self.wanted.accounts.users.items():
             parts = {name_account(user), name_account(user, "enabled"), name_account(user, "locked")}
             if account.password is None or not account.enabled or parts & unsettled:
@@ -129,14 +131,14 @@ class BmcSettingsUpdate:
         except AssayError:
             if not left:
                 raise
-            what = f"the BMC reads other settings after the change: {format_setting_mismatches(left)}"
-            raise AssayError(what, where=self.node.name) from None
+            message = f"the BMC reads other settings after the change: {format_setting_mismatches(left)}"
+            raise AssayError(message, where=self.node.name) from None
 
     def _prove_passwords(self, passwords: Mapping[str, str]) -> None:
         for user, password in passwords.items():
             if self.wanted.accounts.users[user].enabled and not accepts_login(self.fleet, self.node, user, password):
-                what = f"the BMC took the password of {user}, but refuses the login with it"
-                raise AssayError(what, where=self.node.name)
+                message = f"the BMC took the password of {user}, but refuses the login with it"
+                raise AssayError(message, where=self.node.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ class SystemSettingsUpdate:
             mismatches = find_system_mismatches(bmc, spec)
             if not mismatches:
                 return []
-            if any(one.name == "boot.first" for one in mismatches):
+            if any(mismatch.name == "boot.first" for mismatch in mismatches):
                 require_effect(self.fleet, self.node.name, "boot-order", "its boot order differs from the spec")
             order_system_settings(bmc, spec, mismatches)
             if not needs_reset(mismatches):
@@ -197,8 +199,8 @@ class SystemSettingsUpdate:
 
         left = wait_until(look, self.deadline_s, "the BMC reads the new settings", self.node.name)
         if left:
-            what = f"the BMC reads other settings after the reset: {format_setting_mismatches(left)}"
-            raise AssayError(what, where=self.node.name)
+            message = f"the BMC reads other settings after the reset: {format_setting_mismatches(left)}"
+            raise AssayError(message, where=self.node.name)
 
 
 PROBE_S = 60.0
@@ -230,9 +232,9 @@ class HostSettingsReadBack:
         tree = run_remote_probe(self.node, arguments, PROBE_S)["probe"]
         return settings_comparison.find_host_mismatches(spec, tree)
 
-    def is_restart_needed(self, found: list[SettingMismatch]) -> bool:
+    def is_restart_needed(self, mismatches: list[SettingMismatch]) -> bool:
         """Say whether a restart may bring the settings. It brings none that come from the image that a node boots."""
-        return settings_comparison.needs_restart(found, self.fleet.spec_of(self.node.name).host.root)
+        return settings_comparison.needs_restart(mismatches, self.fleet.spec_of(self.node.name).host.root)
 
     def restart(self) -> str:
         """Restart the host, and return its new boot id. Raises AssayError if settings still differ."""
@@ -243,19 +245,19 @@ class HostSettingsReadBack:
     def settle(self, slow: str = "host.services.") -> list[SettingMismatch]:
         """Return what differs, after a wait if nothing else than settings whose names begin with `slow` differs."""
         ends_at = time.monotonic() + self.settle_s
-        while found := self.find_mismatches():
-            if time.monotonic() >= ends_at or not all(mismatch.name.startswith(slow) for mismatch in found):
+        while mismatches := self.find_mismatches():
+            if time.monotonic() >= ends_at or not all(mismatch.name.startswith(slow) for mismatch in mismatches):
                 break
             time.sleep(POLL_S)
-        return found
+        return mismatches
 
-    def require_no_mismatch(self, found: list[SettingMismatch]) -> None:
+    def require_no_mismatch(self, mismatches: list[SettingMismatch]) -> None:
         """Raise AssayError if there are mismatches."""
-        if not found:
+        if not mismatches:
             return
-        image = self.fleet.spec_of(self.node.name).host.root == "memory" and settings_comparison.needs_image(found)
+        image = self.fleet.spec_of(self.node.name).host.root == "memory" and settings_comparison.needs_image(mismatches)
         fix = "the node boots an image: build one with this kernel, command line and driver" if image else ""
-        raise AssayError(f"read back: {format_setting_mismatches(found)}", where=self.node.name, fix=fix)
+        raise AssayError(f"read back: {format_setting_mismatches(mismatches)}", where=self.node.name, fix=fix)
 
 
 READ_S = 60.0
@@ -277,15 +279,15 @@ def find_mismatches_at(fleet: Fleet, name: str, settings: Collection[str]) -> li
 
     Asks only the BMC, or only the probe, if none of them needs the other.
     """
-    node, found = fleet.nodes[name], list[SettingMismatch]()
+    node, mismatches = fleet.nodes[name], list[SettingMismatch]()
     roles = {SETTING_ROLES[setting].role for setting in settings}
     if "system_settings" in roles:
-        found += SystemSettingsUpdate(fleet, node, READ_S).find_mismatches()
+        mismatches += SystemSettingsUpdate(fleet, node, READ_S).find_mismatches()
     if "bmc_settings" in roles:
-        found += BmcSettingsUpdate(fleet, node).find_mismatches()
+        mismatches += BmcSettingsUpdate(fleet, node).find_mismatches()
     if any(SETTING_ROLES[setting].home != "bmc" for setting in settings):
-        found += HostSettingsReadBack(fleet, node).find_mismatches()
-    return [one for one in found if find_setting(one.name) in settings]
+        mismatches += HostSettingsReadBack(fleet, node).find_mismatches()
+    return [mismatch for mismatch in mismatches if find_setting(mismatch.name) in settings]
 
 
 def configure_after_boot(context: ActionContext, intent: EffectIntent) -> None:

@@ -71,8 +71,8 @@ def read_local_drives(node: Node, markers: Mapping[str, str]) -> list[DriveReadi
     drives = read_at_path(tree, ("probe", AREA))
     if drives.kind != "value" or not isinstance(drives.value, dict):
         raise AssayError(f"its drives cannot be read: {drives.reason}", where=node.name)
-    found = [_parse_drive(name, branch) for name, branch in drives.value.items()]
-    return [drive for drive in found if drive.transport == LOCAL or "transport" in drive.doubts]
+    readings = [_parse_drive(name, branch) for name, branch in drives.value.items()]
+    return [drive for drive in readings if drive.transport == LOCAL or "transport" in drive.doubts]
 
 
 def _parse_drive(name: str, branch: Mapping[str, Any]) -> DriveReading:
@@ -141,9 +141,9 @@ def find_obstacle(drive: DriveReading, spec: WipeSpec) -> str:
     """Return why a drive may not be wiped at all, "" if it may."""
     if not is_selected(drive, spec):
         return f"`wipe.models` of its spec leaves out {drive.model or 'a drive without a model name'}"
-    for part, what in IDENTITY.items():
+    for part, identity in IDENTITY.items():
         if part in drive.doubts or (part == "serial" and not drive.serial):
-            return f"{what} cannot be read: {drive.doubts.get(part, 'it is empty')}"
+            return f"{identity} cannot be read: {drive.doubts.get(part, 'it is empty')}"
     if users := list_keeping_users(drive, spec):
         return f"it is in use: {format_list([_format_user(*user) for user in users], 3)}"
     if not set(drive.methods) & set(spec.methods):

@@ -65,9 +65,9 @@ def review_plan(root: Path, base: str, commit: str, before: FleetRevision, after
     present = make_change_plan(before, after, FleetFacts()).content
     if present.digest == reviewed.digest:
         return PlanReview(reviewed.digest)
-    said = _describe_differences(root, base, commit, reviewed, present)
+    difference = _describe_differences(root, base, commit, reviewed, present)
     digests = f"reviewed {reviewed.digest[:SHOWN_DIGEST]}, now {present.digest[:SHOWN_DIGEST]}"
-    return PlanReview(reviewed.digest, f"the plan is not the reviewed one ({digests}): {said}")
+    return PlanReview(reviewed.digest, f"the plan is not the reviewed one ({digests}): {difference}")
 
 
 def _describe_missing_plan(commit: str) -> str:
@@ -86,8 +86,8 @@ def _describe_differences(root: Path, base: str, commit: str, reviewed: Reviewed
 
 def _plan_from_parent(root: Path, base: str, commit: str, digest: str) -> PlanContent | None:
     """Return the reviewed content, if it is that of the merge alone: the adopted base is older or newer than that."""
-    found = run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^1^{{commit}}")
-    parent = "" if found.returncode else found.stdout.decode().strip()
+    answer = run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^1^{{commit}}")
+    parent = "" if answer.returncode else answer.stdout.decode().strip()
     if parent in ("", base):
         return None
     try:
@@ -123,7 +123,7 @@ def group_rollout_nodes(
     that has left goes on: with a new order if the newer commit changes more for it, else with the order that it has.
     """
     groups: dict[tuple[ServiceExit, str, EarlierOrder], list[str]] = defaultdict(list)
-    members = {name: one for name, one in active.members.items() if not one.proof} if active else {}
+    members = {name: member for name, member in active.members.items() if not member.proof} if active else {}
     for name in dict.fromkeys([*exits[last], *members]):
         member, state = members.get(name), states.get(name)
         if member is None or state is None:
@@ -172,8 +172,8 @@ def adopt_commit(context: ControllerContext) -> None:
     last = CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
     if not commit or commit == last:
         return
-    if why := _find_obstacle(context, last):
-        context.progress(f"commit {commit[:12]} starts no rollout: {why}")
+    if obstacle := _find_obstacle(context, last):
+        context.progress(f"commit {commit[:12]} starts no rollout: {obstacle}")
         return
     ident = derive_id(CommitAdoptedEntry.kind, history.adopted.id if history.adopted else "", commit)
     uncompared, rollout = "", list[LedgerEntry]()
@@ -229,14 +229,14 @@ def _compare_commits(context: ControllerContext, last: str, active: Rollout | No
     """Return the nodes that must leave service, by the commit that they had before, and the review of the plan."""
     root, commit = context.fleet.root, context.fleet.commit
     earlier = {member.base for member in active.members.values() if not member.proof} if active else set[str]()
-    found: NodesByBase = {}
+    exits: NodesByBase = {}
     review = PlanReview()
     for base in sorted({last, *earlier}):
         before, after = load_plan_revisions(root, base, commit)
-        found[base] = find_service_exits(before, after)
-        if base == last and found[base]:
+        exits[base] = find_service_exits(before, after)
+        if base == last and exits[base]:
             review = review_plan(root, base, commit, before, after)
-    return found, review
+    return exits, review
 
 
 def _make_superseded_entry(
@@ -247,9 +247,9 @@ def _make_superseded_entry(
         return
     moved = {name for group in groups for name in group.nodes} & active.unproven
     rest = len(active.unproven) - len(moved)
-    said = [f"{format_count(len(moved), 'node')} of it go on in rollout {shorten_id(rollout)}"] if moved else []
-    said += [f"{format_count(rest, 'node')} need nothing more"] if rest else []
-    reason = f"commit {context.fleet.commit[:12]}: {', '.join(said) or 'every node of it was proven'}"
+    parts = [f"{format_count(len(moved), 'node')} of it go on in rollout {shorten_id(rollout)}"] if moved else []
+    parts += [f"{format_count(rest, 'node')} need nothing more"] if rest else []
+    reason = f"commit {context.fleet.commit[:12]}: {', '.join(parts) or 'every node of it was proven'}"
     ended = RolloutSupersededEntry(active.id, rollout if groups else "", reason)
     yield ended.make_entry(derive_id(ended.kind, active.id), context.now)
 
@@ -260,9 +260,9 @@ def _make_pause(
     """Yield the pause of a new rollout: for its plan, or because the one before it waited for a person as well."""
     before = active.pause if active and active.pause and active.pause.rule in CARRIED_RULES else None
     if review.obstacle or (before and before.rule):
-        said = [review.obstacle] if review.obstacle else []
-        said += [f"the rollout before it was paused by {before.who}: {before.reason}"] if before else []
-        paused = RolloutPausedEntry(rollout, RULE_NAMES["plan"], "; ".join(said), "plan")
+        reasons = [review.obstacle] if review.obstacle else []
+        reasons += [f"the rollout before it was paused by {before.who}: {before.reason}"] if before else []
+        paused = RolloutPausedEntry(rollout, RULE_NAMES["plan"], "; ".join(reasons), "plan")
     elif before:
         paused = RolloutPausedEntry(rollout, before.who, before.reason)
     else:

@@ -31,17 +31,17 @@ class ReviewedPlan:
 
 def find_reviewed_plan(root: Path, commit: str) -> ReviewedPlan | None:
     """Return the plan with which a commit was reviewed, None without one. A trailer counts before a note."""
-    notes = [one for text in _list_notes(root, commit) if (one := read_plan_record(text))]
+    notes = [plan for text in _list_notes(root, commit) if (plan := read_plan_record(text))]
     named = read_plan_record(_run(root, "show", "-s", "--format=%B", commit))
     if named is None:
         return notes[0] if notes else None
-    return next((one for one in notes if one.digest == named.digest and one.content), named)
+    return next((plan for plan in notes if plan.digest == named.digest and plan.content), named)
 
 
 def read_plan_record(text: str) -> ReviewedPlan | None:
     """Return the plan that a commit message or a note records, None without one. Of several lines, the last counts."""
-    found = list(DIGEST_LINE.finditer(text))
-    return ReviewedPlan(found[-1][1], _read_content(text[found[-1].end() :], found[-1][1])) if found else None
+    lines = list(DIGEST_LINE.finditer(text))
+    return ReviewedPlan(lines[-1][1], _read_content(text[lines[-1].end() :], lines[-1][1])) if lines else None
 
 
 def _read_content(text: str, digest: str) -> PlanContent | None:
@@ -66,8 +66,8 @@ def store_reviewed_plan(root: Path, commit: str, content: PlanContent) -> None:
 def _list_notes(root: Path, commit: str) -> Iterator[str]:
     """Yield the notes of a commit, and of the branches that it merges."""
     _, *parents = _run(root, "rev-list", "--parents", "--max-count=1", commit).split() or [""]
-    for one in (commit, *parents[1:]):
-        if note := _run(root, "notes", f"--ref={NOTES_REF}", "show", one):
+    for noted in (commit, *parents[1:]):
+        if note := _run(root, "notes", f"--ref={NOTES_REF}", "show", noted):
             yield note
 
 

@@ -182,7 +182,7 @@ def _find_use(status: SchedulerNodeStatus | None) -> str:
 
 def _make_skipped_result(how: CollectivesSearchSpec, nodes: SearchedNodes) -> SlotResult:
     idle = format_count(len(nodes.free), "node")
-    busy = f" ({format_list(sorted({one.reason for one in nodes.left_out}), 3)})" if nodes.left_out else ""
+    busy = f" ({format_list(sorted({left.reason for left in nodes.left_out}), 3)})" if nodes.left_out else ""
     reason = (
         f"nothing was searched: {idle} of {len(nodes.free) + len(nodes.left_out)} idle, {how.min_nodes} needed{busy}"
     )
@@ -191,7 +191,7 @@ def _make_skipped_result(how: CollectivesSearchSpec, nodes: SearchedNodes) -> Sl
 
 def _format_summary(report: CollectivesReport, free: int) -> str:
     parts = [f"{format_count(free, 'idle node')} searched in {len(report.rounds)} rounds"]
-    named = [f"{one.part.kind} {one.part.name} ({one.symptom})" for one in report.named]
+    named = [f"{culprit.part.kind} {culprit.part.name} ({culprit.symptom})" for culprit in report.named]
     parts.append(f"{len(named)} named: {format_list(named, 4)}" if named else "nobody named")
     if report.stages.needed_blocks:
         blocks = format_list([block.name for block in report.stages.needed_blocks])
@@ -209,14 +209,17 @@ def _format_summary(report: CollectivesReport, free: int) -> str:
 def _make_facts(report: CollectivesReport, nodes: SearchedNodes, file: Path) -> dict[str, object]:
     """Return what the ledger keeps of a search."""
     by_reason: dict[str, list[str]] = {}
-    for one in nodes.left_out:
-        by_reason.setdefault(one.reason, []).append(one.node)
+    for left in nodes.left_out:
+        by_reason.setdefault(left.reason, []).append(left.node)
     return {
         "results": file.name,
         "coverage": {f"{share.kind}s": share.as_json() for share in report.coverage},
-        "named": [{"kind": one.part.kind, "name": one.part.name, "symptom": one.symptom} for one in report.named],
+        "named": [
+            {"kind": culprit.part.kind, "name": culprit.part.name, "symptom": culprit.symptom}
+            for culprit in report.named
+        ],
         "could_not_tell": len(report.undecided),
-        "transient": [one.label for one in report.transient],
+        "transient": [pair.label for pair in report.transient],
         "left_out": {reason: fold_names(names) for reason, names in by_reason.items()},
     }
 

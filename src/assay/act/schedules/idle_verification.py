@@ -97,7 +97,11 @@ def judge_coverage(
 def _find_due(context: ControllerContext, names: Sequence[str], visited: Collection[str]) -> Iterator[str]:
     before = parse_time(context.now) - EACH
     for name, outcomes in read_latest_outcomes(context.ledger, names).items():
-        seen = [parse_time(one.seen_at) for one in outcomes if PHASE in one.outcome.phases and one.seen_at]
+        seen = [
+            parse_time(recorded.seen_at)
+            for recorded in outcomes
+            if PHASE in recorded.outcome.phases and recorded.seen_at
+        ]
         if name in visited or not seen or max(seen) <= before:
             yield name
 
@@ -237,7 +241,7 @@ def _verify_nodes(
     failed = {recorded.outcome.node for recorded in failures}
     others = [load for load in loads if load.outcome != "loaded"]
     not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason, load.gone_ms) for load in others]
-    results = [one for one in not_loaded if one.node not in failed]
+    results = [result for result in not_loaded if result.node not in failed]
     results += [_classify_outcomes(name, failures) for name in sorted(failed)]
     return results + [_classify_outcomes(load.node, outcomes) for load in loaded]
 
@@ -352,7 +356,7 @@ def _find_oldest_allowed(line: ScheduleLine, slot: datetime) -> datetime | None:
 
 def _find_last_verification(node_state: NodeState, outcomes: Iterable[RecordedOutcome], phase: Phase) -> datetime:
     """Return when the node was last loaded and judged, or came into its state if that is later."""
-    judged = [one.seen_at for one in outcomes if one.outcome.active and phase in one.outcome.phases]
+    judged = [recorded.seen_at for recorded in outcomes if recorded.outcome.active and phase in recorded.outcome.phases]
     return max([parse_time(at) for at in judged if at] + [parse_time(node_state.since)])
 
 
@@ -382,7 +386,8 @@ def _format_summary(results: Sequence[IdleNodeResult], missed: Sequence[LedgerEn
     parts = []
     for outcome, word in OUTCOME_WORDS.items():
         if own := [result for result in results if result.outcome == outcome]:
-            names, reasons = format_list(fold_names(one.node for one in own), 4), {one.reason for one in own}
+            names = format_list(fold_names(result.node for result in own), 4)
+            reasons = {result.reason for result in own}
             reason = reasons.pop() if len(reasons) == 1 else ""
             parts.append(f"{len(own)} {word} ({f'{names}: {reason}' if reason else names})")
     if waits := [result.gone_ms for result in results if result.gone_ms is not None]:

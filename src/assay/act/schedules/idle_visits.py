@@ -40,7 +40,7 @@ def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Se
     budget_s = None if how.budget_minutes is None else how.budget_minutes * 60
     names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
     covered = read_projection(context.ledger, COVERAGE)
-    known = {name: [covered.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
+    known = {name: [covered.get(gpu) or GpuCoverage(gpu) for gpu in own] for name, own in names.items()}
     return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
 
 
@@ -81,20 +81,20 @@ def describe_part(branch: Mapping[str, Any]) -> dict[str, Any]:
         is_cut = leaf.kind == "failed" and leaf.reason.startswith("killed")
         return {"ended": "cut" if is_cut else "lacking"}
     ended = parse_reading(branch.get("ended"))
-    told: dict[str, Any] = {"ended": "cut" if ended is not None and ended.kind != "value" else "done"}
+    described: dict[str, Any] = {"ended": "cut" if ended is not None and ended.kind != "value" else "done"}
     units = parse_reading(branch.get("units"))
     if units is None or not isinstance(units.value, Mapping):
-        return told
+        return described
     tests = {test: len(seeds) for test, seeds in units.value.items()}
     last = parse_reading(branch.get("last_unit"))
     named = {"last_unit": str(last.value)} if last is not None and last.kind == "value" else {}
-    return {**told, "units": sum(tests.values()), "tests": tests, **named}
+    return {**described, "units": sum(tests.values()), "tests": tests, **named}
 
 
 def list_parts(active: Mapping[str, Any]) -> frozenset[str]:
     """Return the parts of a load that gave readings: those that were cut short only if they computed units."""
     described = {part: describe_part(branch) for part, branch in active.items()}
-    return frozenset(part for part, told in described.items() if told["ended"] == "done" or told.get("units"))
+    return frozenset(part for part, reading in described.items() if reading["ended"] == "done" or reading.get("units"))
 
 
 def list_checks_to_leave_out(context: ControllerContext, parts: Iterable[str], *, cut: bool) -> list[str]:
@@ -171,8 +171,8 @@ def _load_in_spare_time(context: ControllerContext, visit: NodeVisit) -> Mapping
         reason = stderr or f"it did not start, or did not end by itself, within {how.within_minutes:g} min"
         return NodeLoadResult(node.name, "unknown", reason, relayed.build_active(reason))
     printed = relayed.document or (b"" if relayed.before else run.output)
-    found = _extract_load(node, parse_json_output(printed, run.stderr.encode(), run.exit_code))
-    return found if isinstance(found, NodeLoadResult) else {**found, "active": relayed.restore_lost(found["active"])}
+    load = _extract_load(node, parse_json_output(printed, run.stderr.encode(), run.exit_code))
+    return load if isinstance(load, NodeLoadResult) else {**load, "active": relayed.restore_lost(load["active"])}
 
 
 def _load_cordoned_node(context: ControllerContext, visit: NodeVisit) -> Mapping[str, Any] | NodeLoadResult:

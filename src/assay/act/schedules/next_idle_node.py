@@ -22,9 +22,9 @@ from assay.model.node import Node
 def order_idle_nodes(context: ControllerContext, nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes in the order in which they are tested."""
     urgency: dict[str, float] = {}
-    for one in read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open:
-        if one.content.stage == "record":
-            urgency[one.node] = max(urgency.get(one.node, 0.0), _weigh(one))
+    for warning in read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open:
+        if warning.content.stage == "record":
+            urgency[warning.node] = max(urgency.get(warning.node, 0.0), _weigh(warning))
     return sorted(nodes, key=lambda node: -urgency.get(node.name, 0.0))
 
 

@@ -55,10 +55,10 @@ def run_seal_job(context: ControllerContext, task: SlotTask) -> SlotResult:
     fleet = AnchoredFleet(context.fleet.root, ledger.file or ledger.server_url, register)
     anchors = [parse_anchor(name, fleet) for name in task.line.schedule.anchors]
     sealed = seal_ledger(ledger, anchors, register, context.now, f"schedule {task.line.name}")
-    refusals = [one.refusal for one in sealed if one.refusal]
+    refusals = [seal.refusal for seal in sealed if seal.refusal]
     if refusals:
         return SlotResult("failed", "; ".join(refusals))
-    return SlotResult("done", f"sealed in {format_list([one.anchor for one in sealed])}")
+    return SlotResult("done", f"sealed in {format_list([seal.anchor for seal in sealed])}")
 
 
 def run_trend_job(context: ControllerContext, task: SlotTask) -> SlotResult:

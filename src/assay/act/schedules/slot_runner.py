@@ -141,7 +141,7 @@ def _make_extra_tasks(
 def _require_line(context: ControllerContext, name: str, lines: Collection[ScheduleLine]) -> None:
     if name in {line.name for line in lines}:
         return
-    declared = {one: schedule for one, schedule, _ in list_schedules(context.fleet.schedules)}
+    declared = {known: schedule for known, schedule, _ in list_schedules(context.fleet.schedules)}
     if name not in declared:
         near = get_close_matches(name, declared, n=2, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(declared) or 'none'}"

@@ -52,11 +52,11 @@ def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
     pool = context.fleet.nodes_in_pool(task.line.target)
     states = {node.name: all_states[node.name] for node in pool if node.name in all_states}
     swept = {name: state for name, state in states.items() if list_judged_phases(context.policy, state)}
-    stale = {one.node: one for one in _find_stale(context, task.line, swept)}
+    stale = {node.node: node for node in _find_stale(context, task.line, swept)}
     if is_wave(context.policy.breaker, len(stale), len(swept)):
         return SlotResult("done", _format_wave(task.line.target, stale, len(swept)))
     again = [stale[name] for name in _list_stale_last_sweep(context, task.line) if name in stale]
-    faults = [_make_fault(context, one) for one in again if not _find_open_fault(states[one.node])]
+    faults = [_make_fault(context, node) for node in again if not _find_open_fault(states[node.node])]
     now, because = context.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
     over = {name: fault for name, state in states.items() if name not in stale and (fault := _find_open_fault(state))}
     context.ledger.append(
@@ -125,7 +125,7 @@ def measure_staleness(
     now: datetime,
 ) -> StaleNode | None:
     """Return the oldest outcome that a node should be judged by, if it is too old; `limits` are minutes by phase."""
-    newest = {(one.outcome.check, one.outcome.subject): one for one in latest}
+    newest = {(recorded.outcome.check, recorded.outcome.subject): recorded for recorded in latest}
     oldest: StaleNode | None = None
     for check, subject in expected:
         limit = _max_age(check, limits)
@@ -134,8 +134,9 @@ def measure_staleness(
         since = max(parse_time(seen), parse_time(node_state.since)) if seen else parse_time(node_state.since)
         if limit and now - since > limit and (oldest is None or since < oldest.since):
             age = f"is {format_duration(now - since)} old, and may be {format_duration(limit)}"
-            what = f"the evidence for {check.id.rpartition('::')[2]} on {subject} {age if seen else 'was never there'}"
-            oldest = StaleNode(node_state.node, since, what)
+            name = check.id.rpartition("::")[2]
+            reason = f"the evidence for {name} on {subject} {age if seen else 'was never there'}"
+            oldest = StaleNode(node_state.node, since, reason)
     return oldest
 
 
@@ -167,7 +168,7 @@ def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> li
 
 
 def _format_wave(pool: str, stale: Mapping[str, StaleNode], total: int) -> str:
-    since = min(one.since for one in stale.values())
+    since = min(node.since for node in stale.values())
     return (
         f"{len(stale)} of {total} nodes of {pool} are judged by nothing new since {since:%Y-%m-%d %H:%M} UTC: more "
         "likely this controller did not look, so nothing is held against them"

@@ -49,17 +49,17 @@ def make_link_facts(
 ) -> dict[str, Any]:
     """Return the links that a search names, and of those named before the ones that it saw good and never bad."""
     runs = list(observations)
-    bad = {part.name for one in runs if one.is_bad for part in one.parts}
-    good = {part.name for one in runs if one.verdict == "good" for part in one.parts}
+    bad = {part.name for run in runs if run.is_bad for part in run.parts}
+    good = {part.name for run in runs if run.verdict == "good" for part in run.parts}
     before = find_links([line], history).named
     named = {
-        one.part.name: {
-            "kind": one.part.kind,
-            "seen": f"{one.symptom}; bad in {len(one.evidence)} of {one.tests} runs\n"
-            + "\n".join(f"{run.round}  {run.label}: {run.why}" for run in one.evidence[:SHOWN_RUNS]),
+        link.part.name: {
+            "kind": link.part.kind,
+            "seen": f"{link.symptom}; bad in {len(link.evidence)} of {link.tests} runs\n"
+            + "\n".join(f"{run.round}  {run.label}: {run.why}" for run in link.evidence[:SHOWN_RUNS]),
         }
-        for one in report.named
-        if one.part.kind in LINK_KINDS
+        for link in report.named
+        if link.part.kind in LINK_KINDS
     }
     mended = sorted(link.name for link in before if link.name in good - bad)
     return {name: value for name, value in (("links", named), ("links_good", mended)) if value}
@@ -72,9 +72,9 @@ def find_links(lines: Iterable[ScheduleLine], history: ScheduleHistory) -> LinkF
     for line in lines:
         for slot, ended in sorted(history.get(line).ended.items()):
             for name, link in ended.facts.get("links", {}).items():
-                found = NamedLink(line.target, line.name, link["kind"], name, link["seen"])
-                named[line.target, name] = found
-                proofs.pop(found.ticket_key, None)
+                named_link = NamedLink(line.target, line.name, link["kind"], name, link["seen"])
+                named[line.target, name] = named_link
+                proofs.pop(named_link.ticket_key, None)
             for name in ended.facts.get("links_good", ()):
                 if mended := named.pop((line.target, name), None):
                     proofs[mended.ticket_key] = f"{line}, slot {slot:%Y-%m-%d %H:%M} UTC, saw it good"

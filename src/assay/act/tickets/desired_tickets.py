@@ -177,20 +177,21 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Co
 
 def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
     """Yield one ticket for each pool of which the breaker holds back nodes, with the cause that they have in common."""
-    told = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
-    for one in list_open_breakers(view.node_state for view in told.values()):
-        views = [told[name] for name in one.nodes]
+    views_by_name = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
+    for breaker in list_open_breakers(view.node_state for view in views_by_name.values()):
+        views = [views_by_name[name] for name in breaker.nodes]
         yield Ticket(
-            **_make_identity(f"{BREAKER_TICKET_KIND}/{one.pool}"),
-            title=f"many nodes of pool {one.pool} fail in the same way",
+            **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.pool}"),
+            title=f"many nodes of pool {breaker.pool} fail in the same way",
             node=views[0].name,
             places=tuple(_make_place(view) for view in views),
             expected="one cause is found, and what it broke passes its checks again",
-            seen=f"{one.reason}\nheld back: {format_list(one.nodes)}\ncordoned: {format_list(one.cordoned) or 'none'}",
+            seen=f"{breaker.reason}\nheld back: {format_list(breaker.nodes)}\n"
+            f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
             severity="catastrophic",
             steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
-            f"when it is mended, or is no common cause: {one.clear}\n"
+            f"when it is mended, or is no common cause: {breaker.clear}\n"
             f"what only a log told is answered after {snapshot.policy.breaker.held_hours:g} h, as far as limits allow",
         )
 
@@ -198,7 +199,7 @@ def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
     """Yield the ticket of a node with work for assay, which somebody else keeps closed."""
     node_state = view.node_state
-    outstanding = [one.action for one in list_outstanding_effects(snapshot.policy, node_state)]
+    outstanding = [effect.action for effect in list_outstanding_effects(snapshot.policy, node_state)]
     reason = find_respected_cordon(snapshot.policy, view.foreign_cordon)
     disturbs = bool(list_disturbing_actions(outstanding)) and not is_ordered_stay(node_state)
     waits = node_state.note.startswith(FOREIGN_NOTE) or disturbs
@@ -238,19 +239,21 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterat
     """Yield the ticket for failed requirements of a state that has no transition for a failure."""
     state = snapshot.policy_state_of(view)
     judged = judge_state_requirements(snapshot, view)
-    failed = {one.id: one for requirement in judged for one in requirement.failed}
+    failed = {recorded.id: recorded for requirement in judged for recorded in requirement.failed}
     if state.fail_to or not failed:
         return
-    outcomes = sorted(failed.values(), key=lambda one: (one.outcome.subject, one.outcome.check))
-    classes = sorted({one.outcome.fault or _test_name(one) for one in outcomes})
+    outcomes = sorted(failed.values(), key=lambda recorded: (recorded.outcome.subject, recorded.outcome.check))
+    classes = sorted({recorded.outcome.fault or _test_name(recorded) for recorded in outcomes})
     yield Ticket(
         **_make_identity(f"trial/{view.name}/{view.node_state.stay_id}"),
         title=f"{view.name} does not pass {view.node_state.state}: {', '.join(classes)}",
         node=view.name,
-        places=tuple(dict.fromkeys(_make_place(view, one.outcome.subject) for one in outcomes)),
+        places=tuple(dict.fromkeys(_make_place(view, recorded.outcome.subject) for recorded in outcomes)),
         expected=f"every check of {view.node_state.state} passes",
-        seen="\n".join(f"{_test_name(one)} on {one.outcome.subject}: {one.outcome.reason}" for one in outcomes),
-        verify="\n".join(f"{one.outcome.check}[{one.outcome.subject}]" for one in outcomes),
+        seen="\n".join(
+            f"{_test_name(recorded)} on {recorded.outcome.subject}: {recorded.outcome.reason}" for recorded in outcomes
+        ),
+        verify="\n".join(f"{recorded.outcome.check}[{recorded.outcome.subject}]" for recorded in outcomes),
         severity="degraded",
     )
 
@@ -323,32 +326,30 @@ def make_paused_ticket(snapshot: FleetSnapshot, rollout: Rollout | None) -> list
     if rollout is None or pause is None or pause.rule not in TICKET_RULES:
         return []
     views = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
-    told = [views[name] for name in pause.nodes or rollout.members if name in views]
-    told = told if pause.nodes else told[:1]
-    if not told:
+    named = [views[name] for name in pause.nodes or rollout.members if name in views]
+    named = named if pause.nodes else named[:1]
+    if not named:
         return []
-    key, ident = f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}", shorten_id(rollout.id)
+    key = f"{ROLLOUT_TICKET_KIND}/{rollout.id}/{rollout.pauses}"
+    ident = shorten_id(rollout.id)
+    look = f"find why: assay explain {named[0].name}"
+    if pause.rule == "plan":
+        look = f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
     ticket = Ticket(
         id=derive_id("ticket", key),
         key=key,
         title=f"rollout {ident} {TICKET_RULES[pause.rule]}",
-        node=told[0].name,
-        places=tuple(TicketPlace(view.name, view.node.site, view.node.rack, view.node.u) for view in told),
+        node=named[0].name,
+        places=tuple(TicketPlace(view.name, view.node.site, view.node.rack, view.node.u) for view in named),
         expected=f"the change {rollout.base[:12]} → {rollout.commit[:12]} works on its nodes, or is taken back",
         seen=pause.reason,
         verify=f"assay rollout show {ident}",
         severity="degraded",
-        steps=f"{_describe_look(rollout, told[0].name)}\n"
+        steps=f"{look}\n"
         f"if the change is good: assay rollout resume {ident} --reason '…'\n"
         f"if it is not: assay rollout abort {ident} --reason '…', and merge a `git revert`",
     )
     return [ticket]
-
-
-def _describe_look(rollout: Rollout, node: str) -> str:
-    if rollout.pause and rollout.pause.rule == "plan":
-        return f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
-    return f"find why: assay explain {node}"
 
 
 TRUST_TICKET_KIND = "trust"

@@ -21,7 +21,7 @@ from assay.model.entries.tickets import (
 )
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.projection import Projection
-from assay.model.ticket import Ticket, TicketEvent, TicketPhoto, TicketPlace, TicketRecord, WorkReport
+from assay.model.ticket import Ticket, TicketEvent, TicketPhoto, TicketRecord, WorkReport
 from assay.model.timestamps import format_duration, parse_time
 
 ProofFinder = Callable[[Ticket, str], str]
@@ -93,8 +93,8 @@ def diff_tickets(
     for key, status in known.items():
         if key not in wanted_by_key and not status.closed_by and (by := proof(status.ticket, status.changed_at)):
             cause = next((ticket for ticket in present if _includes(ticket, status.ticket)), None)
-            why = f"ticket {cause.id}, which explains it too" if cause else by
-            closed = TicketClosedEntry(status.ticket.id, status.ticket.title, why)
+            reason = f"ticket {cause.id}, which explains it too" if cause else by
+            closed = TicketClosedEntry(status.ticket.id, status.ticket.title, reason)
             entries.append(closed.make_entry(derive_id("closed", status.ticket.id, at), at, status.ticket.node))
     return entries
 
@@ -102,13 +102,11 @@ def diff_tickets(
 def _includes(large: Ticket, small: Ticket) -> bool:
     """Say whether one scan found both problems, and every place of the small one is among those of the large one."""
     same_scan = large.verify == small.verify and small.verify.startswith("fabric scan ")
-    covered = all(any(_covers(wide, place) for wide in large.places) for place in small.places)
-    return same_scan and bool(small.places) and covered
-
-
-def _covers(wide: TicketPlace, place: TicketPlace) -> bool:
-    """Say whether two places are the same, or `wide` is the whole device that has the port `place`."""
-    return wide == place or (not wide.port and f"{place.device} ".startswith(f"{wide.device} "))
+    if not same_scan or not small.places:
+        return False
+    # a place without a port is the whole device
+    devices = tuple(f"{wide.device} " for wide in large.places if not wide.port)
+    return all(place in large.places or f"{place.device} ".startswith(devices) for place in small.places)
 
 
 def _make_wanted_entries(last: TicketStatus | None, ticket: Ticket, at: str, window: timedelta) -> list[LedgerEntry]:
@@ -135,14 +133,14 @@ def parse_ticket(entry: LedgerEntry) -> Ticket:
     return TicketOpenedEntry.read(entry).ticket
 
 
-def _apply_entry(found: dict[str, TicketRecord], entry: LedgerEntry) -> dict[str, TicketRecord]:
+def _apply_entry(records: dict[str, TicketRecord], entry: LedgerEntry) -> dict[str, TicketRecord]:
     content = decode_entry(entry)
     if isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
         ident = content.ticket.id
-        found[ident] = _apply_opening(found.get(ident), content, entry)
-    elif isinstance(content, TicketEvents) and content.ticket in found:
-        found[content.ticket] = _apply_event(found[content.ticket], content, entry.at)
-    return found
+        records[ident] = _apply_opening(records.get(ident), content, entry)
+    elif isinstance(content, TicketEvents) and content.ticket in records:
+        records[content.ticket] = _apply_event(records[content.ticket], content, entry.at)
+    return records
 
 
 TICKETS = Projection[dict[str, TicketRecord]](TICKET_RECORD_KINDS, dict, _apply_entry, dict)
@@ -172,8 +170,8 @@ def _apply_opening(
     known: TicketRecord | None, content: TicketOpenedEntry | TicketReopenedEntry, entry: LedgerEntry
 ) -> TicketRecord:
     """Return a ticket after it was opened, updated or reopened."""
-    why = content.reason if isinstance(content, TicketReopenedEntry) else content.ticket.seen
-    event = TicketEvent(entry.at, content.kind.removeprefix("ticket."), why)
+    reason = content.reason if isinstance(content, TicketReopenedEntry) else content.ticket.seen
+    event = TicketEvent(entry.at, content.kind.removeprefix("ticket."), reason)
     if known is None:
         return TicketRecord(content.ticket, entry.at, history=(event,), context=entry.context)
     history = (*known.history, event)

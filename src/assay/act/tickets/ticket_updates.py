@@ -78,7 +78,10 @@ class ClosingProofs:
     def find_proof(self, ticket: Ticket, since: str) -> str:
         """Return what proved the ticket fixed after `since` (ISO 8601), "" for nothing."""
         if ticket.verify.startswith(FABRIC_SCAN):
-            return self._find_scan(ticket.verify.removeprefix(FABRIC_SCAN), since)
+            fabric = ticket.verify.removeprefix(FABRIC_SCAN)
+            comparison, at = self.comparisons.get(fabric), self.scanned_at.get(fabric, "")
+            is_complete = comparison is not None and comparison.verdict != "partial"
+            return f"fabric scan {fabric} at {at}" if is_complete and parse_time(at) > parse_time(since) else ""
         if ticket.key in self.good_links:
             return self.good_links[ticket.key]
         view = self.views.get(ticket.node)
@@ -88,23 +91,17 @@ class ClosingProofs:
             return _find_passes(view, ticket.verify.splitlines(), since)
         return _find_transition(view, ticket)
 
-    def _find_scan(self, fabric: str, since: str) -> str:
-        """Return the complete scan after `since`."""
-        comparison, at = self.comparisons.get(fabric), self.scanned_at.get(fabric, "")
-        is_complete = comparison is not None and comparison.verdict != "partial"
-        return f"fabric scan {fabric} at {at}" if is_complete and parse_time(at) > parse_time(since) else ""
-
 
 def _find_passes(view: NodeSnapshot, checks: list[str], since: str) -> str:
     """Return the outcomes by which all of these checks passed after `since`."""
 
-    def is_proof(one: RecordedOutcome) -> bool:
-        is_young = parse_time(one.measured_at) > parse_time(since)
-        return one.outcome.verdict == "pass" and not one.is_dated_ahead and is_young
+    def is_proof(recorded: RecordedOutcome) -> bool:
+        is_young = parse_time(recorded.measured_at) > parse_time(since)
+        return recorded.outcome.verdict == "pass" and not recorded.is_dated_ahead and is_young
 
-    newest = {f"{one.outcome.check}[{one.outcome.subject}]": one for one in view.latest}
-    found = [newest.get(check) for check in checks]
-    return "" if any(one is None or not is_proof(one) for one in found) else "; ".join(one.id for one in found if one)
+    newest = {f"{recorded.outcome.check}[{recorded.outcome.subject}]": recorded for recorded in view.latest}
+    passes = [newest[check] for check in checks if check in newest and is_proof(newest[check])]
+    return "; ".join(recorded.id for recorded in passes) if len(passes) == len(checks) else ""
 
 
 def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
@@ -121,20 +118,15 @@ def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
         return "nobody else keeps the node closed any more"
     if kind in STATE_TICKET_KINDS:
         if rest.partition("/")[2] == state.stay_id:  # the node is still in the state of the ticket
-            return _find_reclosing(view) if kind == "opened" else ""
+            if kind == "opened" and state.withdrawn and not state.pending:
+                return "it need not be closed"
+            return f"closed in its scheduler: {view.cordon}" if kind == "opened" and view.cordon else ""
     else:
         if parse_time(state.repaired_at) <= parse_time(state.since):
             return ""
         if state.repairs and state.repairs[-1].kind == "replaced":
             return f"another node stands in this place since {state.repairs[-1].at[:16]}"
     return f"{view.name} went to {state.state}: {state.reason}"
-
-
-def _find_reclosing(view: NodeSnapshot) -> str:
-    """Return why nobody lifts the cordon of a node any more, "" while somebody may."""
-    if view.node_state.withdrawn and not view.node_state.pending:
-        return "it need not be closed"
-    return f"closed in its scheduler: {view.cordon}" if view.cordon else ""
 
 
 def draw_cabling_tickets(
@@ -160,12 +152,12 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     """Append the entries that open, update, close and reopen tickets, so that they match the work that there is."""
     fleet_state = fleet_state or FleetSnapshotCache(context)
     scanned = fleet_state.fabric_comparisons.get_all(context)
-    comparisons = {name: one.comparison for name, one in scanned.items()}
+    comparisons = {name: scan.comparison for name, scan in scanned.items()}
     known = read_projection(context.ledger, TICKET_STATUSES).by_key
-    told = {one.ticket.node for one in known.values() if not one.closed_by}
+    ticketed = {status.ticket.node for status in known.values() if not status.closed_by}
     rollout = fleet_state.rollouts.find_active()
     paused = rollout.pause.nodes if rollout and rollout.pause else ()
-    snapshot = fleet_state.build_snapshot({*told, *paused})
+    snapshot = fleet_state.build_snapshot({*ticketed, *paused})
     causes = read_projection(context.ledger, TICKET_CAUSES)
     desired = list_desired_tickets(snapshot, causes, comparisons, _read_technician_notes(context))
     desired += make_paused_ticket(snapshot, rollout)
@@ -174,7 +166,7 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     links = find_links(searches, read_schedule_history(context.ledger))
     desired += make_link_tickets(links.named)
     views = {view.name: view for view in snapshot.nodes}
-    scans = {name: one.scanned_at for name, one in scanned.items()}
+    scans = {name: scan.scanned_at for name, scan in scanned.items()}
     proofs = ClosingProofs(views, comparisons, scans, links.proofs)
     window = timedelta(days=context.policy.reopen_days)
     entries = diff_tickets(known, desired, proofs.find_proof, context.now, window)
@@ -185,18 +177,20 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
 
 def list_fabrics_to_prove(context: ControllerContext) -> set[str]:
     """Return the fabrics of which nobody has scanned what a technician says is done."""
-    found = set()
+    fabrics = set()
     for record in read_projection(context.ledger, TICKETS).values():
         fabric = record.ticket.verify.removeprefix(FABRIC_SCAN)
         if record.done and not record.closed_at and fabric in context.fleet.designs:
             scan = context.evidence.latest(format_fabric_subject(context.fleet.designs[fabric]))
             if scan is None or scan.at < parse_time(record.done.at):
-                found.add(fabric)
-    return found
+                fabrics.add(fabric)
+    return fabrics
 
 
 def _read_technician_notes(context: ControllerContext) -> TechnicianNotes:
-    inspections = {state: one for listed in context.fleet.checklists.values() for state, one in listed.states.items()}
+    inspections = {
+        state: inspection for listed in context.fleet.checklists.values() for state, inspection in listed.states.items()
+    }
     nodes = read_projection(context.ledger, NODES_WITH_RETURNED_PARTS)
     returned = {name: find_returned_parts(context.ledger.entries(name, ASSET_ENTRY_KINDS)) for name in nodes}
     return TechnicianNotes(

@@ -95,7 +95,7 @@ class BootScripts:
             self._state.report(f"a machine with the MAC address {machine.mac} gets no answer: {error}")
             raise make_refusal(503, error.what, wait_s=10) from None
         if isinstance(answer, BootRefusal):
-            return wait(answer.why, answer.pause_s)
+            return wait(answer.reason, answer.pause_s)
         self._authenticator.settle(request, f"boot of {answer.node}", "")
         return render(answer)
 
