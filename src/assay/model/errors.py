@@ -87,5 +87,7 @@ class ConflictError(ValueError):
     """A spec whose parts fit their schema, but not each other. Models raise it when they are validated."""
 
     def __init__(self, *conflicts: FieldConflict) -> None:
-        super().__init__("; ".join(f"{'.'.join(map(str, found.path))}: {found.message}" for found in conflicts))
+        super().__init__(
+            "; ".join(f"{'.'.join(map(str, conflict.path))}: {conflict.message}" for conflict in conflicts)
+        )
         self.conflicts = conflicts

@@ -140,7 +140,7 @@ def _encode_other(value: Any, *, is_stored: bool) -> Any:
 def _list_shown(kind: type) -> tuple[tuple[str, FieldMark, Any], ...]:
     """Return the name, the mark and the default of each field that JSON has."""
     marked = [(each.name, find_mark(each), find_default(each)) for each in fields(kind)]
-    return tuple(one for one in marked if not one[1].is_internal)
+    return tuple(field for field in marked if not field[1].is_internal)
 
 
 def find_default(each: Any) -> Any:
@@ -250,4 +250,4 @@ def load_type_imports(name: str) -> None:
 def _list_type_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
     for node in tree.body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            yield from (one for one in node.body if isinstance(one, ast.ImportFrom))
+            yield from (statement for statement in node.body if isinstance(statement, ast.ImportFrom))

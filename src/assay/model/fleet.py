@@ -195,7 +195,9 @@ class Fleet:
     def provisioning_of(self, node: str) -> Provisioning | None:
         """Return how a node boots, None if assay does not boot it."""
         pool = self.nodes[node].pool
-        return next((one for one in self.provisionings.values() if one.applies_to(pool)), None)
+        return next(
+            (provisioning for provisioning in self.provisionings.values() if provisioning.applies_to(pool)), None
+        )
 
     @cached_property
     def boot_macs(self) -> Mapping[str, str]:

@@ -180,6 +180,6 @@ def render_worsening(answer: Answer, *, in_lab: bool = False) -> str:
 def group_rows(answer: Answer) -> Rows:
     """Return the warnings with their pictures, by the group that explains them; those of no group stand last."""
     groups: dict[str, list[tuple[Answer, DrawnCourse | None]]] = defaultdict(list)
-    for one in answer["warnings"]:
-        groups[one["group"]].append((one, draw_course(one)))
+    for warning in answer["warnings"]:
+        groups[warning["group"]].append((warning, draw_course(warning)))
     return sorted(groups.items(), key=lambda item: (not item[0], item[0]))

@@ -93,10 +93,10 @@ def load_sink_class(name: str) -> Any:
 @cache
 def _read_entry_points(group: str) -> dict[str, list[EntryPoint]]:
     """Return the entry points of a group by name."""
-    found: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for point in _read_all_entry_points().select(group=group):
-        found.setdefault(point.name, []).append(point)
-    return found
+        by_name.setdefault(point.name, []).append(point)
+    return by_name
 
 
 @cache

@@ -19,9 +19,24 @@ ReadingTree = dict[str, Any]
 LOST = "is lost"
 """What drivers and their tools say of a part that no longer answers, in the reason of a failed reading."""
 PROBE_AREAS = (
-    "host", "gpu", "hca", "nic", "bond", "nvme", "aer", "pci", "memory", "file_systems", "kernel", "time", "services",
-    "files", "unit_settings", "adapter_settings", "kernel_log",
-)  # fmt: skip
+    "host",
+    "gpu",
+    "hca",
+    "nic",
+    "bond",
+    "nvme",
+    "aer",
+    "pci",
+    "memory",
+    "file_systems",
+    "kernel",
+    "time",
+    "services",
+    "files",
+    "unit_settings",
+    "adapter_settings",
+    "kernel_log",
+)
 """The first branches of the channel `probe`, in the order in which the probe prints them."""
 READ_SYSCTLS = (
     "fs.file-max",

@@ -18,14 +18,16 @@ class MeasurementUnit(NamedTuple):
 # Decimal prefixes are powers of 1000 and binary ones of 1024 (ISO/IEC 80000-13); a byte is eight bits.
 _DIMENSIONS: dict[str, dict[str, float]] = {
     "a data rate": {
-        "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12,
-        "MB/s": 8e6, "GB/s": 8e9, "TB/s": 8e12,
-        "MiB/s": 8 * 2**20, "GiB/s": 8 * 2**30,
+        "Mb/s": 1e6,
+        "Gb/s": 1e9,
+        "Tb/s": 1e12,
+        "MB/s": 8e6,
+        "GB/s": 8e9,
+        "TB/s": 8e12,
+        "MiB/s": 8 * 2**20,
+        "GiB/s": 8 * 2**30,
     },
-    "an amount of data": {
-        "B": 1, "MB": 1e6, "GB": 1e9, "TB": 1e12,
-        "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
-    },
+    "an amount of data": {"B": 1, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
     "a computing speed": {"Gflop/s": 1e9, "Tflop/s": 1e12},
     "a time": {"µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600},
     "a frequency": {"Hz": 1, "MHz": 1e6, "GHz": 1e9},
@@ -48,7 +50,7 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "a generation": {"generation": 1},
     "a rate of transfers": {"MT/s": 1},
     "a speed of training": {"tokens/s": 1},
-}  # fmt: skip
+}
 UNITS = {
     symbol: MeasurementUnit(symbol, dimension, factor)
     for dimension, symbols in _DIMENSIONS.items()
@@ -64,13 +66,29 @@ READING_SUFFIXES = {
     "rpm": "rpm", "percent": "%",
 }  # fmt: skip
 _WORDS = {
-    "c": "°C", "degc": "°C", "deg c": "°C", "℃": "°C", "celsius": "°C", "º c": "°C", "ºc": "°C",
-    "watt": "W", "watts": "W", "kilowatt": "kW", "volt": "V", "volts": "V", "vac": "V", "amp": "A", "amps": "A",
-    "percent": "%", "pct": "%", "sec": "s", "secs": "s", "seconds": "s", "us": "µs", "μs": "µs", "hours": "h",
-    "minutes": "min", "bytes": "B", "gflops": "Gflop/s", "gflop": "Gflop/s", "tflops": "Tflop/s", "tflop": "Tflop/s",
-    "counts": "count", "errors": "count", "lane": "lanes", "link": "links", "row": "rows", "gen": "generation",
-    "generations": "generation", "x": "lanes",
-}  # fmt: skip
+    word: symbol
+    for symbol, words in {
+        "°C": ("c", "degc", "deg c", "℃", "celsius", "º c", "ºc"),
+        "W": ("watt", "watts"),
+        "kW": ("kilowatt",),
+        "V": ("volt", "volts", "vac"),
+        "A": ("amp", "amps"),
+        "%": ("percent", "pct"),
+        "s": ("sec", "secs", "seconds"),
+        "µs": ("us", "μs"),
+        "h": ("hours",),
+        "min": ("minutes",),
+        "B": ("bytes",),
+        "Gflop/s": ("gflops", "gflop"),
+        "Tflop/s": ("tflops", "tflop"),
+        "count": ("counts", "errors"),
+        "lanes": ("lane", "x"),
+        "links": ("link",),
+        "rows": ("row",),
+        "generation": ("gen", "generations"),
+    }.items()
+    for word in words
+}
 _PER_SECOND = (("bits/s", "b/s"), ("bit/s", "b/s"), ("bytes/s", "B/s"), ("byte/s", "B/s"), ("ps", "/s"), ("/sec", "/s"))
 
 

@@ -49,8 +49,8 @@ class EntryContent:
         try:
             return cls._parse_body(body)
         except KeyError as error:
-            what = f"an entry of kind {cls.kind} has no {error.args[0]!r}"
-            raise AssayError(what, fix="find out whether it was changed: `assay ledger verify`") from None
+            message = f"an entry of kind {cls.kind} has no {error.args[0]!r}"
+            raise AssayError(message, fix="find out whether it was changed: `assay ledger verify`") from None
 
     def to_body(self) -> dict[str, Any]:
         """Return the body that is stored: plain JSON data of this class's version."""
@@ -73,10 +73,10 @@ class EntryContent:
 
 def upcast_body(cls: type[EntryContent], body: EntryBody) -> EntryBody:
     """Return the body as the version of `cls` has it. Raises AssayError for one of a newer version."""
-    found = body.get(VERSION_KEY, 1)
-    if found not in range(1, cls.version + 1):
-        what = f"an entry of kind {cls.kind} has version {found}, and this assay reads versions up to {cls.version}"
-        raise AssayError(what, fix="use the newer assay that wrote it")
-    for version in range(found, cls.version):
+    stored = body.get(VERSION_KEY, 1)
+    if stored not in range(1, cls.version + 1):
+        message = f"an entry of kind {cls.kind} has version {stored}, and this assay reads versions up to {cls.version}"
+        raise AssayError(message, fix="use the newer assay that wrote it")
+    for version in range(stored, cls.version):
         body = cls.upcasters[version](body)
     return body

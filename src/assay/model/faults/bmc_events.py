@@ -51,25 +51,25 @@ def map_bmc_gpus(
         if address.lower() in parts
     }
     now_told, known = set(own.values()), set(parts.values())
-    own = {one: part for one, part in (last_seen or {}).items() if part in known - now_told} | own
+    own = {serial: part for serial, part in (last_seen or {}).items() if part in known - now_told} | own
     by_bmc = {name: serial for serial, name in _list_told(evidence, "serial", *BMC_GPUS)}
-    found = {name: own[serial] for name, serial in by_bmc.items() if serial in own}
-    left_names = _list_names(evidence, *BMC_GPUS) - found.keys()
-    left_gpus = {part for part in parts.values() if part.startswith("gpu")} - set(found.values())
-    if found and len(left_names) == len(left_gpus) == 1 and not (left_names & by_bmc.keys() and left_gpus & now_told):
-        found[left_names.pop()] = left_gpus.pop()
+    by_name = {name: own[serial] for name, serial in by_bmc.items() if serial in own}
+    left_names = _list_names(evidence, *BMC_GPUS) - by_name.keys()
+    left_gpus = {part for part in parts.values() if part.startswith("gpu")} - set(by_name.values())
+    if by_name and len(left_names) == len(left_gpus) == 1 and not (left_names & by_bmc.keys() and left_gpus & now_told):
+        by_name[left_names.pop()] = left_gpus.pop()
     by_uuid = {
         uuid.removeprefix(UUID_PREFIX).lower(): parts[address.lower()]
         for uuid, address in _list_told(evidence, "uuid", *HOST_GPUS)
         if address.lower() in parts
     }
-    return found | {f"{CHASSIS_PREFIX}{name}": part for name, part in found.items()} | by_uuid
+    return by_name | {f"{CHASSIS_PREFIX}{name}": part for name, part in by_name.items()} | by_uuid
 
 
 def lacks_host_serials(evidence: EvidenceDocument) -> bool:
     """Whether the BMC tells the serial number of a GPU that the host does not tell."""
-    told = {serial for serial, _ in _list_told(evidence, "serial", *HOST_GPUS)}
-    return any(serial not in told for serial, _ in _list_told(evidence, "serial", *BMC_GPUS))
+    host_serials = {serial for serial, _ in _list_told(evidence, "serial", *HOST_GPUS)}
+    return any(serial not in host_serials for serial, _ in _list_told(evidence, "serial", *BMC_GPUS))
 
 
 def name_own_parts(
@@ -80,20 +80,20 @@ def name_own_parts(
     What one of the node's `faults` has counted under one name is not counted again under the other: a host that did not
     answer told no serial numbers, and answers later.
     """
-    for one in sightings:
-        own = gpus.get(one.part) or gpus.get(one.part.lower(), one.part)
-        if own != one.part and not _is_counted(one, faults, one.part):
-            yield one._replace(part=own)
-        elif own != one.part or not one.part or not _is_counted(one, faults, "gpu"):
-            yield one
+    for sighting in sightings:
+        own = gpus.get(sighting.part) or gpus.get(sighting.part.lower(), sighting.part)
+        if own != sighting.part and not _is_counted(sighting, faults, sighting.part):
+            yield sighting._replace(part=own)
+        elif own != sighting.part or not sighting.part or not _is_counted(sighting, faults, "gpu"):
+            yield sighting
 
 
-def _is_counted(one: FaultSighting, faults: Sequence[FaultRecord], part: str) -> bool:
+def _is_counted(sighting: FaultSighting, faults: Sequence[FaultRecord], part: str) -> bool:
     """Whether a fault of this class on a part whose name begins so has seen the BMC's log up to this entry."""
     return any(
-        fault.fault_class == one.fault_class
+        fault.fault_class == sighting.fault_class
         and find_part(fault).startswith(part)
-        and fault.marks.get(one.source, "") >= one.mark
+        and fault.marks.get(sighting.source, "") >= sighting.mark
         for fault in faults
     )
 
@@ -106,9 +106,9 @@ def find_part(fault: FaultRecord) -> str:
 def _list_told(evidence: EvidenceDocument, leaf: str, *branch: str) -> list[tuple[str, str]]:
     """Return serial number or UUID, and name, of the parts in a branch that have one of their own."""
     read = {name: evidence.read(*branch, name, leaf) for name in _list_names(evidence, *branch)}
-    known = [(str(one.value).strip(), name) for name, one in read.items() if one.kind == "value"]
-    times = Counter(told for told, _ in known)
-    return [(told, name) for told, name in known if told and times[told] == 1]
+    known = [(str(reading.value).strip(), name) for name, reading in read.items() if reading.kind == "value"]
+    times = Counter(ident for ident, _ in known)
+    return [(ident, name) for ident, name in known if ident and times[ident] == 1]
 
 
 def _list_names(evidence: EvidenceDocument, *branch: str) -> set[str]:
@@ -147,10 +147,10 @@ def find_sel_sightings(catalog: FaultCatalog, evidence: EvidenceDocument) -> Ite
     """
     for event in sorted(read_bmc_events(evidence), key=_sort_key):
         message, severity = event.get("message", "")[:MAX_READ_LENGTH], str(event.get("severity", ""))
-        found = find_event_fault(catalog, str(event.get("message_id", "")), message, severity)
+        named = find_event_fault(catalog, str(event.get("message_id", "")), message, severity)
         at = _find_time(event)
-        if found is not None and at is not None:
-            (name, part), log = found, str(event.get("log", ""))
+        if named is not None and at is not None:
+            (name, part), log = named, str(event.get("log", ""))
             mark = f"{format_time(at)}|{event['id'].rjust(12, '0')}"
             yield FaultSighting(name, part, format_time(at), shorten(message), f"sel {log}" if log else "sel", mark)
 
@@ -162,10 +162,10 @@ def find_event_fault(catalog: FaultCatalog, message_id: str, message: str, sever
     megabyte of it.
     """
     message = message[:MAX_READ_LENGTH]
-    if found := _find_driver_line(catalog, message) or _find_driver_message(message):
-        return found
-    if severity != "OK" and not DRIVER_MESSAGE.search(message) and (found := _find_loose_xid(message)):
-        return found
+    if named := _find_driver_line(catalog, message) or _find_driver_message(message):
+        return named
+    if severity != "OK" and not DRIVER_MESSAGE.search(message) and (named := _find_loose_xid(message)):
+        return named
     name = "" if severity == "OK" else match_sel_event(catalog, message_id, message, severity)
     return (name, "") if name else None
 
@@ -190,23 +190,25 @@ def drop_told_by_host(
 
     Of a part in `places`, the node's own names, they are XIDs of that part; of one whose place is unknown, of any part.
     """
-    told = {(one.fault_class, one.part) for one in by_host}
-    told |= {
+    host_faults = {(sighting.fault_class, sighting.part) for sighting in by_host}
+    host_faults |= {
         (fault.fault_class, find_part(fault)) for fault in faults if fault.is_open and set(fault.marks) & HOST_SOURCES
     }
-    anywhere = {name for name, _ in told}
-    unplaced = {name for name, part in told if part not in places}
-    for one in sightings:
-        known = unplaced if one.part in places else anywhere
-        if not one.part or (one.fault_class not in known and (one.fault_class, one.part) not in told):
-            yield one
+    anywhere = {name for name, _ in host_faults}
+    unplaced = {name for name, part in host_faults if part not in places}
+    for sighting in sightings:
+        known = unplaced if sighting.part in places else anywhere
+        if not sighting.part or (
+            sighting.fault_class not in known and (sighting.fault_class, sighting.part) not in host_faults
+        ):
+            yield sighting
 
 
 def _find_driver_line(catalog: FaultCatalog, message: str) -> tuple[str, str] | None:
     """Return the XID or SXID in a whole line of the driver, as the kernel's log has it, and the part."""
     line = DRIVER_LINE.search(message)
     mentions = catalog.kernel_log_matcher.find_faults(message[line.start() :].rstrip(" '\".")) if line else ()
-    return next(((one.name, one.pci[:MAX_PART_LENGTH]) for one in mentions), None)
+    return next(((mention.name, mention.pci[:MAX_PART_LENGTH]) for mention in mentions), None)
 
 
 def _find_driver_message(message: str) -> tuple[str, str] | None:
@@ -214,27 +216,27 @@ def _find_driver_message(message: str) -> tuple[str, str] | None:
 
     Number 0 is no error. Flags mark lines that continue the one before.
     """
-    found = DRIVER_MESSAGE.search(message)
-    if found is None or int(found["flags"], 16) or not int(found["number"]):
+    match = DRIVER_MESSAGE.search(message)
+    if match is None or int(match["flags"], 16) or not int(match["number"]):
         return None
-    kind = "gpu.xid" if found["kind"] == "XID" else "nvswitch.sxid"
-    return f"{kind}.{int(found['number'])}", found["part"][:MAX_PART_LENGTH]
+    kind = "gpu.xid" if match["kind"] == "XID" else "nvswitch.sxid"
+    return f"{kind}.{int(match['number'])}", match["part"][:MAX_PART_LENGTH]
 
 
 def _find_loose_xid(message: str) -> tuple[str, str] | None:
     """Return the XID or SXID that a message names in words of its own, and the part; None without a part or number."""
-    found, part = LOOSE_XID.search(message), LOOSE_PART.search(message)
-    if found is None or part is None or not int(found["number"]):
+    match, part = LOOSE_XID.search(message), LOOSE_PART.search(message)
+    if match is None or part is None or not int(match["number"]):
         return None
-    kind = "gpu.xid" if found["kind"].upper() == "XID" else "nvswitch.sxid"
-    return f"{kind}.{int(found['number'])}", part["part"]
+    kind = "gpu.xid" if match["kind"].upper() == "XID" else "nvswitch.sxid"
+    return f"{kind}.{int(match['number'])}", part["part"]
 
 
 def _find_time(event: Mapping[str, Any]) -> datetime | None:
     """Return when an entry was made: by the driver, by the BMC's clock if that is set, else when it was first seen."""
-    if found := DRIVER_MESSAGE.search(event.get("message", "")[:MAX_READ_LENGTH]):
+    if match := DRIVER_MESSAGE.search(event.get("message", "")[:MAX_READ_LENGTH]):
         with contextlib.suppress(ValueError):
-            at = datetime.strptime(" ".join(found["at"].split()), _DRIVER_TIME).replace(tzinfo=UTC)
+            at = datetime.strptime(" ".join(match["at"].split()), _DRIVER_TIME).replace(tzinfo=UTC)
             if at > parse_time(EARLIEST_CLOCK):
                 return at
     for text in (event.get("at"), event.get("seen")):

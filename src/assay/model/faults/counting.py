@@ -118,12 +118,12 @@ class FaultCorrelator:
         follows = fault.follows if fault else None
         if follows is None or not self._last:
             return None
-        latest, found = at - min(follows.within_seconds, within), None
+        latest, primary = at - min(follows.within_seconds, within), None
         for other in follows.classes:
             for place, seen_at in self._last.get(other, {}).items():
                 if latest <= seen_at <= at and (follows.where == "node" or part in (place, "")):
-                    latest, found = seen_at, PrimaryFault(other, place)
-        return found
+                    latest, primary = seen_at, PrimaryFault(other, place)
+        return primary
 
 
 def may_follow(catalog: FaultCatalog, name: str, part: str, primary: PrimaryFault) -> bool:
@@ -138,5 +138,5 @@ def may_follow(catalog: FaultCatalog, name: str, part: str, primary: PrimaryFaul
         return False
     if follows.where != "node" and part not in (primary.part, ""):
         return False
-    ranks = [SEVERITIES.index(catalog.find_treatment(one).severity) for one in (primary.name, name)]
+    ranks = [SEVERITIES.index(catalog.find_treatment(fault_name).severity) for fault_name in (primary.name, name)]
     return ranks[0] <= ranks[1]

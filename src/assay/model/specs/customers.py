@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"\{[^}]*\}?|\}")
 
 
 def _check_placeholders(text: str) -> str:
-    if wrong := sorted({found for found in _PLACEHOLDER.findall(text) if found != SINCE}):
+    if wrong := sorted({placeholder for placeholder in _PLACEHOLDER.findall(text) if placeholder != SINCE}):
         raise ValueError(f"{wrong[0]!r} has no meaning here; the only placeholder is {SINCE}")
     return text
 

@@ -102,5 +102,5 @@ ATTEMPT, IMAGE = "assay.attempt", "assay.image"
 
 def find_kernel_argument(command_line: str, name: str) -> str:
     """Return the value of an argument `NAME=VALUE` on a kernel's command line, the last one; "" without one."""
-    found = [word.removeprefix(f"{name}=") for word in command_line.split() if word.startswith(f"{name}=")]
-    return found[-1] if found else ""
+    values = [word.removeprefix(f"{name}=") for word in command_line.split() if word.startswith(f"{name}=")]
+    return values[-1] if values else ""

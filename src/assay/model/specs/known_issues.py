@@ -139,8 +139,8 @@ class KnownIssues(SpecDocument):
 
     @model_validator(mode="after")
     def _excuses_something_specific(self) -> KnownIssues:
-        if found := list(_find_catch_all(self.issues)):
-            raise ConflictError(*found)
+        if conflicts := list(_find_catch_all(self.issues)):
+            raise ConflictError(*conflicts)
         return self
 
 

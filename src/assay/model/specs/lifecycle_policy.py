@@ -138,8 +138,8 @@ class LifecyclePolicy(SpecDocument):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> LifecyclePolicy:
-        if found := _find_policy_conflicts(self):
-            raise ConflictError(*found)
+        if conflicts := _find_policy_conflicts(self):
+            raise ConflictError(*conflicts)
         return self
 
 
@@ -207,8 +207,8 @@ def _dead_ends(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
             "ASY0075", ("states",), "no state is in_service", "say in_service: true where customers are"
         )
         return
-    while found := {name for name, targets in policy.edges.items() if returning & set(targets)} - returning:
-        returning |= found
+    while more := {name for name, targets in policy.edges.items() if returning & set(targets)} - returning:
+        returning |= more
     for name, state in policy.states.items():
         if name not in returning and not state.final:
             message = f"no way back into service from: {name}"

@@ -34,14 +34,21 @@ LOAD_PARTS: tuple[LoadPart, ...] = get_args(LoadPart)
 USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory", "battery")
 """What a state that requires active checks runs, if its policy names no parts."""
 GOLDEN_PARTS: tuple[LoadPart, ...] = (
-    "battery", "training", "training_data_parallel", "training_tensor_parallel", "site_training",
-)  # fmt: skip
+    "battery",
+    "training",
+    "training_data_parallel",
+    "training_tensor_parallel",
+    "site_training",
+)
 """The parts whose results are digests, which can be golden."""
 GoldenKind = Literal["battery", "training"]
 GOLDEN_FIXTURES: dict[str, GoldenKind] = {
-    "battery": "battery", "training": "training", "data_parallel": "training", "tensor_parallel": "training",
+    "battery": "battery",
+    "training": "training",
+    "data_parallel": "training",
+    "tensor_parallel": "training",
     "site_training": "training",
-}  # fmt: skip
+}
 """The golden digests that a check is judged by, by its fixture."""
 LEAST_SECONDS: dict[LoadPart, int] = {"dcgm_diag_2": 120, "dcgm_diag_3": 900, "dcgm_diag_4": 2700}
 """How long those parts take at least that run for as long as they like.

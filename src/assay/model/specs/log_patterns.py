@@ -60,30 +60,35 @@ def _is_anchored(items: Sequence[Item]) -> bool:
     return kind is ops.AT and value is ops.AT_BEGINNING
 
 
-def _begin(items: Sequence[Item], letters: int | None, told: int = 0) -> str:
+def _begin(items: Sequence[Item], letters: int | None, letters_before: int = 0) -> str:
     """Return an expression for texts that end within these items. `told` letters stand before them."""
     if not items:
         return NOTHING
     (kind, value), rest = items[0], items[1:]
     if kind is ops.BRANCH:
-        return _join(_begin([*branch, *rest], letters, told) for branch in value[1])
+        return _join(_begin([*branch, *rest], letters, letters_before) for branch in value[1])
     if kind is ops.SUBPATTERN:
-        return _begin([*value[-1], *rest], letters, told)
+        return _begin([*value[-1], *rest], letters, letters_before)
     if kind in LEFT_OUT or (kind is ops.AT and value not in PLACES):
-        return _begin(rest, letters, told)
+        return _begin(rest, letters, letters_before)
     if kind in REPEATS:
-        return _begin_repeat(value, rest, letters, told)
-    return _join((END, _whole([items[0]]) + _begin(rest, letters, told + (kind is ops.LITERAL))))
+        return _begin_repeat(value, rest, letters, letters_before)
+    return _join((END, _whole([items[0]]) + _begin(rest, letters, letters_before + (kind is ops.LITERAL))))
 
 
-def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int | None, told: int) -> str:
+def _begin_repeat(
+    value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int | None, letters_before: int
+) -> str:
     least, most, inner = value[0], "" if value[1] is ops.MAXREPEAT else value[1], list(value[2])
-    one = f"(?:{_whole(inner)})"
+    item = f"(?:{_whole(inner)})"
     if _is_any_words(inner) and not most:
-        needed = 0 if letters and told >= MANY_LETTERS else letters
-        return _begin_after_words(f"{one}{{{least},}}", rest, needed)
+        needed = 0 if letters and letters_before >= MANY_LETTERS else letters
+        return _begin_after_words(f"{item}{{{least},}}", rest, needed)
     before = most - 1 if isinstance(most, int) else most
-    ways = f"{one}{{0,{before}}}{_begin(inner, letters, told)}", f"{one}{{{least},{most}}}{_begin(rest, letters, told)}"
+    ways = (
+        f"{item}{{0,{before}}}{_begin(inner, letters, letters_before)}",
+        f"{item}{{{least},{most}}}{_begin(rest, letters, letters_before)}",
+    )
     return _join(ways)
 
 
@@ -115,7 +120,7 @@ def _whole_item(kind: Any, value: Any) -> str:
     if kind is ops.ANY:
         return "."
     if kind is ops.IN:
-        return f"[{''.join(_in_set(*one) for one in value)}]"
+        return f"[{''.join(_in_set(*member) for member in value)}]"
     if kind is ops.BRANCH:
         return _join(map(_whole, value[1]))
     if kind is ops.SUBPATTERN:
@@ -270,24 +275,24 @@ class KernelLogMatcher:
 
     def find_faults(self, text: str) -> Sequence[FaultMention]:
         """Return the faults that a message names. `text` is without time, host and level."""
-        found = self._known.get(text)
-        if found is None:
-            found = self._match_faults(text)
+        mentions = self._known.get(text)
+        if mentions is None:
+            mentions = self._match_faults(text)
             if len(self._known) >= KNOWN_TEXTS:
                 self._known.clear()
             if len(text) <= LONGEST_KNOWN:
-                self._known[text] = found
-        return found
+                self._known[text] = mentions
+        return mentions
 
     def is_cut(self, text: str) -> bool:
         """Whether a message ends with an XID or SXID with which a longer known one begins: `…: 7` may be 79.
 
         The driver writes more after the number. A tool may have left that out, or the message breaks off.
         """
-        found = _LAST_NUMBER.search(text.rstrip(_QUOTES)) if "): " in text[-MOST_AFTER_ADDRESS:] else None
-        if found is None:
+        number = _LAST_NUMBER.search(text.rstrip(_QUOTES)) if "): " in text[-MOST_AFTER_ADDRESS:] else None
+        if number is None:
             return False
-        return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
+        return f"{'nvswitch.sxid.' if number['switch'] else 'gpu.xid.'}{number['number']}" in self._begun_numbers
 
     def may_begin_fault(self, text: str, letters: int = 0) -> bool:
         """Whether a message may be the beginning of one that names a fault: `Kernel panic - not sy`.
@@ -320,18 +325,18 @@ class KernelLogMatcher:
         ]
 
     def _match_faults(self, text: str) -> list[FaultMention]:
-        found = []
+        mentions = []
         xid = _XID_WORD.search(text)
         if xid and (number := _XID_NUMBER.search(text, max(0, xid.start() - 1))):
-            found.append(self._xid_mention(number, text))
+            mentions.append(self._xid_mention(number, text))
         head = self._head.match(text)
         classes = self._by_head[(head.lastindex or 0) - 1] if head else ()
         if classes and not ("%" in text and _is_format(text)):
-            found += _class_mentions(classes, text)
+            mentions += _class_mentions(classes, text)
         for word, classes in self._by_word:
             if word in text:
-                found += _class_mentions(classes, text)
-        return found + _class_mentions(self.patterns, text) if self.patterns else found
+                mentions += _class_mentions(classes, text)
+        return mentions + _class_mentions(self.patterns, text) if self.patterns else mentions
 
     def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
         gpu, xid, switch, sxid, mild = number.groups()
@@ -382,5 +387,5 @@ def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -
 
 def _class_mention(name: str, match: re.Match[str]) -> FaultMention:
     groups = match.groupdict()
-    parts = (said for group, said in groups.items() if said and group.startswith("part"))
+    parts = (text for group, text in groups.items() if text and group.startswith("part"))
     return FaultMention(name, groups.get("pci") or "", next(parts, ""))

@@ -291,8 +291,8 @@ def check_plugin_settings(variables: Mapping[Any, Any]) -> None:
 
 def _list_conflicts(variable: str, error: ValidationError) -> list[FieldConflict]:
     conflicts = []
-    for found in error.errors(include_url=False, include_input=False, include_context=False):
-        path = (variable, *found["loc"])
-        message = f"{'.'.join(map(str, path))}: {found['msg']}"
+    for problem in error.errors(include_url=False, include_input=False, include_context=False):
+        path = (variable, *problem["loc"])
+        message = f"{'.'.join(map(str, path))}: {problem['msg']}"
         conflicts.append(FieldConflict("ASY0004", path, message, "correct it as the transport's documentation says"))
     return conflicts

@@ -87,13 +87,13 @@ def decode_nvlink_xid(text: str, units: Iterable[NvlinkUnit]) -> NvlinkCode | No
 
     Only the units that the line names are considered: the same number means something else in another unit.
     """
-    found = NVLINK_XID_LINE.search(text)
-    if found is None:
+    match = NVLINK_XID_LINE.search(text)
+    if match is None:
         return None
-    fatal, link = found["fatal"] != "Nonfatal", found["link"] or ""
-    if not found["info"]:
-        return NvlinkCode(found["unit"], link, fatal, None, 0, None)
-    info, status = int(found["info"], 16), int(found["status"] or "0", 16)
-    named = [unit for unit in units if set(found["unit"].split("/")) & set(unit.names)]
+    fatal, link = match["fatal"] != "Nonfatal", match["link"] or ""
+    if not match["info"]:
+        return NvlinkCode(match["unit"], link, fatal, None, 0, None)
+    info, status = int(match["info"], 16), int(match["status"] or "0", 16)
+    named = [unit for unit in units if set(match["unit"].split("/")) & set(unit.names)]
     resolution = next((known for unit in named if (known := unit.resolve(info, status))), None)
-    return NvlinkCode(found["unit"], link, fatal, info, status, resolution)
+    return NvlinkCode(match["unit"], link, fatal, info, status, resolution)

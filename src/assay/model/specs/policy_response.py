@@ -37,7 +37,7 @@ class PolicyResponse:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        settings = {name: list(found) for name in ("at_once", "when_idle") if (found := getattr(self, name))}
+        settings = {name: list(actions) for name in ("at_once", "when_idle") if (actions := getattr(self, name))}
         return {name: getattr(self, name) for name in ("rule", "timing", "remedy", "to")} | settings
 
     def describe_corrections(self) -> str:

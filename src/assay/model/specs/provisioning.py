@@ -229,7 +229,7 @@ class NodeNetwork(StrictModel):
     @model_validator(mode="after")
     def _links_exist(self) -> NodeNetwork:
         known = {*self.ethernets, *self.bonds}
-        below = [(name, one) for name, bond in self.bonds.items() for one in bond.interfaces]
+        below = [(name, interface) for name, bond in self.bonds.items() for interface in bond.interfaces]
         for name, link in [*below, *((name, vlan.link) for name, vlan in self.vlans.items())]:
             if link not in known:
                 raise ValueError(f"{name} stands on {link}, which is neither an interface nor a bond")

@@ -157,7 +157,7 @@ def _find_ladder_circle(ladder: RemedyLadder, remedy: str) -> list[str]:
 def _find_flapping_conflicts(ladder: RemedyLadder, flapping: FlappingLimits) -> Iterator[FieldConflict]:
     minutes, path = flapping.clean_minutes, ("flapping", "clean_minutes")
     if any(later < earlier for earlier, later in pairwise(minutes)):
-        message = f"flapping.clean_minutes falls: {', '.join(f'{one:g}' for one in minutes)}"
+        message = f"flapping.clean_minutes falls: {', '.join(f'{value:g}' for value in minutes)}"
         yield FieldConflict("ASY0223", path, message, "let each be at least as long as the one before")
     if len(minutes) > max(1, flapping.times - 1):
         message = f"flapping has {len(minutes)} clean_minutes, but people are asked after {flapping.times} times"
@@ -191,7 +191,7 @@ def _find_window_conflicts(ladder: RemedyLadder) -> Iterator[FieldConflict]:
             message = f"{name} allows {window.times} in {window.hours:g} h, and the rungs allow no more anyway"
             yield FieldConflict("ASY0224", (*path, "hours"), message, f"use more than {ladder.window_hours:g} hours")
         for other in ladder.windows[:number]:
-            short, long = sorted((window, other), key=lambda one: one.hours)
+            short, long = sorted((window, other), key=lambda limit: limit.hours)
             if window.is_as_wide_as(other) and short.times >= long.times:
                 message = (
                     f"{name}: {short.times} in {short.hours:g} h never comes before {long.times} in {long.hours:g} h"

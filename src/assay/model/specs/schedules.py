@@ -250,7 +250,7 @@ def _find_cron_slot(cron: str, zone: tzinfo, at: datetime, *, back: bool) -> dat
 
     times = croniter(cron, at.astimezone(zone))
     try:
-        found: datetime = times.get_prev(datetime) if back else times.get_next(datetime)
+        slot: datetime = times.get_prev(datetime) if back else times.get_next(datetime)
     except CroniterBadDateError:
         return None
-    return found.astimezone(UTC)
+    return slot.astimezone(UTC)

@@ -34,8 +34,8 @@ class SinkSettings(StrictModel):
 
     def secret(self) -> CredentialReference | None:
         """Return where the secret of this sink is found, None if it needs none."""
-        found = getattr(self, "credentials", None)
-        return found if isinstance(found, CredentialReference) else None
+        credentials = getattr(self, "credentials", None)
+        return credentials if isinstance(credentials, CredentialReference) else None
 
 
 class DigestSettings(SinkSettings):

@@ -28,8 +28,8 @@ class _RouteDocument(SpecDocument):
     @property
     def settings(self) -> SinkSettings:
         """The settings of the sink."""
-        found: SinkSettings = getattr(self, self.sink)
-        return found
+        settings: SinkSettings = getattr(self, self.sink)
+        return settings
 
     @property
     def credentials(self) -> CredentialReference | None:

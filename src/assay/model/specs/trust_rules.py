@@ -69,7 +69,9 @@ class Trust:
             return self._at(self.rules.lab, "lab")
         steps: dict[str, TrustStep] = dict(self.rules.actions.items())
         own = [self._at(self.rules.pools[pool], f"pools.{pool}")] if pool in self.rules.pools else []
-        others = [[*own, *([self._at(steps[one], f"actions.{one}")] if one in steps else [])] for one in actions]
+        others = [
+            [*own, *([self._at(steps[action], f"actions.{action}")] if action in steps else [])] for action in actions
+        ]
         fleet = self._at(self.rules.fleet, "fleet")
         return _lowest([_lowest(each or [fleet]) for each in others or [own]])
 

@@ -63,7 +63,7 @@ class CollectiveWorkload(SpecDocument):
         for name, placeholders in needed.items():
             command: CollectiveCommand | None = getattr(self, name)
             text = " ".join(command.command) if command else ""
-            missing = next((one for one in placeholders if command and one not in text), "")
+            missing = next((placeholder for placeholder in placeholders if command and placeholder not in text), "")
             if missing:
                 raise ValueError(f"{name}: the command does not say where {missing} goes")
         if "{adapter}" in " ".join(self.pair.command) and not self.adapters:

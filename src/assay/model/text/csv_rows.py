@@ -49,7 +49,7 @@ def _format_cell(value: Any) -> str:
             return str(value).lower()
         case int() | float():
             return str(value)
-        case list() | tuple() if all(isinstance(one, str | int | float) for one in value):
+        case list() | tuple() if all(isinstance(item, str | int | float) for item in value):
             value = "; ".join(map(str, value))
         case Mapping() | list() | tuple():
             value = json.dumps(value, ensure_ascii=False)

@@ -115,14 +115,14 @@ def expand_names(text: str) -> tuple[str, ...]:
 
 def _expand_ranges(text: str, most: int) -> Iterator[str]:
     """Yield the numbers of `01-04,7`, each as wide as its range's first. Raises ValueError."""
-    for one in text.split(","):
-        found = _RANGE.fullmatch(one)
-        if found is None:
-            raise ValueError(f"{one} is no range")
-        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part} is no range")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1 or (last - first) // step > most:
-            raise ValueError(f"{one} is no range of at most {most}")
-        yield from (f"{number:0{len(found[1])}}" for number in range(first, last + 1, step))
+            raise ValueError(f"{part} is no range of at most {most}")
+        yield from (f"{number:0{len(match[1])}}" for number in range(first, last + 1, step))
 
 
 _ADDRESS = re.compile(
@@ -136,7 +136,7 @@ def normalize_pci_address(text: str) -> str:
 
     A missing domain is 0000, a missing function 0: the driver writes `0000:1b:00` for a GPU.
     """
-    found = _ADDRESS.fullmatch(text.lower().rstrip(":."))
-    if found is None:
+    match = _ADDRESS.fullmatch(text.lower().rstrip(":."))
+    if match is None:
         return ""
-    return f"{int(found['domain'] or '0', 16):04x}:{found['bus']}:{found['slot']}.{found['function'] or 0}"
+    return f"{int(match['domain'] or '0', 16):04x}:{match['bus']}:{match['slot']}.{match['function'] or 0}"

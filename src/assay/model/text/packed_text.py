@@ -88,7 +88,7 @@ def open_text(file: ByteSource) -> PeekedStream:
 def unpack(file: ByteSource) -> PeekedStream:
     """Return the bytes of a file, unpacked as often as they were packed."""
     source = PeekedStream(file)
-    while packing := next((one for magic, one in PACKINGS.items() if source.first.startswith(magic)), None):
+    while packing := next((packing for magic, packing in PACKINGS.items() if source.first.startswith(magic)), None):
         source = PeekedStream(UnpackedStream(source, packing))
     return source
 

@@ -55,10 +55,10 @@ def escape_line(text: str) -> str:
     return _IN_A_LINE.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    if (short := {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(found[0])) is not None:
+def _escape(match: re.Match[str]) -> str:
+    if (short := {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(match[0])) is not None:
         return short
-    code = ord(found[0])
+    code = ord(match[0])
     if code > 0xFFFF:
         high, low = divmod(code - 0x10000, 0x400)
         return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

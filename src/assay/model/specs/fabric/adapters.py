@@ -57,12 +57,12 @@ class AdapterNames(SpecDocument):
 
     def read(self, text: str) -> HostAdapter | None:
         """Return what an adapter's text says of its host, None where no pattern fits."""
-        found = next(filter(None, (pattern.fullmatch(text) for pattern in self._compiled)), None)
-        return HostAdapter(found["host"], found["slot"]) if found and found["host"] not in self.no_hosts else None
+        match = next(filter(None, (pattern.fullmatch(text) for pattern in self._compiled)), None)
+        return HostAdapter(match["host"], match["slot"]) if match and match["host"] not in self.no_hosts else None
 
     @cached_property
     def _compiled(self) -> list[re.Pattern[str]]:
-        return [re.compile(one.pattern) for one in self.patterns.values()]
+        return [re.compile(entry.pattern) for entry in self.patterns.values()]
 
 
 AdapterPort = Annotated[str, Field(pattern=r"^\d{1,2}/[1-9]\d?$")]

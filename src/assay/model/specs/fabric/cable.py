@@ -103,8 +103,16 @@ class PortLabelling(NamedTuple):
 
 
 LANE_GBPS = {
-    "SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200,
-}  # fmt: skip
+    "SDR": 2.5,
+    "DDR": 5,
+    "QDR": 10,
+    "FDR10": 10,
+    "FDR": 14,
+    "EDR": 25,
+    "HDR": 50,
+    "NDR": 100,
+    "XDR": 200,
+}
 """Gb/s of one lane by speed, slowest first. Source: rate_show in the kernel's drivers/infiniband/core/sysfs.c."""
 LINK_WIDTHS = (1, 2, 4, 8, 12)
 RATE_PATTERN = rf"^({'|'.join(map(str, LINK_WIDTHS))})x({'|'.join(LANE_GBPS)})$"

@@ -152,10 +152,10 @@ def _parse_cable_line(cable: Any) -> Any:
     """Return a cable written in one line as a mapping; anything else unchanged."""
     if not isinstance(cable, str):
         return cable
-    found = _CABLE_LINE.fullmatch(cable) if re.match(CABLE_LINE_PATTERN, cable) else None
-    if not found:
+    match = _CABLE_LINE.fullmatch(cable) if re.match(CABLE_LINE_PATTERN, cable) else None
+    if not match:
         raise ValueError(f"{cable!r} is no cable; write DEVICE/PORT - DEVICE/PORT, then the rate and the length in m")
-    a, a_port, b, b_port, rate, length = found.groups()
+    a, a_port, b, b_port, rate, length = match.groups()
     ends = {"a": {"device": a, "port": int(a_port)}, "b": {"device": b, "port": int(b_port)}}
     return ends | ({"rate": rate} if rate else {}) | ({"length_m": float(length)} if length else {})
 

@@ -336,8 +336,8 @@ class FabricDesign(SpecDocument):
     @model_validator(mode="after")
     def _rules_that_fit_together(self) -> FabricDesign:
         """Refuse rules that need a port twice, or a port or switch that does not exist."""
-        if found := _find_design_conflicts(self):
-            raise ConflictError(*found)
+        if conflicts := _find_design_conflicts(self):
+            raise ConflictError(*conflicts)
         return self
 
 
@@ -417,10 +417,10 @@ def _unknown_partition_nodes(design: FabricDesign) -> Iterator[FieldConflict]:
 
 def _duplicates(design: FabricDesign) -> Iterator[FieldConflict]:
     seen: set[tuple[str, str]] = set()
-    for path, what, name in _unique_entries(design):
-        if (what, name) in seen:
-            yield FieldConflict("ASY0085", path, f"{what} {name} is given twice", "keep one of the two")
-        seen.add((what, name))
+    for path, kind, name in _unique_entries(design):
+        if (kind, name) in seen:
+            yield FieldConflict("ASY0085", path, f"{kind} {name} is given twice", "keep one of the two")
+        seen.add((kind, name))
 
 
 def _unique_entries(design: FabricDesign) -> Iterator[tuple[EntryPath, str, str]]:

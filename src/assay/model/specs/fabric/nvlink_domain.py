@@ -50,8 +50,8 @@ class NvlinkPlace(NamedTuple):
 
 def find_nvlink_place(guid: str) -> NvlinkPlace | None:
     """Return the place that an identity stands for, None for a device's GUID."""
-    found = PLACE_GUID.fullmatch(guid)
-    return NvlinkPlace("gpu" if found[1] == "01" else "asic", int(found[2], 16), int(found[3], 16)) if found else None
+    match = PLACE_GUID.fullmatch(guid)
+    return NvlinkPlace("gpu" if match[1] == "01" else "asic", int(match[2], 16), int(match[3], 16)) if match else None
 
 
 class NvlinkDomain(StrictModel):

@@ -46,8 +46,8 @@ def fill_pattern(pattern: str, fields: Mapping[str, int]) -> str:
 
 def parse_switch_position(pattern: str, name: str) -> tuple[int, ...] | None:
     """Return the numbers in a name that follows a tier's pattern, as a sort key; None for any other name."""
-    found = _compile_name_pattern(pattern).fullmatch(name)
-    return tuple(int(found.groupdict().get(number) or 0) for number in PLACEHOLDER_ORDER) if found else None
+    match = _compile_name_pattern(pattern).fullmatch(name)
+    return tuple(int(match.groupdict().get(number) or 0) for number in PLACEHOLDER_ORDER) if match else None
 
 
 @lru_cache(64)
@@ -58,10 +58,10 @@ def _compile_name_pattern(pattern: str) -> re.Pattern[str]:
     """
     texts = PLACEHOLDER.split(pattern)[::4]
     pieces, known = [re.escape(texts[0])], set[str]()
-    for found, text in zip(PLACEHOLDER.finditer(pattern), texts[1:], strict=True):
-        digits = rf"\d{{{max(int(found[3] or 1), 1)},}}"
-        pieces += [digits if found[1] in known else f"(?P<{found[1]}>{digits})", re.escape(text)]
-        known.add(found[1])
+    for match, text in zip(PLACEHOLDER.finditer(pattern), texts[1:], strict=True):
+        digits = rf"\d{{{max(int(match[3] or 1), 1)},}}"
+        pieces += [digits if match[1] in known else f"(?P<{match[1]}>{digits})", re.escape(text)]
+        known.add(match[1])
     return re.compile("".join(pieces))
 
 

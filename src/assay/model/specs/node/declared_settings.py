@@ -53,15 +53,15 @@ class SettingMismatch:
 
 def format_setting_mismatches(mismatches: Iterable[SettingMismatch]) -> str:
     """Return mismatches as one line of text."""
-    return ", ".join(f"{one.name} is {one.seen}, expected {one.wanted}" for one in mismatches)
+    return ", ".join(f"{mismatch.name} is {mismatch.seen}, expected {mismatch.wanted}" for mismatch in mismatches)
 
 
 def format_setting_diff(header: str, mismatches: Sequence[SettingMismatch]) -> dict[str, str]:
     """Return mismatches as a difference that Ansible shows with --diff."""
     return {
         "header": header,
-        "before": "".join(f"{one.name}: {one.seen}\n" for one in mismatches),
-        "after": "".join(f"{one.name}: {one.wanted}\n" for one in mismatches),
+        "before": "".join(f"{mismatch.name}: {mismatch.seen}\n" for mismatch in mismatches),
+        "after": "".join(f"{mismatch.name}: {mismatch.wanted}\n" for mismatch in mismatches),
     }
 
 
@@ -105,8 +105,8 @@ def format_firmware_setting(wanted: FirmwareSettingValue) -> str:
 
 def is_printed_as(wanted: FirmwareSettingValue, seen: str) -> bool:
     """Say whether mstconfig prints a declared value as `seen`: by its name, its number, or both (`ETH(2)`)."""
-    found = PRINTED_VALUE.fullmatch(seen)
-    names = {name.lower() for name in (seen, *(found.groups() if found else ()))}
+    match = PRINTED_VALUE.fullmatch(seen)
+    names = {name.lower() for name in (seen, *(match.groups() if match else ()))}
     return bool(names & {str(wanted).lower(), *({str(int(wanted))} if isinstance(wanted, bool) else ())})
 
 
@@ -322,8 +322,8 @@ def find_setting(name: str) -> str:
 
     `host.sysctls.vm.swappiness` belongs to `host.sysctls`, and `nics.eth0.mtu` to `nics.mtu`.
     """
-    if found := next((path for path in SETTING_PATHS if name == path or name.startswith(f"{path}.")), ""):
-        return found
+    if path := next((path for path in SETTING_PATHS if name == path or name.startswith(f"{path}.")), ""):
+        return path
     first, last = name.partition(".")[0], name.rpartition(".")[2]
     return f"{first}.{last}" if f"{first}.{last}" in SETTING_ROLES else ""
 

@@ -68,7 +68,7 @@ def make_probe_arguments(spec: NodeSpec) -> list[str]:
 
 def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
     """Return every declared setting of the host that reads otherwise in `tree`, the probe's channel."""
-    return [SettingMismatch(*one) for one in _list_settings(spec, tree) if one[1] != one[2]]
+    return [SettingMismatch(*compared) for compared in _list_settings(spec, tree) if compared[1] != compared[2]]
 
 
 def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "memory"]) -> bool:
