@@ -35,7 +35,9 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
     mismatches = _find_mismatches(context, intent)
     roles = sorted({SETTING_ROLES[find_setting(mismatch.name)].role for mismatch in mismatches})
     if intent.params.get("idle"):
-        _require_idle(context, intent.node)
+        jobs = read_node_status(context.scheduler(intent.node), intent.node).jobs
+        if jobs:
+            raise AssayError(f"{format_list(list(map(str, jobs)), 3)} has begun on the node", where=intent.node)
     _require_harmless(context, intent, roles)
     if roles:
         run_playbook(context, intent, "configure.yml", {"configure_restarts": False}, tags=roles)
@@ -53,12 +55,6 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
 
 def _find_mismatches(context: ActionContext, intent: EffectIntent) -> list[SettingMismatch]:
     return find_mismatches_at(context.fleet, intent.node, intent.params["settings"])
-
-
-def _require_idle(context: ActionContext, node: str) -> None:
-    """Raise AssayError if a job runs on the node, or if its scheduler does not answer."""
-    if jobs := read_node_status(context.scheduler(node), node).jobs:
-        raise AssayError(f"{format_list(list(map(str, jobs)), 3)} has begun on the node", where=node)
 
 
 def _require_harmless(context: ActionContext, intent: EffectIntent, roles: list[str]) -> None:

@@ -67,14 +67,16 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
             return EffectVerification(None, reason)
         return EffectVerification(False, f"{reason}; {ADVICE[spec.unwiped]}")
     verdicts = {str(drive): _judge(drive, records.get(drive.serial, DriveRecord()), spec) for drive in drives}
+    described = []
     for drive in drives:
-        if verdicts[str(drive)].standing == "wiped":
-            record_proof(context, intent, drive, records[drive.serial], verdicts[str(drive)].reason)
+        verdict, record = verdicts[str(drive)], records.get(drive.serial)
+        if verdict.standing == "wiped":
+            record_proof(context, intent, drive, records[drive.serial], verdict.reason)
+        named = {"drive": drive.name, "serial": drive.serial, "model": drive.model}
+        method = record.order.method if record and record.order else ""
+        described.append({**named, "method": method, "standing": verdict.standing, "proof": verdict.reason})
     absent = _describe_absent(context, intent, drives)
-    facts: EffectFacts = {
-        "drives": [_describe(drive, records, verdicts[str(drive)]) for drive in drives],
-        "absent": absent,
-    }
+    facts: EffectFacts = {"drives": described, "absent": absent}
     wiped = [name for name, verdict in verdicts.items() if verdict.standing == "wiped"]
     counted = {str(drive) for drive in drives if is_selected(drive, spec)}
     rest = [f"{name}: {verdict.reason}" for name, verdict in verdicts.items() if verdict.standing != "wiped"]
@@ -128,9 +130,3 @@ def _describe_absent(context: ActionContext, intent: EffectIntent, drives: list[
         if part.kind == DRIVE and part.serial not in seen
     ]
     return gone or ([f"{count - len(drives)} of {count} drives do not answer"] if len(drives) < count else [])
-
-
-def _describe(drive: DriveReading, records: dict[str, DriveRecord], verdict: WipeVerdict) -> dict[str, str]:
-    order = records[drive.serial].order if drive.serial in records else None
-    named = {"drive": drive.name, "serial": drive.serial, "model": drive.model}
-    return {**named, "method": order.method if order else "", "standing": verdict.standing, "proof": verdict.reason}

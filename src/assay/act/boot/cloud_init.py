@@ -54,7 +54,8 @@ def make_network_config(network: NodeNetwork) -> dict[str, Any]:
         if named:
             config[kind] = {name: _make_link(name, link) for name, link in named.items()}
             for name in resolving & named.keys():
-                config[kind][name]["nameservers"] = _make_nameservers(network)
+                servers = {"addresses": list(network.nameservers), "search": list(network.search)}
+                config[kind][name]["nameservers"] = {key: values for key, values in servers.items() if values}
     return config
 
 
@@ -91,11 +92,6 @@ def _choose_resolving(network: NodeNetwork) -> set[str]:
     links: dict[str, NetworkLink] = {**network.ethernets, **network.bonds, **network.vlans}
     leading = {name for name, link in links.items() if link.gateway or link.dhcp}
     return leading or {name for name, link in links.items() if link.addresses}
-
-
-def _make_nameservers(network: NodeNetwork) -> dict[str, list[str]]:
-    named = {"addresses": list(network.nameservers), "search": list(network.search)}
-    return {name: values for name, values in named.items() if values}
 
 
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\n?")
@@ -168,10 +164,17 @@ def make_user_data(boot: NodeBoot) -> dict[str, Any]:
     """Return the node's system as it is declared."""
     provisioning = boot.provisioning
     units = [*provisioning.units, JOIN_UNIT, AGENT_UNIT]
+    files = []
+    for file in _list_files(boot):
+        made: dict[str, Any] = {"path": file.path, "content": file.content, "permissions": file.mode}
+        made["owner"] = file.owner
+        if file.owner != "root:root":  # its owner is made after the first files
+            made["defer"] = True
+        files.append(made)
     data: dict[str, Any] = {
         "hostname": boot.node.name,
         "timezone": provisioning.timezone,
-        "write_files": [_make_file(file) for file in _list_files(boot)],
+        "write_files": files,
         "runcmd": [["systemctl", "enable", "--now", unit] for unit in dict.fromkeys(units)],
     }
     if provisioning.users:  # without, the image's own user stays, which has neither password nor key
@@ -222,11 +225,6 @@ def _make_user(user: NodeUser) -> dict[str, Any]:
     if user.sudo:
         made["sudo"] = "ALL=(ALL) NOPASSWD:ALL"
     return made | {"ssh_authorized_keys": list(user.ssh_keys)}
-
-
-def _make_file(file: NodeFile) -> dict[str, Any]:
-    made = {"path": file.path, "content": file.content, "permissions": file.mode, "owner": file.owner}
-    return made if file.owner == "root:root" else made | {"defer": True}  # its owner is made after the first files
 
 
 def _dump(data: dict[str, Any]) -> str:

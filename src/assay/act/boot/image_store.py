@@ -125,14 +125,10 @@ def _read_source(url: str) -> Iterator[bytes]:
             yield from iter(lambda: file.read(CHUNK), b"")
         return
     with requests.Session() as session:
-        session.auth = _no_credentials
+        session.auth = lambda request: request  # without it, requests looks for credentials in ~/.netrc
         with session.get(url, stream=True, timeout=(CONNECT_S, READ_S)) as answer:
             answer.raise_for_status()
             yield from answer.iter_content(CHUNK)
-
-
-def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
 
 
 def _count_bytes(pieces: Iterator[bytes], report: Callable[[int], None]) -> Iterator[bytes]:

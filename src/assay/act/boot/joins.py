@@ -51,7 +51,8 @@ ALPHABET = string.ascii_lowercase + string.digits
 
 def make_bootstrap_token(join: KubernetesJoin, asked: JoinRequest, expires_at: datetime) -> str:
     """Return a new token, good until `expires_at`. Raises AssayError where the API server refuses it."""
-    ident, secret = (_draw(length) for length in (6, 16))
+    letters = "".join(secrets.choice(ALPHABET) for _ in range(6 + 16))
+    ident, secret = letters[:6], letters[6:]
     register_secret(secret)
     content = {
         "token-id": ident,
@@ -66,10 +67,6 @@ def make_bootstrap_token(join: KubernetesJoin, asked: JoinRequest, expires_at: d
     api = connect_cluster(KubernetesClusterSettings(kubeconfig=join.kubeconfig, context=join.context))
     api.request(ApiRequest("create", "secrets", name, SYSTEM), api.core.create_namespaced_secret, SYSTEM, body)
     return f"{ident}.{secret}"
-
-
-def _draw(length: int) -> str:
-    return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
 REPLAY_FAULT = "security.join-token-replayed"

@@ -56,19 +56,15 @@ def record_sightings(ledger: Ledger, seen: Iterable[SeenMachine], source: str, n
     known = read_projection(ledger, SEEN_MACHINES)
     entries, batch, last = list[LedgerEntry](), MachineRegister(), known.newest
     for machine in seen:
-        if _is_due(known.register, machine, now) and batch.says_news(machine):
+        earlier = known.register.find(machine)
+        is_old = earlier is not None and now - parse_time(earlier.at) > REPEATED_AFTER
+        if (is_old or known.register.says_news(machine)) and batch.says_news(machine):
             batch.add(Sighting(machine))
             # of two that record the same at once, one wins
             last = derive_id(MachineSeenEntry.kind, last, json.dumps(to_stored(machine), sort_keys=True))
             entries.append(MachineSeenEntry(machine, source).make_entry(last, format_time(now)))
     ledger.append(*entries)
     return [MachineSeenEntry.read(entry).machine for entry in entries]
-
-
-def _is_due(register: MachineRegister, machine: SeenMachine, now: datetime) -> bool:
-    known = register.find(machine)
-    is_old = known is not None and now - parse_time(known.at) > REPEATED_AFTER
-    return is_old or register.says_news(machine)
 
 
 def read_sightings(ledger: Ledger, now: datetime) -> list[Sighting]:

@@ -109,7 +109,11 @@ class MachineMatcher:
                 seen, "contradiction" if twice else "stranger", "", "", (*twice, *self._tell_place(seen))
             )
         identity = [*twice, *_compare_identity(seen, known, by_serial, by_mac)]
-        place = [*_compare_place(seen, known), *self._tell_place(seen, known)]
+        place = []
+        if (seen.rack and seen.rack != known.rack) or (seen.u and seen.u != known.u):
+            stands = f"{seen.rack or 'an unnamed rack'} U{seen.u or '?'}"
+            place = [f"it says that it stands at {stands}, and it belongs at {known.rack} U{known.u}"]
+        place += self._tell_place(seen, known)
         verdict: Verdict = "node" if known.name in self._nodes else "expected"
         if identity or place:
             verdict = "contradiction" if identity else "misplaced"
@@ -141,12 +145,6 @@ def _compare_identity(
     for aspect, observed, ordered in (("vendor", seen.vendor, known.vendor), ("model", seen.model, known.model)):
         if observed and ordered and observed.casefold() != ordered.casefold():
             yield f"its {aspect} is {observed}, and {ordered} was ordered"
-
-
-def _compare_place(seen: SeenMachine, known: KnownMachine) -> Iterator[str]:
-    if (seen.rack and seen.rack != known.rack) or (seen.u and seen.u != known.u):
-        place = f"{seen.rack or 'an unnamed rack'} U{seen.u or '?'}"
-        yield f"it says that it stands at {place}, and it belongs at {known.rack} U{known.u}"
 
 
 def _normalize(mac: str) -> str:
@@ -211,10 +209,8 @@ class MachineRegister:
         self._keys = {claim: key for claim, key in self._keys.items() if key != gone}
 
     def _find_key(self, seen: SeenMachine) -> str:
-        return next((self._keys[claim] for claim in _list_identities(seen) if self._is_known(claim, seen)), "")
-
-    def _is_known(self, claim: str, seen: SeenMachine) -> bool:
-        return claim in self._keys and _is_same(self._sightings[self._keys[claim]].machine, seen)
+        keys = [self._keys[claim] for claim in _list_identities(seen) if claim in self._keys]
+        return next((key for key in keys if _is_same(self._sightings[key].machine, seen)), "")
 
 
 def _list_identities(seen: SeenMachine) -> list[str]:

@@ -31,7 +31,8 @@ def draft_inventory(fleet: Fleet, delivery: str, matches: Sequence[MachineMatch]
     """
     declared = fleet.deliveries[delivery]
     machines = {machine.name: machine for machine in declared.machines}
-    hosts = _read_hosts(earlier, declared.pool)
+    group = (yaml.safe_load(earlier) or {}).get(declared.pool) or {}
+    hosts: dict[str, Any] = dict(group.get("hosts") or {})
     for match in matches:
         if match.seen.serial != machines[match.node].serial_number or not match.seen.fingerprint:
             fix = "assay discover --scan ADDRESS --login"
@@ -41,11 +42,6 @@ def draft_inventory(fleet: Fleet, delivery: str, matches: Sequence[MachineMatch]
         hosts[match.node] = _draft_host(fleet, declared, machines[match.node], match)
     note = f"# Delivery {delivery}{f', order {declared.order}' if declared.order else ''}: drafted by assay discover.\n"
     return HEAD + note + yaml.safe_dump({declared.pool: {"hosts": hosts}}, sort_keys=False, allow_unicode=True)
-
-
-def _read_hosts(text: str, pool: str) -> dict[str, Any]:
-    group = (yaml.safe_load(text) or {}).get(pool) or {}
-    return dict(group.get("hosts") or {})
 
 
 def _draft_host(
@@ -60,15 +56,11 @@ def _draft_host(
     host |= {"bmc_address": match.seen.address, "bmc_mac": machine.bmc_mac, "mac": machine.mac}
     host |= {"bmc_fingerprint": match.seen.fingerprint, "hca_guids": machine.hca_guids}
     host |= {"endorsement_key_sha256": machine.endorsement_key_sha256}
-    host |= {"lifecycle_start": FIRST_STATE} if _is_booted_by_assay(fleet, delivery) else {}
-    return {name: value for name, value in host.items() if value}
-
-
-def _is_booted_by_assay(fleet: Fleet, delivery: ExpectedMachines) -> bool:
-    """Whether the new node's way begins before its first start: assay starts it, and the policy knows that state."""
     policy = next(iter(fleet.policies.values()), None)
     boots = any(provisioning.applies_to(delivery.pool) for provisioning in fleet.provisionings.values())
-    return boots and policy is not None and FIRST_STATE in policy.states
+    if boots and policy is not None and FIRST_STATE in policy.states:
+        host["lifecycle_start"] = FIRST_STATE  # assay starts it, so its way begins before its first start
+    return {name: value for name, value in host.items() if value}
 
 
 def read_committed_file(root: Path, path: str) -> str:

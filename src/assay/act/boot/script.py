@@ -70,7 +70,9 @@ def render_grub_config(order: BootOrder) -> str:
     host, files = order.url.partition("://")[2], order.image.artifacts
     paths = {name: f"(http,{host}){BOOT_PATH}/images/{files[name].sha256}/{name}" for name in files if name != "root"}
     initrds = " ".join(path for name, path in paths.items() if name != "kernel")
-    arguments = " ".join(_quote(word) for word in order.arguments if not word.startswith("initrd="))
+    # GRUB's shell takes a quoted word as it is
+    words = [word.replace("'", "'\\''") for word in order.arguments if not word.startswith("initrd=")]
+    arguments = " ".join(f"'{word}'" for word in words)
     lines = ["insmod http", f"echo 'assay: {order.node} boots {order.image.name} ({order.image.version})'"]
     lines += [f"linux {paths['kernel']} {arguments}", *([f"initrd {initrds}"] if initrds else []), "boot"]
     return "\n".join(lines) + "\n"
@@ -94,11 +96,6 @@ def render_wait_script(server: str, reason: str, pause_s: float) -> str:
 
 def _ask(server: str) -> str:
     return f"chain --replace {server}{BOOT_PATH}/{QUESTION} || reboot"
-
-
-def _quote(word: str) -> str:
-    """Return a word that GRUB's shell takes as it is."""
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _as_words(text: str) -> str:

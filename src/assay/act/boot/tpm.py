@@ -259,16 +259,13 @@ def _is_signed(key: TpmKey, signature: TpmSignature, data: bytes) -> bool:
         else:
             modulus, exponent = key.numbers
             public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
-            public.verify(signature.parts[0], data, _choose_padding(signature, algorithm), algorithm)
+            scheme: padding.AsymmetricPadding = padding.PSS(padding.MGF1(algorithm), padding.PSS.AUTO)
+            if signature.scheme == RSASSA:
+                scheme = padding.PKCS1v15()
+            public.verify(signature.parts[0], data, scheme, algorithm)
     except (InvalidSignature, ValueError):  # ValueError: a point that is not on its curve, an exponent that is none
         return False
     return True
-
-
-def _choose_padding(signature: TpmSignature, algorithm: hashes.HashAlgorithm) -> padding.AsymmetricPadding:
-    if signature.scheme == RSASSA:
-        return padding.PKCS1v15()
-    return padding.PSS(mgf=padding.MGF1(algorithm), salt_length=padding.PSS.AUTO)
 
 
 FILE_MAGIC, FILE_VERSION = 0xBADCC0DE, 1

@@ -116,7 +116,10 @@ def verify_effect(
         return EffectVerification(None, OTHER_NAME)
     end = context.clock.now().timestamp() + action.patience_s
     verification = verify_safely(context, action, intent)
-    while not _is_final(verification, attempt) and context.clock.now().timestamp() < end:
+    is_no_final = bool(attempt.error) and not attempt.is_unfinished
+    while context.clock.now().timestamp() < end:
+        if verification.done or verification.is_waiting or (is_no_final and verification.done is False):
+            break
         context.clock.sleep(action.patience_s / MAX_VERIFICATIONS)
         verification = verify_safely(context, action, intent)
     verification = add_error(verification, attempt.error)
@@ -137,11 +140,6 @@ def _began_before_merge(context: ActionContext, intent: EffectIntent) -> bool:
     begun = context.ledger.entries(intent.node, [EffectIntentEntry.kind])
     seqs = [entry.seq for entry in begun if EffectIntentEntry.read(entry).effect == intent.effect]
     return adopted is not None and bool(seqs) and adopted.seq > seqs[-1]
-
-
-def _is_final(verification: EffectVerification, attempt: AttemptResult) -> bool:
-    has_failed = bool(attempt.error) and not attempt.is_unfinished and verification.done is False
-    return bool(verification.done or verification.is_waiting or has_failed)
 
 
 def reverify_effect(context: ActionContext, action: ActionModule, effect: effect_journal.JournaledEffect) -> str:

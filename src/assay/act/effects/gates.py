@@ -161,7 +161,10 @@ def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeS
     To be called before anything is decided or done: each pass notes that somebody looked.
     """
     policy, now, ledger = context.fleet.policy, context.clock.now(), context.ledger
-    paused = _measure_pause(context)
+    # for how long no pass looked at the fleet, by this machine's clock; very long where nobody knows
+    passes = read_passes(context.home)
+    ends = [passes[stage].ended_s for stage in STAGES_THAT_LOOK if stage in passes]
+    paused = timedelta(seconds=abs(time.time() - max(ends))) if ends else timedelta(days=3650)
     entries = [entry for state in node_states.values() for entry in find_outlived(policy, state, now, paused)]
     if paused > timedelta(hours=policy.trust.rollout_hours):
         rollout = read_projection(ledger, ROLLOUTS).find_active()
@@ -182,10 +185,3 @@ def hold_restored_orders(ledger: Ledger, file: Path, now: datetime) -> None:
     if rollout and rollout.status == "running":
         entries.append(make_age_pause(rollout, reason, now))
     ledger.append(*entries)
-
-
-def _measure_pause(context: ActionContext) -> timedelta:
-    """Return for how long no pass looked at the fleet, by this machine's clock; very long where nobody knows."""
-    passes = read_passes(context.home)
-    ends = [passes[stage].ended_s for stage in STAGES_THAT_LOOK if stage in passes]
-    return timedelta(seconds=abs(time.time() - max(ends))) if ends else timedelta(days=3650)

@@ -102,18 +102,18 @@ def run_effects(
     if hold_outlived_orders(context, states):
         fresh = read_node_states(context.ledger)
         states = {node: fresh.get(node, state) for node, state in states.items()}
-    ours = {
-        node: state
-        for node, state in states.items()
-        if node in context.fleet.nodes and _has_open_effects(context, state, names)
-    }
+    ours = {}
+    for node, state in states.items():
+        if node not in context.fleet.nodes:
+            continue
+        is_open = bool(state.unsettled_effects)
+        if names is None or node in names:
+            is_open = is_open or bool(list_outstanding_effects(context.policy, state))
+        elif context.ledger.is_shared:
+            is_open = False
+        if is_open:
+            ours[node] = state
     return _EffectRun(context, ours).run(wait=wait or find_engine_stack() is None) if ours else ""
-
-
-def _has_open_effects(context: ControllerContext, node_state: NodeState, names: Collection[str] | None) -> bool:
-    if names is None or node_state.node in names:
-        return bool(node_state.unsettled_effects) or bool(list_outstanding_effects(context.policy, node_state))
-    return bool(node_state.unsettled_effects) and not context.ledger.is_shared
 
 
 class _EffectRun:
@@ -136,7 +136,12 @@ class _EffectRun:
                     effect
                     for node in changed
                     for effect in list_pending_effects(self._context, self._node_states[node])
-                    if self._is_due(effect) and not self._lacks_trust(effect)
+                    if self._is_due(effect)
+                    # what was begun is proved; what would begin now may have to wait for a person
+                    and not (
+                        begins_attempt(effect)
+                        and must_wait_for_trust(self._context, effect.intent, self._same_machines)
+                    )
                 ]
                 pending = select_undisturbing(self._context, self._node_states, pending)
                 changed = self._run_batched(pending) | self._enqueue_workflows(
@@ -164,10 +169,6 @@ class _EffectRun:
         self._handled.add(effect.intent.effect)
         return is_new
 
-    def _lacks_trust(self, effect: PendingEffect) -> bool:
-        """Whether an attempt that would begin now must wait for a person. What was begun is proved."""
-        return begins_attempt(effect) and must_wait_for_trust(self._context, effect.intent, self._same_machines)
-
     def _run_batched(self, pending: Sequence[PendingEffect]) -> set[str]:
         """Run what is done to many nodes together; return these nodes."""
         batch = [(effect.intent, effect.recorded) for effect in pending if effect.is_batched]
@@ -186,7 +187,11 @@ class _EffectRun:
         stack.enter_context(dbos_workflows.hold_engine(self._context, limits))
         nodes = {effect.intent.effect: effect.intent.node for effect in pending}
         workflows = dbos_workflows.find_running_workflows(nodes)
-        idle = [self._refresh(effect) for effect in pending if effect.intent.effect not in workflows]
+        idle = []
+        for effect in pending:
+            if effect.intent.effect not in workflows:  # its workflow may have ended since the state was read
+                recorded = effect_journal.find_journaled_effect(self._context, effect.intent)
+                idle.append(replace(effect, intent=recorded.intent, recorded=recorded) if recorded else effect)
         statuses = self._reverify_all([effect for effect in idle if effect.needs_verification])
         for effect in idle:
             ident = effect.intent.effect
@@ -196,11 +201,6 @@ class _EffectRun:
         ended = {effect.intent.effect for effect in idle if effect.has_ended}
         ended |= {ident for ident, status in statuses.items() if status in ("verified", "failed")}
         return {nodes[ident] for ident in ended}
-
-    def _refresh(self, effect: PendingEffect) -> PendingEffect:
-        """Return an effect with what the ledger has by now: its workflow may have ended since the state was read."""
-        recorded = effect_journal.find_journaled_effect(self._context, effect.intent)
-        return replace(effect, intent=recorded.intent, recorded=recorded) if recorded else effect
 
     def _reverify_all(self, pending: Sequence[PendingEffect]) -> dict[str, str]:
         """Read the world about effects that were begun; return the status of each by its id."""

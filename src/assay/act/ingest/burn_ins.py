@@ -16,7 +16,7 @@ from typing import Any
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.state.burn_in_record import BurnInRecord
-from assay.decide.state.node_state import EffectRecord, NodeState
+from assay.decide.state.node_state import NodeState
 from assay.model.decision import LOAD
 from assay.model.entries.effects import (
     BurnInEndedEntry,
@@ -116,7 +116,8 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
 def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
     """Return the node with a burn-in that has not ended, None for a node without one. Note one that has just begun."""
     context = fleet_state.context
-    effect = _find_started(node_state)
+    started = [effect for effect in node_state.effects if effect.action == "burn-in" and effect.standing == "verified"]
+    effect = started[-1] if started and started[-1].at >= node_state.since else None
     if effect and (node_state.burn_in is None or node_state.burn_in.id != effect.id):
         spec = find_burn_in(context.fleet, node_state.node)
         begun = BurnInStartedEntry(effect.id, spec.name if spec else "", spec.hours if spec else 0.0)
@@ -127,12 +128,6 @@ def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState 
         fleet_state.catch_up()
         node_state = fleet_state.node_states()[node_state.node]
     return node_state if node_state.burn_in and node_state.burn_in.is_running else None
-
-
-def _find_started(node_state: NodeState) -> EffectRecord | None:
-    """Return the newest verified effect that started a burn-in in this stay."""
-    started = [effect for effect in node_state.effects if effect.action == "burn-in" and effect.standing == "verified"]
-    return started[-1] if started and started[-1].at >= node_state.since else None
 
 
 def _append_end(

@@ -30,7 +30,6 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.reading import ReadingTree, unsupported, value
-from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.load_parts import LoadPart
 from assay.model.text.lists import format_count
@@ -55,17 +54,15 @@ def read_fleet_speeds(context: ControllerContext, node: Node) -> ReadingTree:
     With too few of them, it is unsupported.
     """
     speeds: dict[tuple[str, str], list[float]] = {}
-    for check in _list_speed_checks(context):
+    checks = [check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks]
+    for check in checks:
+        if not check.parts or check.subject not in LEAST:
+            continue
         for recorded in context.ledger.newest_passes(check.id):
             if _is_peer(context, node, recorded):
                 for measurement in recorded.outcome.measurements:
                     speeds.setdefault((measurement.name, check.subject), []).append(measurement.value)
     return {name: _describe(name, subject, seen) for (name, subject), seen in sorted(speeds.items())}
-
-
-def _list_speed_checks(context: ControllerContext) -> Iterator[CheckDeclaration]:
-    for catalog in context.fleet.check_catalogs.values():
-        yield from (check for check in catalog.checks if check.parts and check.subject in LEAST)
 
 
 def _is_peer(context: ControllerContext, node: Node, recorded: RecordedOutcome) -> bool:
@@ -119,7 +116,9 @@ def collect_node_evidence(
         for batch in split_batches(documents, NODES_AT_ONCE):
             before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
             complete = [_complete(context, evidence, before[evidence.node], burning, active) for evidence in batch]
-            digests |= {evidence.node: _keep(context, evidence, before[evidence.node]) for evidence in complete}
+            for evidence in complete:
+                digests[evidence.node] = context.evidence.store_latest(evidence)
+                context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))
             record_answers(context, complete)
     return StoredDocuments(context.evidence, {name: digests[name] for name in dict.fromkeys(names)})
 
@@ -138,13 +137,6 @@ def _complete(
         speeds = read_fleet_speeds(context, context.fleet.nodes[evidence.node])
         return replace(evidence, channels={**evidence.channels, "fleet": speeds})
     return evidence
-
-
-def _keep(context: ControllerContext, evidence: EvidenceDocument, before: EvidenceDocument | None) -> str:
-    """Store the evidence as the newest of its node, and append which channels stopped answering; return its digest."""
-    digest = context.evidence.store_latest(evidence)
-    context.ledger.append(*_make_failure_entries(context, evidence, before))
-    return digest
 
 
 def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:

@@ -14,7 +14,6 @@ from assay.decide.faults.detection import count_sightings
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_fault_entry
 from assay.decide.state.node_state import NodeState
-from assay.model.faults.fault_record import FaultRecord
 from assay.model.faults.sightings import FaultSighting
 from assay.model.outcome import read_part
 from assay.model.text.lists import format_list
@@ -105,10 +104,7 @@ def _find_ends(
     named: Collection[str] = {find_node(culprit.part) for culprit in report.named}
     for (node, adapter), part in names.items():
         for fault in states[node].faults if node in states and node not in named else ():
-            if _is_ours(fault) and read_part(fault.subject) == (adapter if part.kind == "adapter" else ""):
+            is_ours = fault.is_open and fault.response != "acted" and set(fault.marks) == {SEARCH_SOURCE}
+            if is_ours and read_part(fault.subject) == (adapter if part.kind == "adapter" else ""):
                 reason = f"a search with collectives saw {part.name} good in {proven[part]} runs, and never bad"
                 yield node, FaultClearance.of(fault, reason)
-
-
-def _is_ours(fault: FaultRecord) -> bool:
-    return fault.is_open and fault.response != "acted" and set(fault.marks) == {SEARCH_SOURCE}

@@ -39,12 +39,13 @@ def read_last_observed(context: ControllerContext) -> dict[str, float]:
 def record_answers(context: ControllerContext, collected: Iterable[EvidenceDocument]) -> None:
     """Store which channels of these nodes were polled now, and which answered. Old pushed evidence is no answer."""
     now, deadline = context.clock.now(), silence_deadline(context.policy.silence, "probe")
-    answered = {
-        (evidence.node, channel): not _has_failed(evidence, channel) and now - evidence.at <= deadline
-        for evidence in collected
-        for channel in list_sources(context.fleet.nodes[evidence.node])
-        if channel != "agent" and channel in evidence.channels
-    }
+    answered = {}
+    for evidence in collected:
+        for channel in list_sources(context.fleet.nodes[evidence.node]):
+            if channel != "agent" and channel in evidence.channels:
+                whole = parse_reading(evidence.channels[channel])
+                has_failed = whole is not None and whole.kind == "failed"
+                answered[evidence.node, channel] = not has_failed and now - evidence.at <= deadline
     open_last_seen(context).record_polls(answered, now)
 
 
@@ -73,11 +74,6 @@ def list_sources(node: Node) -> tuple[str, ...]:
     """Return what a node should be heard through: its probe, and the BMC and agent that the inventory declares."""
     declared = {"bmc": node.bmc_address, "agent": node.settings.agent_token}
     return ("probe", *(source for source, setting in declared.items() if setting))
-
-
-def _has_failed(evidence: EvidenceDocument, channel: str) -> bool:
-    whole = parse_reading(evidence.channels[channel])
-    return whole is not None and whole.kind == "failed"
 
 
 def _list_telemetry_sources(

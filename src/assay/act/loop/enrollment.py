@@ -25,18 +25,15 @@ def enroll_nodes(context: ControllerContext) -> None:
     """
     states = read_node_states(context.ledger)
     machines = {state.serial: state for state in states.values() if state.serial}
-    others = [node for node in context.fleet.nodes.values() if _is_other_machine(states.get(node.name), node)]
+    others = []
+    for node in context.fleet.nodes.values():
+        known = states.get(node.name)
+        if known is None or (known.serial and node.serial and known.serial != node.serial):
+            others.append(node)
     if others:
         used = {entry.node for entry in context.ledger.entries(kinds=[NodeEnrolledEntry.kind])}
         made = (_make_entries(context, node, machines.get(node.serial), node.name in used) for node in others)
         context.ledger.append(*(entry for entries in made for entry in entries))
-
-
-def _is_other_machine(known: NodeState | None, node: Node) -> bool:
-    """Whether the ledger knows no machine of this name, or one with another serial number."""
-    if known is None:
-        return True
-    return bool(known.serial and node.serial) and known.serial != node.serial
 
 
 def _make_entries(

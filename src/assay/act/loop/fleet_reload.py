@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
@@ -93,15 +92,12 @@ def _verify_signature(
     if trusted and not signed_commits.is_descendant(root, commit, trusted):
         message = f"the last good commit {trusted[:12]} is not part of its history"
         raise AssayError(message, fix="`git revert` what should go, and sign that; in CI, fetch with `fetch-depth: 0`")
-    signature = CommitChain(root, trusted, commit, trust, _find_key_time(context)).verify()
+    # keys must be valid now, but never before a commit that was already accepted
+    accepted = read_projection(context.ledger, ACCEPTED_COMMIT)
+    valid_at = max(parse_time(context.now), parse_time(accepted.at if accepted else ""))
+    signature = CommitChain(root, trusted, commit, trust, valid_at).verify()
     _require_future_signers(context)
     return signature
-
-
-def _find_key_time(context: ControllerContext) -> datetime:
-    """Return the time at which keys must be valid: now, but never before a commit that was already accepted."""
-    accepted = read_projection(context.ledger, ACCEPTED_COMMIT)
-    return max(parse_time(context.now), parse_time(accepted.at if accepted else ""))
 
 
 def _require_future_signers(context: ControllerContext) -> None:
@@ -191,19 +187,17 @@ class FleetReloader:
         return signed_commits.read_head_commit(self.root), frozenset(self._stat_files())
 
     def _stat_files(self) -> Iterator[tuple[str, int, int]]:
-        paths = [path for name in WATCHED_FOLDERS for path in _list_files(self.root / name)]
-        for path in [*paths, *self.overlays]:
+        paths = list(self.overlays)
+        for watched in WATCHED_FOLDERS:
+            for parent, folders, names in os.walk(self.root / watched):
+                folders[:] = [name for name in folders if name not in UNWATCHED_FOLDERS]
+                paths += [Path(parent, name) for name in names if not name.startswith(".")]
+        for path in paths:
             try:
                 about = path.stat()
             except OSError:  # it was just deleted
                 continue
             yield str(path), about.st_mtime_ns, about.st_size
-
-
-def _list_files(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in UNWATCHED_FOLDERS]
-        yield from (Path(parent, name) for name in names if not name.startswith("."))
 
 
 class CurrentContext:

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from assay.decide.plan.inputs import CountingChange, FleetFacts, FleetRevision
+from assay.decide.plan.inputs import FleetFacts, FleetRevision
 from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
@@ -35,7 +35,6 @@ from assay.model.errors import AssayError
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
-from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.timestamps import parse_time
 
@@ -45,7 +44,9 @@ ONE_HOUR = timedelta(hours=1)
 def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
     """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created."""
     entries = read_ledger_entries(ledger)
-    changes = _find_counting_changes(ledger, before, after, now)
+    checks = find_affected_checks(before, after)
+    newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
+    changes = find_counting_changes(before, after, newest, now)
     if not entries:
         return FleetFacts(recounts=changes, now=now)
     node_states = project_node_states(entries)
@@ -69,15 +70,6 @@ def _replay_policy(
     from assay.act.loop.policy_replay import replay_policy_change  # few plans need it, and all would wait for it
 
     return replay_policy_change(before, after, node_states, now)
-
-
-def _find_counting_changes(
-    ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime
-) -> tuple[CountingChange, ...]:
-    """Return how changed stages and known issues change the meaning of the last outcomes of their checks."""
-    checks = find_affected_checks(before, after)
-    newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
-    return find_counting_changes(before, after, newest, now)
 
 
 def _run_backtest(
@@ -245,7 +237,10 @@ def _has_one_catalog(fleet: Fleet) -> str:
 
 def _take_dangling_nodes(fleet: Fleet, head: Fleet) -> tuple[Fleet, list[Unread]]:
     """Return the fleet with the head's nodes and specs where a name of the base leads nowhere."""
-    dangling = {name for name, node in fleet.nodes.items() if not _is_resolved(fleet, node)}
+    whole = {name for name, spec in fleet.node_specs.items() if spec.firmware in fleet.bundles}
+    dangling = {
+        name for name, node in fleet.nodes.items() if node.spec not in whole or node.profile not in fleet.profiles
+    }
     if not dangling:
         return fleet, []
     theirs = {name: head.nodes[name] for name in dangling if name in head.nodes}
@@ -264,14 +259,13 @@ def _take_dangling_nodes(fleet: Fleet, head: Fleet) -> tuple[Fleet, list[Unread]
     return mended, [("inventory", message)]
 
 
-def _is_resolved(fleet: Fleet, node: Node) -> bool:
-    spec = fleet.node_specs.get(node.spec)
-    return spec is not None and spec.firmware in fleet.bundles and node.profile in fleet.profiles
-
-
 def _take_unfit_designs(fleet: Fleet, head: Fleet, unread: list[Unread]) -> tuple[Fleet, list[Unread]]:
     """Return the fleet with the head's designs where the base's names nodes that are not there, or have other rails."""
-    unfit = [name for name, design in fleet.designs.items() if not _is_compilable(fleet, design)]
+    unfit = []
+    for name, design in fleet.designs.items():
+        named = [fleet.nodes.get(node) for node in design.node_names()]
+        if any(node is None or len(node.hca_guids) != design.adapters_per_node for node in named):
+            unfit.append(name)
     if not unfit:
         return fleet, unread
     designs = {name: design for name, design in fleet.designs.items() if name not in unfit}
@@ -280,8 +274,3 @@ def _take_unfit_designs(fleet: Fleet, head: Fleet, unread: list[Unread]) -> tupl
     missing = [(line, f"{name} does not fit the nodes of the inventory") for line, name in lines]
     nodes = {node: head.nodes[node] for name in designs for node in designs[name].node_names() if node in head.nodes}
     return replace(fleet, designs=designs, nodes={**nodes, **fleet.nodes}), [*unread, *missing]
-
-
-def _is_compilable(fleet: Fleet, design: FabricDesign) -> bool:
-    nodes = [fleet.nodes.get(name) for name in design.node_names()]
-    return all(node is not None and len(node.hca_guids) == design.adapters_per_node for node in nodes)

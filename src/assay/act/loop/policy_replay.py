@@ -20,7 +20,6 @@ from assay.decide.replay.costs import CostModel
 from assay.decide.replay.history import HistoryEvent, list_fault_events
 from assay.decide.replay.policy_values import list_changed_values, replace_policy_value
 from assay.decide.replay.replay_nodes import AssumedDuration, ReplayDurations, ReplayNodes, ReplayRules
-from assay.decide.replay.result import ReplayResult
 from assay.decide.replay.simulator import run_replay
 from assay.decide.state.node_state import NodeState
 from assay.declare.starter.shipped_specs import find_cost_assumptions
@@ -81,7 +80,11 @@ class _PolicyReplays:
     def run_points(self, policies: Sequence[tuple[float, str, LifecyclePolicy]]) -> list[PolicyCostPoint]:
         """Return what each policy costs, measured up to the same moment, at the point with its value and name."""
         self._left -= len(policies)
-        tallies = [self._run(policy).tally for _, _, policy in policies]
+        fleet, tallies = self._after.fleet, []
+        for _, _, policy in policies:
+            rules = ReplayRules(policy, self._before.catalog, fleet.profiles, self._durations)
+            nodes = _collect_nodes(policy, fleet.nodes.values(), self._events)
+            tallies.append(run_replay(rules, nodes, self._events).tally)
         until = max(tally.until for tally in tallies)
         spent = (self._costs.count(tally, until) for tally in tallies)
         return [
@@ -97,11 +100,6 @@ class _PolicyReplays:
         policies = ((value, replace_policy_value(self._before.policy, path, value)) for value in values)
         tried = [(value, names.get(value, ""), policy) for value, policy in policies if policy]
         return PolicyCurve(path, tuple(self.run_points(tried)))
-
-    def _run(self, policy: LifecyclePolicy) -> ReplayResult:
-        fleet, catalog = self._after.fleet, self._before.catalog
-        rules = ReplayRules(policy, catalog, fleet.profiles, self._durations)
-        return run_replay(rules, _collect_nodes(policy, fleet.nodes.values(), self._events), self._events)
 
 
 def choose_values(old: float, new: float) -> list[float]:

@@ -37,7 +37,6 @@ from assay.act.schedules.poll_schedule import (
 from assay.act.schedules.scheduled_jobs import SCHEDULED_JOBS
 from assay.act.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.act.tickets.ticket_updates import list_fabrics_to_prove
-from assay.decide.state.node_state import NodeState
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.effects import EffectVerifiedEntry
 from assay.model.errors import describe_error
@@ -131,8 +130,11 @@ class ReconcileLoop:
         now, polled_at = self._now(), read_last_observed(self._fleet_state.context)
         intervals = read_poll_intervals(fleet, names, self._interval_s, DEFAULT_POLL_INTERVAL_S)
         self._poll_schedule = PollSchedule(intervals, polled_at, now)
-        active = self._fleet_state.list_active_states()
-        changed = [state.node for state in active if polled_at.get(state.node, now) < _last_changed_at(state)]
+        changed = []
+        for state in self._fleet_state.list_active_states():
+            changed_at = max(parse_time(state.since), parse_time(state.repaired_at))
+            if polled_at.get(state.node, now) < changed_at.timestamp():
+                changed.append(state.node)
         self._poll_schedule.mark_due(changed)
 
     def read_fleet_again(self) -> None:
@@ -169,7 +171,11 @@ class ReconcileLoop:
 
     def _note_entries(self, entries: Sequence[LedgerEntry]) -> None:
         """Note which nodes the entries are about. A failed turn loses none of them."""
-        self._poll_schedule.mark_due({entry.node for entry in entries if _is_reason_to_observe(entry)})
+        to_observe = {entry.node for entry in entries if entry.kind in REOBSERVE_KINDS}
+        for entry in entries:
+            if entry.kind == EffectVerifiedEntry.kind and EffectVerifiedEntry.read(entry).action in REPAIR_ACTIONS:
+                to_observe.add(entry.node)
+        self._poll_schedule.mark_due(to_observe)
         relevant = {entry.node for entry in entries if not entry.kind.startswith(IGNORED_KIND_PREFIXES)}
         self._nodes_to_decide |= relevant & self._selected
 
@@ -292,12 +298,3 @@ class ReconcileLoop:
 
     def _now(self) -> float:
         return self._fleet_state.context.clock.now().timestamp()
-
-
-def _is_reason_to_observe(entry: LedgerEntry) -> bool:
-    is_repair = entry.kind == EffectVerifiedEntry.kind and EffectVerifiedEntry.read(entry).action in REPAIR_ACTIONS
-    return is_repair or entry.kind in REOBSERVE_KINDS
-
-
-def _last_changed_at(node_state: NodeState) -> float:
-    return max(parse_time(node_state.since), parse_time(node_state.repaired_at)).timestamp()

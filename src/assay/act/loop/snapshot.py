@@ -125,19 +125,21 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
 
     def __getitem__(self, name: str) -> NodeTraits:
         node = self._context.fleet.nodes[name]
-        declared = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
-        return frozenset({*declared, *self._list_leaves(name), *self._list_firmware(name), *self._list_commits(name)})
+        traits = {("rack", f"{node.site}/{node.rack}"), ("spec", node.spec), ("profile", node.profile)}
+        topology = self._topologies.get(node.settings.fabric or "")
+        for cable in topology.cables_of_node(name) if topology else ():
+            traits |= {("leaf", end.device) for end in cable.ends if not end.node}
+        traits.update(self._list_firmware(name))
+        newest = max(self._context.ledger.latest(name), key=lambda recorded: recorded.at, default=None)
+        if newest and (commit := self._spec_commits.get(newest.run)):
+            traits.add(("spec commit", commit[:12]))
+        return frozenset(traits)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._context.fleet.nodes)
 
     def __len__(self) -> int:
         return len(self._context.fleet.nodes)
-
-    def _list_leaves(self, name: str) -> Iterator[NodeTrait]:
-        topology = self._topologies.get(self._context.fleet.nodes[name].settings.fabric or "")
-        for cable in topology.cables_of_node(name) if topology else ():
-            yield from (("leaf", end.device) for end in cable.ends if not end.node)
 
     def _list_firmware(self, name: str) -> Iterator[NodeTrait]:
         """Yield the versions that the BMC gave last; none from a damaged document, which its checks report."""
@@ -149,11 +151,6 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
         for part in tree.value if tree and tree.kind == "value" and isinstance(tree.value, dict) else ():
             if evidence and (version := evidence.read("bmc", "firmware", part)).kind == "value":
                 yield "firmware", f"{part} {version.value}"
-
-    def _list_commits(self, name: str) -> Iterator[NodeTrait]:
-        newest = max(self._context.ledger.latest(name), key=lambda recorded: recorded.at, default=None)
-        if newest and (commit := self._spec_commits.get(newest.run)):
-            yield "spec commit", commit[:12]
 
     @cached_property
     def _spec_commits(self) -> dict[str, str]:
@@ -377,13 +374,12 @@ class FleetSnapshotCache:
         nodes = self._get_roster().nodes
         self._active_names = set(nodes) if now < self._active_as_of else self._active_names & nodes.keys()
         self._active_as_of = now
-        self._active_names = {name for name in self._active_names if not self._is_dormant(name, now)}
+        for name in tuple(self._active_names):
+            since = find_dormancy_start(self.context.policy, self._states[name])
+            if since is not None and since < now:
+                self._active_names.remove(name)
         active = [nodes[name] for name in self._active_names]
         return self._active_names | find_rack_companions(self.context.policy, nodes.values(), active)
-
-    def _is_dormant(self, name: str, now: datetime) -> bool:
-        since = find_dormancy_start(self.context.policy, self._states[name])
-        return since is not None and since < now
 
 
 def _find_closing_cordon(status: SchedulerNodeStatus | None) -> str | None:

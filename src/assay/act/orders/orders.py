@@ -248,15 +248,10 @@ def hold_node(
     end_text = format_hold_end(end, now)
     if current and parse_time(current.until) == parse_time(end):
         return OperatorOrder(node, f"{node} is already held by you, {end_text}: {current.reason}")
-    ident = derive_id("hold", node, _last_hold_or_release(ledger, node))
+    earlier = ledger.entries(node, kinds=[HoldEntry.kind, ReleaseEntry.kind])
+    ident = derive_id("hold", node, earlier[-1].id if earlier else "")  # unique for each hold
     entry = HoldEntry(operator.who, operator.reason, end).make_entry(ident, operator.at, node)
     return OperatorOrder(node, f"{node} is held by {operator.who} {end_text}: {operator.reason}", entry)
-
-
-def _last_hold_or_release(ledger: Ledger, node: str) -> str:
-    """Return the id of the node's last hold or release, "" for none. It makes the id of the next hold unique."""
-    entries = ledger.entries(node, kinds=[HoldEntry.kind, ReleaseEntry.kind])
-    return entries[-1].id if entries else ""
 
 
 def release_node(operator: OperatorIdentity, state: NodeState) -> OperatorOrder:

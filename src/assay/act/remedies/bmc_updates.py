@@ -108,7 +108,10 @@ class RedfishFirmwareUpdater:
             return None
         newest = max(ours, key=lambda task: _parse_time(task.get("StartTime")))
         task = parse_task(newest)
-        reset_since = NEVER < _parse_time(newest.get("EndTime")) < self._read_last_reset(component.reset)
+        ended, reset_since = _parse_time(newest.get("EndTime")), False
+        if ended > NEVER:
+            resource = self._read_manager() if component.reset == "bmc" else self._bmc.system()
+            reset_since = ended < _parse_time(resource.get("LastResetTime"))
         return FirmwareUpdateStatus(task.path, not task.is_over, task.is_success, reset_since, task.message)
 
     def read_update(self, ident: str) -> FirmwareUpdateStatus:
@@ -138,12 +141,6 @@ class RedfishFirmwareUpdater:
             offered = offer.get("ResetType@Redfish.AllowableValues", [])
             cycles = (kind for kind in ("FullPowerCycle", "PowerCycle") if kind in offered)
             self._bmc.reset_system(next(cycles, "PowerCycle"))
-
-    def _read_last_reset(self, reset: FirmwareReset) -> datetime:
-        """Return the time of the last reset that the component needs, NEVER if the BMC does not say."""
-        if reset != "bmc":
-            return _parse_time(self._bmc.system().get("LastResetTime"))
-        return _parse_time(self._read_manager().get("LastResetTime"))
 
     def _read_manager(self) -> Mapping[str, Any]:
         """Return the Manager resource of the BMC itself, {} if the system links to none."""

@@ -117,21 +117,20 @@ def summarize_check_history(
         for recorded in known
         if recorded.outcome.verdict == "fail" and parse_time(recorded.measured_at) > since
     ]
+    after = []
+    for repair in repairs:
+        repaired_at = parse_time(repair["at"])
+        first = next((recorded for recorded in known if parse_time(recorded.measured_at) > repaired_at), None)
+        seen = _describe_outcome(first) if first else None
+        after.append({"repair": repair["what"], "at": repair["at"], "said": seen})
     return {
         "check": check,
         "subject": subject,
         "last_pass": _describe_outcome(passes[-1]) if passes else None,
         "first_fail": _describe_outcome(fails[0] if fails else failing),
         "fails": len(fails),
-        "after": [_describe_after_repair(known, repair) for repair in repairs],
+        "after": after,
     }
-
-
-def _describe_after_repair(known: Sequence[RecordedOutcome], repair: DossierJson) -> DossierJson:
-    """Return the first outcome of the check after a repair, None if there is none."""
-    since = parse_time(repair["at"])
-    first = next((recorded for recorded in known if parse_time(recorded.measured_at) > since), None)
-    return {"repair": repair["what"], "at": repair["at"], "said": _describe_outcome(first) if first else None}
 
 
 def _describe_outcome(recorded: RecordedOutcome) -> DossierJson:
@@ -169,7 +168,10 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
     entries = [entry for entry in context.ledger.entries(intent.node) if entry.seq <= facts["upto"]]
     state = project_node_states(entries).get(intent.node)
     transitions = state.transitions if state else ()
-    failing = [recorded for ident in facts["failing"] for recorded in _find_outcome(context, intent.node, ident)]
+    failing = []
+    for ident in facts["failing"]:
+        outcomes = context.ledger.outcomes(run=ident.partition("/")[0], node=intent.node)
+        failing += [recorded for recorded in outcomes if recorded.id == ident]
     return {
         "schema": DOSSIER_SCHEMA,
         "effect": intent.effect,
@@ -204,11 +206,6 @@ def read_dossier_evidence(
             except AssayError as error:
                 documents[digest] = error.what
     return documents
-
-
-def _find_outcome(context: ActionContext, node: str, ident: str) -> list[RecordedOutcome]:
-    run = ident.partition("/")[0]
-    return [recorded for recorded in context.ledger.outcomes(run=run, node=node) if recorded.id == ident]
 
 
 def _list_faults(entries: Sequence[LedgerEntry]) -> list[DossierJson]:

@@ -277,10 +277,14 @@ def report_stages(done: Sequence[StageResult]) -> dict[str, Any]:
         }
         for result in done
     ]
+    texts = []
+    for result in changed:
+        pushed = f"pushed {', '.join(result.pushed)}" if result.pushed else "took over what was written"
+        texts.append(f"{result.name}: {pushed}, resets: {', '.join(result.resets) or 'none'}")
     return _report(
         stages,
         [_diff(result.name, ", ".join(result.resets), result.before, result.after) for result in changed],
-        [_describe(result) for result in changed],
+        texts,
     )
 
 
@@ -309,11 +313,6 @@ def _report(stages: list[dict[str, Any]], diffs: list[dict[str, str]], words: li
         "diff": diffs,
         "msg": "; ".join(words) or ("all versions are the bundle's" if firmware else NOTHING),
     }
-
-
-def _describe(result: StageResult) -> str:
-    pushed = f"pushed {', '.join(result.pushed)}" if result.pushed else "took over what was written"
-    return f"{result.name}: {pushed}, resets: {', '.join(result.resets) or 'none'}"
 
 
 def _diff(stage: str, reset: str, before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from assay.act.actions.action import POLL_BACKOFF, ActionContext, EffectIntent, UnfinishedAction, find_action_effort
 from assay.act.remedies.ansible_playbook import run_playbook
@@ -77,7 +76,8 @@ class NodeWipe:
                 if drive.serial not in marked:
                     self._miss(drive, method, f"its blocks could not be marked and read back{trouble}")
             for drive, method in ready:
-                self._order(drive, method, markers[drive.serial])
+                self.context.progress(f"{self.intent.node}: wipes {drive} by {method} …")
+                self._append(WipeOrderedEntry(*self._name(drive, method), markers[drive.serial], drive.samples))
             trouble = self._run_playbook("erase", ready, {}) if ready else ""
             self._finish_open_orders(trouble=trouble)
 
@@ -96,7 +96,10 @@ class NodeWipe:
 
     def _run_playbook(self, step: str, batch: list[tuple[DriveReading, str]], markers: dict[str, str]) -> str:
         """Run one step on these drives, and return what went wrong, "" for nothing. The drives say what it did."""
-        drives = [self._describe(drive, method, markers.get(drive.serial, "")) for drive, method in batch]
+        drives = []
+        for drive, method in batch:
+            ordered = {"serial": drive.serial, "method": method, "marker": markers.get(drive.serial, "")}
+            drives.append(ordered | {"offsets": {name: list(places) for name, places in drive.offsets.items()}})
         release = list_release_commands([drive for drive, _ in batch])
         variables = {"drive_wipe_step": step, "drive_wipe_drives": drives, "drive_wipe_release": release}
         try:
@@ -106,10 +109,6 @@ class NodeWipe:
         except AssayError as error:
             return f": {error.what}"
         return ""
-
-    def _describe(self, drive: DriveReading, method: str, marker: str) -> dict[str, Any]:
-        offsets = {name: list(places) for name, places in drive.offsets.items()}
-        return {"serial": drive.serial, "method": method, "marker": marker, "offsets": offsets}
 
     def _finish_open_orders(self, *, repeat: bool = False, trouble: str = "") -> None:
         """Wait for every open order, and record how it ended.
@@ -132,7 +131,9 @@ class NodeWipe:
     def _await_orders(self) -> list[tuple[DriveReading, DriveRecord, WipeVerdict]]:
         """Return the drives with open orders, once none is under way and all can be read."""
         ends_at, polls = time.monotonic() + find_action_effort(self.context.fleet, self.intent.action).deadline_s, 0
-        proved = {proof.serial for proof in self._list_proved()}
+        entries = self.context.ledger.entries(self.intent.node, [WipeProvedEntry.kind])
+        proofs = map(WipeProvedEntry.read, entries)
+        proved = {proof.serial for proof in proofs if proof.effect == self.intent.effect}
         records = {
             serial: record
             for serial, record in read_records(self.context, self.intent).items()
@@ -154,14 +155,6 @@ class NodeWipe:
             polls += 1
             time.sleep(POLL_BACKOFF.wait_s(polls))
         return []
-
-    def _list_proved(self) -> list[WipeProvedEntry]:
-        entries = self.context.ledger.entries(self.intent.node, [WipeProvedEntry.kind])
-        return [proof for proof in map(WipeProvedEntry.read, entries) if proof.effect == self.intent.effect]
-
-    def _order(self, drive: DriveReading, method: str, marker: str) -> None:
-        self.context.progress(f"{self.intent.node}: wipes {drive} by {method} …")
-        self._append(WipeOrderedEntry(*self._name(drive, method), marker, drive.samples))
 
     def _miss(self, drive: DriveReading, method: str, reason: str) -> None:
         self.context.progress(f"{self.intent.node}: {drive} is not wiped by {method}: {reason}")

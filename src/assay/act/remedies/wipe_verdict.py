@@ -145,7 +145,9 @@ def find_obstacle(drive: DriveReading, spec: WipeSpec) -> str:
         if part in drive.doubts or (part == "serial" and not drive.serial):
             return f"{identity} cannot be read: {drive.doubts.get(part, 'it is empty')}"
     if users := list_keeping_users(drive, spec):
-        return f"it is in use: {format_list([_format_user(*user) for user in users], 3)}"
+        forms = {"mount": "mounted at", "swap": "swap on"}
+        shown = [f"{forms.get(kind, 'part of')} {name}" for kind, name in users]
+        return f"it is in use: {format_list(shown, 3)}"
     if not set(drive.methods) & set(spec.methods):
         known = ", ".join(drive.methods) or drive.doubts.get("methods") or "none"
         return f"it knows none of the methods of its spec; it knows: {known}"
@@ -168,10 +170,6 @@ def list_release_commands(drives: list[DriveReading]) -> list[list[str]]:
     users = dict.fromkeys(user for drive in drives for user in drive.users)
     unmounts = [["umount", name] for kind, name in users if kind == "mount"]
     return unmounts + [["mdadm", "--stop", f"/dev/{name}"] for kind, name in users if kind == "holder"]
-
-
-def _format_user(kind: str, name: str) -> str:
-    return {"mount": f"mounted at {name}", "swap": f"swap on {name}"}.get(kind, f"part of {name}")
 
 
 WIPE_KINDS = (WipeOrderedEntry.kind, WipeProvedEntry.kind, WipeMissedEntry.kind)

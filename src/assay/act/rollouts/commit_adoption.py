@@ -61,17 +61,14 @@ def review_plan(root: Path, base: str, commit: str, before: FleetRevision, after
     reviewed = find_reviewed_plan(root, commit)
     if reviewed is None:
         is_required = "required" in (before.policy.rollouts.reviewed_plan, after.policy.rollouts.reviewed_plan)
-        return PlanReview(obstacle=_describe_missing_plan(commit) if is_required else "")
+        missing = f"the policy requires a reviewed plan (rollouts.reviewed_plan), and commit {commit[:12]} names none"
+        return PlanReview(obstacle=missing if is_required else "")
     present = make_change_plan(before, after, FleetFacts()).content
     if present.digest == reviewed.digest:
         return PlanReview(reviewed.digest)
     difference = _describe_differences(root, base, commit, reviewed, present)
     digests = f"reviewed {reviewed.digest[:SHOWN_DIGEST]}, now {present.digest[:SHOWN_DIGEST]}"
     return PlanReview(reviewed.digest, f"the plan is not the reviewed one ({digests}): {difference}")
-
-
-def _describe_missing_plan(commit: str) -> str:
-    return f"the policy requires a reviewed plan (rollouts.reviewed_plan), and commit {commit[:12]} names none"
 
 
 def _describe_differences(root: Path, base: str, commit: str, reviewed: ReviewedPlan, present: PlanContent) -> str:

@@ -18,7 +18,7 @@ from assay.decide.plan.inputs import FleetFacts
 from assay.decide.plan.repair_routes import estimate_stays, find_shortest_route
 from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts, forecast_waves, make_rollout_entries
 from assay.decide.rollouts.node_progress import list_returned_nodes
-from assay.decide.rollouts.rollout_history import Rollout, RolloutHistory
+from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.rollouts.rollout_waves import RolloutWave
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
@@ -38,7 +38,8 @@ def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment 
     Nothing is done by a controller whose fleet is not at the adopted commit: it would judge by another spec.
     """
     context, history = fleet_state.context, fleet_state.rollouts
-    if history.find_active() is None or _find_adopted(history) != context.fleet.commit:
+    adopted = CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
+    if history.find_active() is None or adopted != context.fleet.commit:
         return
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_states_snapshot()
@@ -47,10 +48,6 @@ def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment 
             proven = add_proof(read_outcomes, lambda: fleet_state.judging_hashes, snapshot, rollout)
             step = decide_rollouts(proven, rollout)
             context.ledger.append(*make_rollout_entries(rollout, step, snapshot.now))
-
-
-def _find_adopted(history: RolloutHistory) -> str:
-    return CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
 
 
 def add_proof(
@@ -127,11 +124,9 @@ def report_rollout(
 
 def _estimate_wave(policy: LifecyclePolicy, facts: FleetFacts, rollout: Rollout) -> float:
     """Return the hours that a wave takes, by the longest way of the rollout's nodes."""
-    targets = {member.to for member in rollout.members.values() if member.to in policy.states}
-    return max((_estimate_way(policy, facts, to) for to in targets), default=0.0)
-
-
-def _estimate_way(policy: LifecyclePolicy, facts: FleetFacts, to: str) -> float:
-    repairs = REPAIR_ACTIONS & set(policy.states[to].entry)
-    route = find_shortest_route(policy, policy.service_state, frozenset(repairs))
-    return sum(stay.hours for stay in estimate_stays(policy, facts, route))
+    longest = 0.0
+    for to in {member.to for member in rollout.members.values() if member.to in policy.states}:
+        repairs = REPAIR_ACTIONS & set(policy.states[to].entry)
+        route = find_shortest_route(policy, policy.service_state, frozenset(repairs))
+        longest = max(longest, sum(stay.hours for stay in estimate_stays(policy, facts, route)))
+    return longest

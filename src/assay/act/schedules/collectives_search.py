@@ -30,7 +30,6 @@ from assay.model.specs.schedules import CollectivesSearchSpec
 from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.validate.collectives.fabric_map import (
-    FabricMap,
     FabricPart,
     build_fabric_map,
     find_nvlink_domains,
@@ -139,17 +138,22 @@ def _run(
     path: Path,
 ) -> tuple[StagedSearch, SearchResults]:
     """Run the search, or what is left of one that was interrupted."""
-    fabric = _build_map(context, task.line.target)
+    topology = compile_topology(context.fleet.designs[task.line.target], context.fleet)
+    fabric = build_fabric_map(topology, find_nvlink_domains(context.fleet))
     every = [node for name, node in context.fleet.nodes.items() if name in fabric.nodes]
     watch = CustomerWatch(context, every)  # of all nodes: those of an interrupted search may be in use now
-    limits = RunLimits(how.at_once, None, _choose_environment(nodes), watch.find_taker)
+    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    if conf := next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), ""):
+        environment["SLURM_CONF"] = conf
+    limits = RunLimits(how.at_once, None, environment, watch.find_taker)
     runners = make_runners(workload, limits)
     rails = tuple(range(fabric.rails)) if runners.pair.has_rails else ()
     names = tuple(node.name for node in nodes if node.name in fabric.nodes)
     stages, rule = choose_stages(workload, how.whole), make_speed_rule(workload)
     seed = int(task.slot.timestamp()) // 60  # other partners each week
     file = ResultFile(path)
-    _drop_old_files(path.parent)
+    for old in sorted(path.parent.glob("*.jsonl"))[:-KEPT_FILES]:
+        old.unlink(missing_ok=True)
     header, pairs = file.continue_or_start(SearchHeader(names, seed, task.line.target, rails, rule, stages))
     search = StagedSearch(fabric, header.nodes, header.seed, header.rule, header.stages)
     known = SearchResults(pairs, file.read_groups())
@@ -159,18 +163,6 @@ def _run(
             context.progress(f"{task}: round {name}: {done} of {total} runs")
 
     return search, run_search(search, header.rails, runners, file, known, show)
-
-
-def _choose_environment(nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the variables that the commands get."""
-    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    conf = next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), "")
-    return environment | ({"SLURM_CONF": conf} if conf else {})
-
-
-def _build_map(context: ControllerContext, fabric: str) -> FabricMap:
-    topology = compile_topology(context.fleet.designs[fabric], context.fleet)
-    return build_fabric_map(topology, find_nvlink_domains(context.fleet))
 
 
 def _find_use(status: SchedulerNodeStatus | None) -> str:
@@ -222,9 +214,3 @@ def _make_facts(report: CollectivesReport, nodes: SearchedNodes, file: Path) -> 
         "transient": [pair.label for pair in report.transient],
         "left_out": {reason: fold_names(names) for reason, names in by_reason.items()},
     }
-
-
-def _drop_old_files(folder: Path) -> None:
-    """Keep the files of the newest searches."""
-    for path in sorted(folder.glob("*.jsonl"))[:-KEPT_FILES]:
-        path.unlink(missing_ok=True)

@@ -340,7 +340,13 @@ def find_missed_verifications(
         outcomes[recorded.outcome.node].append(recorded)
     entries = []
     for node_state in node_states:
-        last = _find_last_verification(node_state, outcomes[node_state.node], how.phase)
+        # the last time at which it was loaded and judged; a node that came into its state later counts from then
+        judged = [
+            recorded.seen_at
+            for recorded in outcomes[node_state.node]
+            if recorded.outcome.active and how.phase in recorded.outcome.phases and recorded.seen_at
+        ]
+        last = max(map(parse_time, [*judged, node_state.since]))
         if last < oldest:
             entries.append(_make_missed_entry(context, task, node_state.node, last, how.told_after))
     return entries
@@ -352,12 +358,6 @@ def _find_oldest_allowed(line: ScheduleLine, slot: datetime) -> datetime | None:
     for _ in range(line.schedule.verification.told_after if line.schedule.verification else 0):
         at = find_previous_slot(line.schedule, line.zone, at - SMALLEST_STEP) if at else None
     return at
-
-
-def _find_last_verification(node_state: NodeState, outcomes: Iterable[RecordedOutcome], phase: Phase) -> datetime:
-    """Return when the node was last loaded and judged, or came into its state if that is later."""
-    judged = [recorded.seen_at for recorded in outcomes if recorded.outcome.active and phase in recorded.outcome.phases]
-    return max([parse_time(at) for at in judged if at] + [parse_time(node_state.since)])
 
 
 def _make_missed_entry(context: ControllerContext, task: SlotTask, name: str, at: datetime, slots: int) -> LedgerEntry:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from assay.act.loop.context import ControllerContext
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
 from assay.decide.state.node_state import NodeState
-from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, read_warning_history
+from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, read_warning_history
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.decision import LOAD
 from assay.model.node import Node
@@ -24,13 +24,9 @@ def order_idle_nodes(context: ControllerContext, nodes: Sequence[Node]) -> list[
     urgency: dict[str, float] = {}
     for warning in read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open:
         if warning.content.stage == "record":
-            urgency[warning.node] = max(urgency.get(warning.node, 0.0), _weigh(warning))
+            chance = 0.5 if warning.content.p is None else warning.content.p  # that the warning is right
+            urgency[warning.node] = max(urgency.get(warning.node, 0.0), chance)
     return sorted(nodes, key=lambda node: -urgency.get(node.name, 0.0))
-
-
-def _weigh(warning: TrendWarning) -> float:
-    """Return how urgent a test is: the chance that the warning is right, one half where nobody knows it."""
-    return 0.5 if warning.content.p is None else warning.content.p
 
 
 OUTCOME_WORDS = {

@@ -66,8 +66,10 @@ def run_slot_task(context: ControllerContext, task: SlotTask, jobs: Mapping[Sche
     with hold_lease(context.ledger, task.lease_name, SLOT_LEASE_S) as is_ours:
         if not is_ours or task.slot in read_schedule_history(context.ledger).get(task.line).ended:
             return False
-        if task.is_lost:
-            result = _make_lost_result(task)
+        if task.is_lost and task.attempt > MAX_SLOT_ATTEMPTS:
+            result = SlotResult("failed", f"the process that ran it died {MAX_SLOT_ATTEMPTS} times")
+        elif task.is_lost:
+            result = SlotResult("lost", "the process that ran it died, and the next slot is there")
         else:
             begun = ScheduleStartedEntry(*_describe_task(task))
             context.ledger.append(begun.make_entry(derive_id(task.id, str(task.attempt)), context.now))
@@ -80,12 +82,6 @@ def run_slot_task(context: ControllerContext, task: SlotTask, jobs: Mapping[Sche
         context.ledger.append(ran.make_entry(task.id, context.now))
         context.progress(f"{task}: {result.reason}")
         return True
-
-
-def _make_lost_result(task: SlotTask) -> SlotResult:
-    if task.attempt > MAX_SLOT_ATTEMPTS:
-        return SlotResult("failed", f"the process that ran it died {MAX_SLOT_ATTEMPTS} times")
-    return SlotResult("lost", "the process that ran it died, and the next slot is there")
 
 
 def _describe_task(task: SlotTask) -> tuple[str, str, str, str, int]:

@@ -55,9 +55,18 @@ def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
     stale = {node.node: node for node in _find_stale(context, task.line, swept)}
     if is_wave(context.policy.breaker, len(stale), len(swept)):
         return SlotResult("done", _format_wave(task.line.target, stale, len(swept)))
-    again = [stale[name] for name in _list_stale_last_sweep(context, task.line) if name in stale]
-    faults = [_make_fault(context, node) for node in again if not _find_open_fault(states[node.node])]
-    now, because = context.clock.now(), "it is judged by fresh evidence again, or nothing asks for that any more"
+    ended = read_schedule_history(context.ledger).get(task.line).ended
+    last = [ended[slot] for slot in sorted(ended) if ended[slot].ended == "done"][-1:]
+    before = [name for sweep in last for name in sweep.facts.get("stale", ())]
+    again = [stale[name] for name in before if name in stale and not _find_open_fault(states[name])]
+    now, catalog = context.clock.now(), context.fleet.fault_catalog
+    faults = [
+        make_telemetry_fault(
+            catalog, context.fleet.nodes[node.node], "judgement", STALE_MARK, node.since, now, node.reason
+        )
+        for node in again
+    ]
+    because = "it is judged by fresh evidence again, or nothing asks for that any more"
     over = {name: fault for name, state in states.items() if name not in stale and (fault := _find_open_fault(state))}
     context.ledger.append(
         *(decision_and_fault_entries.make_fault_entry(fault, now) for fault in faults),
@@ -160,13 +169,6 @@ def _list_expected_checks(
     ]
 
 
-def _list_stale_last_sweep(context: ControllerContext, line: ScheduleLine) -> list[str]:
-    """Return the nodes that the last sweep found stale."""
-    ended = read_schedule_history(context.ledger).get(line).ended
-    last = [ended[slot] for slot in sorted(ended) if ended[slot].ended == "done"][-1:]
-    return [name for content in last for name in content.facts.get("stale", ())]
-
-
 def _format_wave(pool: str, stale: Mapping[str, StaleNode], total: int) -> str:
     since = min(node.since for node in stale.values())
     return (
@@ -184,9 +186,3 @@ def _format_summary(stale: Mapping[str, StaleNode], faults: Sequence[FaultObserv
 
 def _find_open_fault(node_state: NodeState) -> FaultRecord | None:
     return next((fault for fault in node_state.faults if fault.is_open and STALE_MARK in fault.marks), None)
-
-
-def _make_fault(context: ControllerContext, stale: StaleNode) -> FaultObservation:
-    node, catalog = context.fleet.nodes[stale.node], context.fleet.fault_catalog
-    now = context.clock.now()
-    return make_telemetry_fault(catalog, node, "judgement", STALE_MARK, stale.since, now, stale.reason)
