@@ -11,7 +11,7 @@ import ast
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -212,16 +212,12 @@ def _find_parser(hint: Any) -> Parse | None:
     if origin is frozenset:
         return frozenset
     if origin is tuple:
-        return partial(_parse_tuple, item) if item else tuple
+        return (lambda values: tuple([item(value) for value in values])) if item else tuple
     if origin is list and item:
         return lambda values: [item(value) for value in values]
     if item and isinstance(origin, type) and issubclass(origin, Mapping):
         return lambda values: {name: item(value) for name, value in values.items()}
     return None
-
-
-def _parse_tuple(item: Parse, values: Any) -> tuple[Any, ...]:
-    return tuple([item(value) for value in values])
 
 
 @cache
@@ -241,13 +237,11 @@ def load_type_imports(name: str) -> None:
     if not name.startswith("assay."):
         return
     module = sys.modules[name]
-    for node in _list_type_imports(ast.parse(inspect.getsource(module))):
-        imported = __import__(node.module or "", fromlist=[alias.name for alias in node.names])
-        for alias in node.names:
-            setattr(module, alias.asname or alias.name, getattr(imported, alias.name))
-
-
-def _list_type_imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
-    for node in tree.body:
+    imports: list[ast.ImportFrom] = []
+    for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            yield from (statement for statement in node.body if isinstance(statement, ast.ImportFrom))
+            imports += [statement for statement in node.body if isinstance(statement, ast.ImportFrom)]
+    for statement in imports:
+        imported = __import__(statement.module or "", fromlist=[alias.name for alias in statement.names])
+        for alias in statement.names:
+            setattr(module, alias.asname or alias.name, getattr(imported, alias.name))

@@ -72,14 +72,10 @@ def _environment(package: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_escape_text,
+        finalize=lambda shown: escape_controls(shown) if type(shown) is str else shown,
     )
     environment.filters |= {"number": format_number, "quantity": format_quantity, "utc": format_utc}
     return environment
-
-
-def _escape_text(value: object) -> object:
-    return escape_controls(value) if type(value) is str else value
 
 
 def draw_polyline(
@@ -118,7 +114,10 @@ def draw_course(warning: Mapping[str, Any]) -> DrawnCourse | None:
     limit, rate_days = warning["limit"], warning.get("rate_days")
     ahead = _list_ahead(warning, course["days"][-1])
     across = (min([*course["days"], *course["peer_days"]]), max([course["days"][-1], *(day for day, _ in ahead)]))
-    up = _find_range([*_drop_wild(course["values"]), *([limit] if limit is not None and rate_days else [])], course)
+    levels = [*_drop_wild(course["values"]), *_drop_wild(course["low"]), *_drop_wild(course["high"])]
+    levels += [*course["values"][-1:], *([limit] if limit is not None and rate_days else [])]
+    spare = (max(levels) - min(levels)) * 0.06 or 1.0
+    up = min(levels) - spare, max(levels) + spare
 
     def place(days: Sequence[float], values: Sequence[float]) -> str:
         inside = (min(max(value, up[0]), up[1]) for value in values)
@@ -140,12 +139,6 @@ def _drop_wild(values: Sequence[float]) -> Sequence[float]:
     """Return the values without the highest and the lowest twentieth: one wild reading would flatten the rest."""
     spare = len(values) // 20
     return sorted(values)[spare : len(values) - spare]
-
-
-def _find_range(shown: Sequence[float], course: Mapping[str, Any]) -> tuple[float, float]:
-    levels = [*shown, *_drop_wild(course["low"]), *_drop_wild(course["high"]), *course["values"][-1:]]
-    spare = (max(levels) - min(levels)) * 0.06 or 1.0
-    return min(levels) - spare, max(levels) + spare
 
 
 def _list_ahead(warning: Mapping[str, Any], today: float) -> list[tuple[float, float]]:

@@ -162,7 +162,12 @@ def find_event_fault(catalog: FaultCatalog, message_id: str, message: str, sever
     megabyte of it.
     """
     message = message[:MAX_READ_LENGTH]
-    if named := _find_driver_line(catalog, message) or _find_driver_message(message):
+    # a whole line of the driver, as the kernel's log has it, names the part too
+    line = DRIVER_LINE.search(message)
+    mentions = catalog.kernel_log_matcher.find_faults(message[line.start() :].rstrip(" '\".")) if line else ()
+    if mentions:
+        return mentions[0].name, mentions[0].pci[:MAX_PART_LENGTH]
+    if named := _find_driver_message(message):
         return named
     if severity != "OK" and not DRIVER_MESSAGE.search(message) and (named := _find_loose_xid(message)):
         return named
@@ -202,13 +207,6 @@ def drop_told_by_host(
             sighting.fault_class not in known and (sighting.fault_class, sighting.part) not in host_faults
         ):
             yield sighting
-
-
-def _find_driver_line(catalog: FaultCatalog, message: str) -> tuple[str, str] | None:
-    """Return the XID or SXID in a whole line of the driver, as the kernel's log has it, and the part."""
-    line = DRIVER_LINE.search(message)
-    mentions = catalog.kernel_log_matcher.find_faults(message[line.start() :].rstrip(" '\".")) if line else ()
-    return next(((mention.name, mention.pci[:MAX_PART_LENGTH]) for mention in mentions), None)
 
 
 def _find_driver_message(message: str) -> tuple[str, str] | None:

@@ -48,13 +48,10 @@ class SplitMessages:
         elif self._first and self._left and text.startswith("NVRM: ") and "Xid" not in text:
             self._left -= 1
             if BUS_LOST in text and "GPU" not in text:
-                return self._join(self._first, message)
+                first, self._first = self._first, None
+                timed = first if message.at is None else message
+                return timed._replace(text=f"{first.text} {message.text}")
         return message
-
-    def _join(self, first: LogMessage, message: LogMessage) -> LogMessage:
-        self._first = None
-        timed = first if message.at is None else message
-        return timed._replace(text=f"{first.text} {message.text}")
 
 
 LOG_BRANCHES = ("kernel_log", "metric_events")
@@ -98,11 +95,6 @@ def find_boot_time(evidence: EvidenceDocument) -> datetime | None:
     uptime, read_at = evidence.read("probe", "host", "uptime_s"), evidence.read("probe", "host", "read_at").value
     at = parse_time(read_at) if is_plausible_time(read_at) else evidence.at
     return at - timedelta(seconds=uptime.value) if _is_number(uptime.value) else None
-
-
-def _find_latest_start(evidence: EvidenceDocument) -> datetime:
-    """Return the latest time from which the lines may count, where that is not known: the last of them is of now."""
-    return evidence.at - timedelta(seconds=max((line["t_s"] for line in read_log_lines(evidence)), default=0.0))
 
 
 def _is_line(line: Any) -> bool:
@@ -170,7 +162,10 @@ def find_kernel_sightings(
     """
     boot = evidence.read("probe", "host", "boot_id").value or ""
     booted_at = find_boot_time(evidence)
-    start = booted_at or _find_latest_start(evidence)
+    start = booted_at
+    if start is None:  # the latest from which the lines may count: the last of them is of now
+        newest_s = max((line["t_s"] for line in read_log_lines(evidence)), default=0.0)
+        start = evidence.at - timedelta(seconds=newest_s)
     split = SplitMessages()
     for line in read_log_lines(evidence):
         uptime_s = None if booted_at is None and "at" in line else line["t_s"]

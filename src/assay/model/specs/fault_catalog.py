@@ -185,7 +185,9 @@ class FaultCatalog(SpecDocument):
         for name, fault in self.classes.items():
             for number in fault.list_xid_names():
                 if owners.setdefault(number, name) != name:
-                    raise ValueError(f"{_format_xid_name(number)} belongs to both {owners[number]} and {name}")
+                    kind, _, code = number.rpartition(".")
+                    shown = f"{'XID' if kind == 'gpu.xid' else 'SXID'} {code}"
+                    raise ValueError(f"{shown} belongs to both {owners[number]} and {name}")
         return self
 
     @cached_property
@@ -274,8 +276,3 @@ def merge_catalogs(catalogs: Iterable[FaultCatalog]) -> FaultCatalog:
         unknown=next((catalog.unknown for catalog in every if catalog.unknown), None),
         classes=classes,
     )
-
-
-def _format_xid_name(number: str) -> str:
-    kind, _, code = number.rpartition(".")
-    return f"{'XID' if kind == 'gpu.xid' else 'SXID'} {code}"

@@ -81,7 +81,9 @@ def _begin_repeat(
 ) -> str:
     least, most, inner = value[0], "" if value[1] is ops.MAXREPEAT else value[1], list(value[2])
     item = f"(?:{_whole(inner)})"
-    if _is_any_words(inner) and not most:
+    # `.` or `[^:]`: it may be a blank, so any words may stand there
+    may_be_blank = len(inner) == 1 and inner[0][0] is not ops.LITERAL and re.fullmatch(_whole(inner), " ")
+    if may_be_blank and not most:
         needed = 0 if letters and letters_before >= MANY_LETTERS else letters
         return _begin_after_words(f"{item}{{{least},}}", rest, needed)
     before = most - 1 if isinstance(most, int) else most
@@ -97,11 +99,6 @@ def _begin_after_words(words: str, rest: Sequence[Item], letters: int | None) ->
         return END
     starts = rf"(?:(?=.{{{letters}}})|(?<!\w)(?=.))" if letters else ""
     return _join((END, f"{words}{starts}{_begin(rest, letters)}", *([] if letters else [words + END])))
-
-
-def _is_any_words(items: Sequence[Item]) -> bool:
-    """Whether one of these may be a blank: `.`, `[^:]`."""
-    return len(items) == 1 and re.fullmatch(_whole(items), " ") is not None and items[0][0] is not ops.LITERAL
 
 
 def _join(ways: Iterable[str]) -> str:
@@ -263,7 +260,9 @@ class KernelLogMatcher:
             for head in self.begins
         ]
         self._beginnings = cache(self._list_beginnings)
-        self._cut_by_head = cache(self._list_cut_patterns)
+        self._cut_by_head = cache(
+            lambda head: [compile_beginning(regex.pattern, None) for _, regex in self._by_head[head]]
+        )
         self._by_word = [
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
@@ -271,7 +270,11 @@ class KernelLogMatcher:
     def prefix_regex(self) -> str:
         """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed."""
         heads = {*self.begins, *SXID_HEADS, *map(str.lower, self.begins)}
-        return _first_letters(heads) + _join_as_tree(heads).replace(NUMBER, r"\d+")
+        # what the first letters may be: most lines are left by these at once
+        spelled = [head.replace(NUMBER, digits) for head in heads for digits in ("0", "00")]
+        sets = ("".join(sorted({re.escape(head[place]) for head in spelled})) for place in range(LEAST_LETTERS))
+        first_letters = f"(?={''.join(f'[{letters}]' for letters in sets)})".replace("0", r"\d")
+        return first_letters + _join_as_tree(heads).replace(NUMBER, r"\d+")
 
     def find_faults(self, text: str) -> Sequence[FaultMention]:
         """Return the faults that a message names. `text` is without time, host and level."""
@@ -311,9 +314,6 @@ class KernelLogMatcher:
         head = self._head.match(text)
         return head is not None and any(cut.match(text) for cut in self._cut_by_head((head.lastindex or 0) - 1))
 
-    def _list_cut_patterns(self, head: int) -> list[re.Pattern[str]]:
-        return [compile_beginning(regex.pattern, None) for _, regex in self._by_head[head]]
-
     def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
         """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
         pairs = [(_XID_HEAD, _XID_START), (_SXID_HEAD, _SXID_START)]
@@ -331,8 +331,11 @@ class KernelLogMatcher:
             mentions.append(self._xid_mention(number, text))
         head = self._head.match(text)
         classes = self._by_head[(head.lastindex or 0) - 1] if head else ()
-        if classes and not ("%" in text and _is_format(text)):
-            mentions += _class_mentions(classes, text)
+        if classes:
+            # conversions such as `%04x` stand where a message has its numbers: such a text is the source of a message
+            plain, conversions = _CONVERSION.subn("", text) if "%" in text else (text, 0)
+            if not conversions or any(map(str.isdigit, plain)):
+                mentions += _class_mentions(classes, text)
         for word, classes in self._by_word:
             if word in text:
                 mentions += _class_mentions(classes, text)
@@ -352,13 +355,6 @@ class KernelLogMatcher:
         return name if not self._numbers or name in self._numbers else unknown
 
 
-def _first_letters(words: Collection[str]) -> str:
-    """Return a regular expression for what the first letters may be, by which most lines are left at once."""
-    spelled = [word.replace(NUMBER, digits) for word in words for digits in ("0", "00")]
-    sets = ("".join(sorted({re.escape(word[place]) for word in spelled})) for place in range(LEAST_LETTERS))
-    return f"(?={''.join(f'[{letters}]' for letters in sets)})".replace("0", r"\d")
-
-
 def _join_as_tree(words: Collection[str]) -> str:
     """Return a regular expression for words, as a tree of letters. A word stands for all that begin with it."""
     if "" in words:
@@ -375,17 +371,11 @@ def is_truncated_xid(text: str) -> bool:
     return _XID_ANNOUNCED.search(text) is not None and _XID_NUMBER.search(text) is None
 
 
-def _is_format(text: str) -> bool:
-    """Whether a text is the source of a message: conversions such as `%04x` stand where the message has its numbers."""
-    plain, conversions = _CONVERSION.subn("", text)
-    return conversions > 0 and not any(map(str.isdigit, plain))
-
-
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:
-    return [_class_mention(name, match) for name, regex in classes if (match := regex.search(text))]
-
-
-def _class_mention(name: str, match: re.Match[str]) -> FaultMention:
-    groups = match.groupdict()
-    parts = (text for group, text in groups.items() if text and group.startswith("part"))
-    return FaultMention(name, groups.get("pci") or "", next(parts, ""))
+    mentions = []
+    for name, regex in classes:
+        if match := regex.search(text):
+            groups = match.groupdict()
+            parts = (part for group, part in groups.items() if part and group.startswith("part"))
+            mentions.append(FaultMention(name, groups.get("pci") or "", next(parts, "")))
+    return mentions

@@ -106,15 +106,10 @@ class SeenMachine:
     def parse(cls, plain: Mapping[str, Any]) -> Self:
         """Return a machine from what it says of itself. Unknown keys are left out; texts are cut, and printable."""
         known = {field.name: plain[field.name] for field in fields(cls) if plain.get(field.name) is not None}
-        texts = {name: _clean(value) for name, value in known.items() if name != "u"}
+        texts = {}
+        for name, value in known.items():
+            if name != "u":
+                texts[name] = "".join(filter(str.isprintable, str(value)[:MOST_CHARACTERS])).strip()
         macs = {name: texts[name].lower().replace("-", ":") for name in ("bmc_mac", "mac") if name in texts}
-        return cls(**(texts | macs), u=_parse_unit(known.get("u")))
-
-
-def _clean(value: Any) -> str:
-    """Return a text that does nothing to a terminal."""
-    return "".join(char for char in str(value)[:MOST_CHARACTERS] if char.isprintable()).strip()
-
-
-def _parse_unit(value: Any) -> int:
-    return value if isinstance(value, int) and 0 < value <= 60 else 0
+        u = known.get("u")
+        return cls(**(texts | macs), u=u if isinstance(u, int) and 0 < u <= 60 else 0)

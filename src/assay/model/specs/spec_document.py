@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -24,11 +24,6 @@ RepositoryPath = Annotated[str, Field(pattern=r"^/[^\s#\\]*$")]
 SpecName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
-def _date_to_text(day: Any) -> Any:
-    """Return a day as text. YAML reads a day without quotes as a date."""
-    return day.isoformat() if type(day) is date else day
-
-
 def _check_day(day: str) -> str:
     try:
         date.fromisoformat(day)
@@ -38,7 +33,11 @@ def _check_day(day: str) -> str:
 
 
 IsoDay = Annotated[
-    str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), BeforeValidator(_date_to_text), AfterValidator(_check_day)
+    str,
+    Field(pattern=r"^\d{4}-\d{2}-\d{2}$"),
+    # YAML reads a day without quotes as a date
+    BeforeValidator(lambda day: day.isoformat() if type(day) is date else day),
+    AfterValidator(_check_day),
 ]
 """A day, such as 2026-11-21."""
 

@@ -80,12 +80,8 @@ class Trust:
         return TrustSetting(step, full, self.lines.get((kind, full), self.lines.get((kind, ""), "")))
 
 
-def _rank(setting: TrustSetting) -> int:
-    return STEPS.index(setting.step)
-
-
 def _lowest(settings: Collection[TrustSetting]) -> TrustSetting:
-    return min(settings, key=_rank)
+    return min(settings, key=lambda setting: STEPS.index(setting.step))
 
 
 TRUSTED = Trust(TrustRules(fleet="act"))

@@ -76,7 +76,11 @@ def register_secret(secret: str) -> None:
     """Redact this secret from now on. Of `user:password`, the password alone is redacted too."""
     for text in (secret, secret.partition(":")[2]):
         if len(text) >= MIN_SECRET_LENGTH and text not in _registered:
-            _registered[text] = _spellings(text)
+            # as plain text, in JSON, in a URL, in an Authorization header, and as Python prints it
+            raw = text.encode(errors="surrogateescape")
+            escaped = [json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)]
+            encoded = base64.b64encode(raw).decode().rstrip("=")
+            _registered[text] = (text, *escaped, quote(raw, safe=""), encoded, repr(text)[1:-1])
 
 
 def redact(text: str) -> str:
@@ -96,10 +100,3 @@ def redact_bytes(content: bytes) -> bytes:
 def _all_spellings() -> list[str]:
     """Return every spelling of every secret, longest first, so that no part of one remains."""
     return sorted({spelling for known in list(_registered.values()) for spelling in known}, key=len, reverse=True)
-
-
-def _spellings(text: str) -> tuple[str, ...]:
-    """Return a secret as plain text, in JSON, in a URL, in an Authorization header, and as Python prints it."""
-    raw = text.encode(errors="surrogateescape")
-    escaped = [json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)]
-    return (text, *escaped, quote(raw, safe=""), base64.b64encode(raw).decode().rstrip("="), repr(text)[1:-1])

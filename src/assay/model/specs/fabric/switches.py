@@ -174,17 +174,16 @@ class SwitchSpread(StrictModel):
         """Return the switches in order. Raises ValueError if the number of listed GUIDs is not `count`."""
         if isinstance(self.guids, list) and len(self.guids) != self.count:
             raise ValueError(f"guids: {len(self.guids)} GUIDs for {self.count} switches")
-        return [self._switch(number) for number in range(self.count)]
-
-    def _switch(self, number: int) -> FabricSwitch:
-        rack, place = divmod(number, self.per_rack)
-        name = self.rack.format(rack=self.first_rack + rack)
-        return FabricSwitch(guid=self._guid(number), rack=name, u=self.u + place * self.u_step)
-
-    def _guid(self, number: int) -> str:
-        if isinstance(self.guids, list):
-            return self.guids[number]
-        return f"0x{int(self.guids.first, 16) + number * self.guids.step & (1 << 64) - 1:016x}"
+        switches = []
+        for number in range(self.count):
+            rack, place = divmod(number, self.per_rack)
+            if isinstance(self.guids, list):
+                guid = self.guids[number]
+            else:
+                guid = f"0x{int(self.guids.first, 16) + number * self.guids.step & (1 << 64) - 1:016x}"
+            name = self.rack.format(rack=self.first_rack + rack)
+            switches.append(FabricSwitch(guid=guid, rack=name, u=self.u + place * self.u_step))
+        return switches
 
 
 def expand_switches(at: Any) -> Any:

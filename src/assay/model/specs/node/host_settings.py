@@ -14,7 +14,7 @@ WipeSpec: how the local NVMe drives of a node are wiped, and what becomes of a d
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from posixpath import normpath
 from typing import Annotated, Literal
 
@@ -138,20 +138,16 @@ def list_setting_names(units: UnitSettings) -> list[str]:
 
 def make_drop_ins(units: UnitSettings) -> dict[str, dict[str, str]]:
     """Return the drop-in of each unit by path, and the command that applies it, as the role `host_files` takes them."""
-    return {
-        f"/etc/systemd/system/{unit}.d/90-assay.conf": {
-            "content": _format_drop_in(unit, settings),
+    files = {}
+    for unit, settings in units.items():
+        section = unit.rpartition(".")[2].capitalize()
+        lines = [WRITTEN_BY, f"[{section}]", *(f"{name}={text}" for name, text in settings.items())]
+        files[f"/etc/systemd/system/{unit}.d/90-assay.conf"] = {
+            "content": "\n".join(lines) + "\n",
             "mode": "0644",
             "apply_with": f"sh -c 'systemctl daemon-reload && systemctl try-restart {unit}'",
         }
-        for unit, settings in units.items()
-    }
-
-
-def _format_drop_in(unit: str, settings: Mapping[str, str]) -> str:
-    section = unit.rpartition(".")[2].capitalize()
-    lines = [f"{name}={text}" for name, text in settings.items()]
-    return "\n".join([WRITTEN_BY, f"[{section}]", *lines]) + "\n"
+    return files
 
 
 def make_chrony_file(servers: Sequence[str]) -> dict[str, str]:

@@ -73,13 +73,13 @@ def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
 
 def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "memory"]) -> bool:
     """Say whether a mismatch may end with a restart of the host. A setting that nobody could read is no reason."""
-    return any(_takes_restart(mismatch, root) and not is_unknown(mismatch) for mismatch in mismatches)
-
-
-def _takes_restart(mismatch: SettingMismatch, root: Literal["disk", "memory"]) -> bool:
-    if find_setting(mismatch.name) in DEVICE_SETTINGS:
-        return not mismatch.is_unread
-    return root == "disk" and find_setting(mismatch.name) in IMAGE_SETTINGS
+    for mismatch in mismatches:
+        setting = find_setting(mismatch.name)
+        is_of_image = root == "disk" and setting in IMAGE_SETTINGS
+        may_end = not mismatch.is_unread if setting in DEVICE_SETTINGS else is_of_image
+        if may_end and not is_unknown(mismatch):
+            return True
+    return False
 
 
 def needs_image(mismatches: Iterable[SettingMismatch]) -> bool:
@@ -131,7 +131,10 @@ def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str
             seen = format_reading(tree, "kernel", "module_options", module, name)
             yield f"host.module_options.{module}.{name}", wanted, seen
     if host.iommu:
-        yield "host.iommu", host.iommu, _read_iommu(spec, tree)
+        read = {format_reading(tree, "pci", address, "iommu") for address in spec.gpus.pci}
+        # a GPU that fell off the bus says nothing
+        known = {text for text in read if text != "absent" and not text.startswith("(absent")}
+        yield "host.iommu", host.iommu, " and ".join(sorted(known)) or "(failed: no GPU is on the bus)"
 
 
 def _list_kernel_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
@@ -164,10 +167,3 @@ def _compare_file(file: HostFile, tree: Any, path: str) -> tuple[str, str]:
         seen = content if content.startswith(("(", "absent")) else f"sha256 {content[:12]}"
         return f"sha256 {file.sha256[:12]}", seen
     return f"mode {file.mode}", f"mode {format_reading(tree, 'files', path, 'mode')}"
-
-
-def _read_iommu(spec: NodeSpec, tree: Any) -> str:
-    """Return how the IOMMU treats the GPUs that are on the bus; a GPU that fell off it says nothing."""
-    seen = {format_reading(tree, "pci", address, "iommu") for address in spec.gpus.pci}
-    known = {text for text in seen if text != "absent" and not text.startswith("(absent")}
-    return " and ".join(sorted(known)) or "(failed: no GPU is on the bus)"
