@@ -1,12 +1,7 @@
 """Renders a page: the template of one package inside the base template that all pages share.
 
-How pages write numbers and times.
-
-Numbers as SVG geometry.
-
-What gets worse, as a page of its own, and as the rows that other pages show.
-
-The picture of something that gets worse: its days, the band of its peers, its limit, and where it goes.
+Pages write numbers and times by its filters, and draw with its SVG geometry: also the picture of something that gets
+worse, with its days, the band of its peers, its limit, and where it goes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """What an action is: one module of this package, named as the policy names it (`drain_now` for `drain-now`).
 
-An action may be repeated after a crash, and is proved by reading the world again. The names are ActionName's; to add an
-action, add its name there and its module here.
-
-Waits until something can be seen in the world: polls often at first, then less often, up to a deadline.
-
-Refuses what the management profile of a node does not name in `may`: effects that reach further than settings.
+An action may be repeated after a crash, and is proved by reading the world again: `wait_until` polls until something
+can be seen. `require_effect` refuses what a node's profile does not name in `may`. To add an action, add its name to
+ActionName and its module here.
 """
 
 from __future__ import annotations

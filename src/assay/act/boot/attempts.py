@@ -1,9 +1,7 @@
-"""The starts of a node, as the ledger's entries tell them: which image, how far it came, and how it ended.
+"""The starts of a node, as the ledger's entries tell them: image, stages and end of each, and what is to come next.
 
 An attempt's name is random at its end, so that nobody can name a start that has not happened. Only its own node knows
 it first, but anybody on the provisioning network may read it: it is no proof of who speaks.
-
-What a machine that asks for its boot script is to do: go on with an attempt, begin one, or wait because it loops.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """The four documents that cloud-init (NoCloud) fetches when a node boots.
 
 Everything is built as data and written by the YAML library, so no name and no file can change the document around it.
-cloud-init takes a key of the user-data and leaves out the same key of the vendor-data, so the two share none.
-
-The network of a node as cloud-init takes it: network configuration, version 2.
-
-cloud-init reads it from a server since version 24.3 (cloud-init issue 5603). An older one asks by DHCP on the first
+cloud-init takes a key of the user-data and leaves out the same key of the vendor-data, so the two share none. It reads
+the network (version 2) from a server since version 24.3 (cloud-init issue 5603); an older one asks by DHCP on the first
 interface that has a link.
-
-The certificates that a node needs to trust assay's server and the cluster that it joins.
 """
 
 from __future__ import annotations

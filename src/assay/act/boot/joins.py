@@ -1,12 +1,8 @@
-"""Gives a node, for a token, what it joins with: the agent's token, a cluster's bootstrap token, Slurm's key.
+"""Gives a node, for a one-time token, what it joins with: the agent's token, a cluster's bootstrap token, Slurm's key.
 
-A secret is made or read before its token is taken, so that an outage costs no token. Ledger and logs never have it.
-
-Makes a bootstrap token of Kubernetes for one start of one node, with an end: a Secret in kube-system.
-
-The format is of the Kubernetes documentation, "Authenticating with Bootstrap Tokens".
-
-Issues, takes and revokes one-time tokens. The ledger decides, so any number of servers may do it at once.
+A secret is made or read before its token is taken, so that an outage costs no token. Ledger and logs never have it. The
+ledger decides which tokens are good, so any number of servers may do it at once. A bootstrap token is a Secret in
+kube-system with an end (Kubernetes documentation, "Authenticating with Bootstrap Tokens").
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Starts a node from assay's image, follows the start from stage to stage, and starts it anew as often as declared.
 
 Each start is an attempt in the ledger. After a crash, the attempt that is under way is followed on: the machine is not
-reset for the same attempt twice. What the machine reports are hints; only its own probe ends an attempt well.
-
-Which image a node boots: the declared one, or the one that it runs until the rollout of another one reaches it.
-
-A random number in a BMC's asset tag, for one start: the machine behind this BMC alone can read it, by its SMBIOS.
+reset for the same attempt twice. A random number in the BMC's asset tag shows which machine is behind it. What the
+machine reports are hints; only its own probe ends an attempt well.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Reads a vendor's list of shipped machines (CSV), and drafts the spec of the delivery.
-
-Reads what a DHCP server says of a lease when it calls a program: dnsmasq's `dhcp-script`, Kea's `run_script` hook.
+"""Reads what others say of machines: a vendor's list of a delivery (CSV), a DHCP server's hook, a tool's report (JSON).
 
 dnsmasq: `add|old|del MAC ADDRESS [NAME]`, more in `DNSMASQ_…` variables (dnsmasq(8), --dhcp-script). Kea: the name of
 the hook point as first argument, the lease in `LEASE4_…` or `LEASES4_AT0_…` variables (Kea ARM, run_script).
-
-Reads what a DHCP server or another tool reports of machines that it saw.
 """
 
 from __future__ import annotations

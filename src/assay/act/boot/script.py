@@ -1,6 +1,4 @@
-"""The script that a machine's iPXE runs: which kernel, with which initial RAM disks and arguments.
-
-What a DHCP server must answer, so that machines boot from assay: for dnsmasq, and for Kea.
+"""What machines boot by: scripts of iPXE and GRUB, and what a DHCP server (dnsmasq, Kea) must answer to get there.
 
 TFTP stays with dnsmasq: a firmware that knows no HTTP gets iPXE by it, and iPXE goes on by HTTP.
 """

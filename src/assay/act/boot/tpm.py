@@ -1,17 +1,12 @@
-"""Reads the TPM 2.0 structures of a quote, strictly: every byte must be where the standard has it, and none be left.
+"""Proves a node by its TPM 2.0: reads a quote and judges it, and wraps a secret that only this TPM can unwrap.
 
-Source: TCG, Trusted Platform Module Library, part 2 (Structures): TPMS_ATTEST, TPMS_QUOTE_INFO, TPM2B_PUBLIC and
-TPMT_SIGNATURE. All numbers are big-endian.
+Reading is strict: every byte must be where the standard has it, and none be left. A quote proves that the TPM with this
+key is there now; which machine that is follows only from the key's name, which must have been pinned for the node
+before. That the key belongs to a vendor's TPM (endorsement key) is not judged here.
 
-Judges a TPM's quote: signed by a key that never leaves its TPM, over our nonce, with the registers that we expect.
-
-A quote proves that the TPM with this key is there now. Which machine that is follows only from the key's name: it must
-have been pinned for the node before. That the key belongs to a vendor's TPM (endorsement key) is not judged here.
-
-Wraps a secret so that only one TPM can unwrap it, and only if it also holds a certain attestation key.
-
-Source: TCG, Trusted Platform Module Library, part 1 (Architecture), "Credential Protection", and part 3,
-TPM2_MakeCredential; the file's form is of tpm2-tools (tpm2_makecredential).
+Source: TCG, Trusted Platform Module Library, part 1 ("Credential Protection"), part 2 (TPMS_ATTEST, TPMS_QUOTE_INFO,
+TPM2B_PUBLIC, TPMT_SIGNATURE; all numbers are big-endian) and part 3 (TPM2_MakeCredential). The wrapped secret has the
+form of tpm2-tools (tpm2_makecredential).
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
-"""Holds back what a spec declares while another controller works with a newer commit than this one.
+"""Holds effects back that may not begin now. Asked before an effect enters its queue, and again before each attempt.
 
-A clone that was not fetched yet still says what the fleet was before. By that spec, a node that has the new firmware
-would look wrong, and be flashed back.
-
-Holds back the effects that would disturb who works on a node: somebody closed it after the decision was made.
-
-It asks before an effect enters its queue, and again before each attempt: an effect may wait long in its queue, or for
-its next attempt. A node whose scheduler cannot be read may have been closed, or may have jobs: it waits too.
-
-Holds back effects that nobody allows: by the trust step of their action, or because their order is too old.
-
-It asks before an effect enters its queue and before each attempt, whatever decided it, and whenever that was.
+Three reasons: the order is too old, or the trust step of its action asks for a person; the effect would disturb who
+works on the node, because somebody closed it after the decision, or its scheduler cannot be read; another controller
+works with a newer commit. By the older spec, a node that has the new firmware would look wrong, and be flashed back.
 """
 
 from __future__ import annotations

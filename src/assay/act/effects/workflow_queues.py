@@ -1,9 +1,8 @@
-"""The queues of effects, and how long the engine that works on them keeps running.
+"""The queues of effects, how long the engine that works on them keeps running, and how many workflows wait in them.
 
-Each pool has a queue in which each rack is a partition; the policy's limits pace it over all controllers of a ledger.
-A rack that two pools share counts in both. This module imports nothing of DBOS, which takes 0.4 s to import.
-
-Counts the workflows in DBOS' queues by reading its table, without importing DBOS or starting it.
+Each pool has a queue in which each rack is a partition; the policy's limits pace it over all controllers of a ledger. A
+rack that two pools share counts in both. This module imports nothing of DBOS, which takes 0.4 s to import: it counts by
+reading DBOS' table.
 """
 
 from __future__ import annotations

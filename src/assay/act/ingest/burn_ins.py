@@ -1,9 +1,8 @@
 """Follows the burn-ins of nodes: reads what they wrote, stores windows, judges them, lets them go on, and ends them.
 
 What has been read is in the ledger, and nowhere else: a controller that is killed reads the same lines again. The ids
-of entries follow from what they say, so a second one adds nothing.
-
-Lets the GPUs of a node vote on every run of the battery and of training that a burn-in wrote down.
+of entries follow from what they say, so a second one adds nothing. A node's GPUs vote on every run of the battery and
+of training.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Collects the evidence of nodes and fabrics, keeps it, and records which channels no longer answer.
 
-Adds to the evidence of a loaded node what other nodes of its kind reached: the channel `fleet`.
-
-It is stored with the evidence, so a check that compares with the fleet can be judged again on the same numbers.
+A loaded node gets the channel `fleet` too: what other nodes of its kind reached. It is stored with the evidence, so a
+check that compares with the fleet can be judged again on the same numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Records serial numbers that are new in their places, replaced nodes, parts that come back, and changed setups.
 
 A node that is replaced starts with its place's history, but without the old node's hardware faults, ladder and repairs.
-
-Reads a node's setup: place, spec and delivery as declared, models and versions as its evidence has them.
+A setup is place, spec and delivery as declared, models and versions as the node's evidence has them.
 """
 
 from __future__ import annotations

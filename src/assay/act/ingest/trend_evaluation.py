@@ -1,14 +1,7 @@
-"""Finds what gets worse among peers: closes and opens the ledger's warnings, and keeps the answer for pages.
+"""Finds what gets worse among peers: closes and opens the ledger's warnings, and keeps the answer as a file for pages.
 
-A warning of a rule that records is a fault too, which ends with it. Nothing else follows from one here.
-
-What became of the parts that warnings are about: failures, holders and absences from the ledger, measured days.
-
-The ledger's entries of warnings that open and close, of their faults, and of rules that lost their stage.
-
-The last answer about trends, as a file for pages. It may be deleted.
-
-An answer that is kept as a file for pages, with the time when it was given. It may be deleted.
+A warning of a rule that records is a fault too, which ends with it; a rule that is not right often enough loses its
+stage. Nothing else follows from a warning here. The file may be deleted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Reads the fleet again when its files or its commit change, and keeps the last good one while they are in error.
 
-`assay reconcile` and `assay serve` both use it, so that they work with the same fleet without a restart.
-
-Refuses to act on an unsigned commit, where the lifecycle policy asks for signed ones.
-
-Whether signatures are required, and whose keys count, comes from the last accepted commit, never from the new one. So
-a commit can neither switch the requirement off nor bring its own signer. The ledger says which commit was accepted.
+`assay reconcile` and `assay serve` both use it, so that they work with the same fleet without a restart. Where the
+policy asks for signed commits, an unsigned one is refused. Whether it asks, and whose keys count, comes from the last
+accepted commit (the ledger says which), never from the new one: no commit can switch that off or bring its own signer.
 """
 
 from __future__ import annotations

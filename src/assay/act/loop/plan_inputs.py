@@ -1,10 +1,7 @@
-"""What `assay plan` needs from the ledger: node states, median durations, a backtest, and outcomes that change meaning.
+"""What `assay plan` reads: the two revisions; from the ledger states, durations, a backtest and newest outcomes.
 
-Plan and trends do not import each other; this module joins them.
-
-Reads the two revisions of a plan. A base that cannot be read in parts does not block the plan of its repair.
-
-The parts that cannot be read are taken from the head, so they compare as equal; the plan names each of them.
+Parts of a base that cannot be read are taken from the head, so they compare as equal, and the plan of their repair is
+not blocked; the plan names each of them. Plan and trends do not import each other; this module joins them.
 """
 
 from __future__ import annotations

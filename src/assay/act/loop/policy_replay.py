@@ -1,11 +1,8 @@
 """Replays the ledger's faults under the old and the new policy, for a plan: what the change costs, and what it spares.
 
 The cost is bounded: by days, by events, by changed settings, and by values of each. Only nodes with faults are played;
-the others count in the size of their pools. Every node starts in service, and counts as idle.
-
-How long things take in a replay: what a plan assumes where nothing is recorded.
-
-Plan and trends do not import each other; this module joins them.
+the others count in the size of their pools. Every node starts in service, and counts as idle. Where nothing is
+recorded, things take as long as a plan assumes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Node states and newest outcomes of a ledger, kept warm for the whole process: each entry is folded once.
 
-Keeps since when, and why, nobody knows which jobs a node has: its scheduler gave no answer, or does not know it.
+Also since when, and why, nobody knows which jobs a node has. The controller writes that file when something changes;
+`assay status` and `assay explain` read it. It may be deleted.
 
     .assay/unknown-jobs.json
       NODE: {since: ISO 8601 UTC, reason}
-
-The controller writes the file when something changes; `assay status` and `assay explain` read it. It may be deleted.
 """
 
 from __future__ import annotations

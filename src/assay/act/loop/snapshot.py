@@ -1,14 +1,9 @@
 """Puts together what a decision reads: inventory, node states, newest outcomes, and the use of nodes.
 
-It stays warm between passes: only new ledger entries are read, whoever appended them.
-
-Which nodes a decision need not see by name, since nothing can change about them before their next ledger entry.
-
-Pure. A fleet snapshot only counts them, so that deciding costs as much as there is to decide, not as the fleet is big.
-
-What nodes of a fault wave may have in common: rack, leaf switches, spec, profile, spec commit and firmware.
-
-Finds which settings of the node spec each check reads: those that differ if the check fails.
+It stays warm between passes: only new ledger entries are read, whoever appended them. Nodes about which nothing can
+change before their next ledger entry are dormant: they are only counted, so that deciding costs as much as there is to
+decide, not as the fleet is big. What nodes of a fault wave have in common, and what each check reads, is read on
+demand.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""Hold, release and certify: what a person may order for one node.
+"""What a person may order, and what follows: hold, release and certify for a node, pause and resume for a rollout.
 
-Pause and resume: what a person may order for a rollout that goes on.
-
-What a technician may say of a ticket: that the work is done. It asks for the proof, and closes nothing.
-
-The orders that would change something now, whoever gives them.
-
-The end of a hold: parsed from what a person types, and formatted for people.
-
-A person's order: who gives it and why, and what it makes of one node.
-
-A person's yes or no to what waits for one, and the refusal of orders where assay only watches.
+Also a yes or no to what waits for a person, and a technician's word that a ticket is done, which asks for the proof and
+closes nothing. Orders that would change something are refused where assay only watches.
 """
 
 from __future__ import annotations

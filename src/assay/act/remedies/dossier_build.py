@@ -1,7 +1,5 @@
 """Writes the dossier of a node as one archive with a page in front, and reads it back.
 
-The archive of a dossier: where it is, and how it is written and read.
-
 It is the same byte for byte whenever it is built from the same things. Its manifest shows whether it is complete.
 """
 

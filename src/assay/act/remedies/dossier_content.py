@@ -1,11 +1,8 @@
-"""What a dossier says, as plain data from the ledger and the evidence store.
+"""What a dossier says, as plain data from the ledger and the evidence store, and which photos belong to it.
 
 `read_dossier_facts` fixes what the dossier is about when it is first needed; the ledger keeps that with the effect's
-intent. `build_dossier_content` adds what follows from it. So a dossier can be built again as it was.
-
-The photos in a dossier's folder: which files count as photos, and who added each photo when.
-
-The ledger records each photo by its sha256.
+intent. `build_dossier_content` adds what follows from it. So a dossier can be built again as it was. The ledger records
+each photo by its sha256.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Reads what a firmware file says of itself, and compares it with the bundle: version, vendor, device, GUID.
+"""Finds the file that is pushed for a component, and compares what it says of itself with the bundle.
 
-READERS has the layouts that are read. Whatever cannot be compared is said. No bytes of a file raise an error.
-
-Finds the file that is pushed for a component: the vendor's, by its digest; in the lab, one that its BMCs read.
+It is the vendor's file, by its digest; in the lab, one that its BMCs read. READERS has the layouts that are read.
+Whatever cannot be compared is said. No bytes of a file raise an error.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Only the BMC's inventory decides. A component with the right version is skipped, a running update is taken over, an
 update that waits for its reset is reset. Only then is an image pushed, at most once in a run. If an update of somebody
 else was taken over and brought another version, the image is pushed after it.
-
-What a firmware task of Ansible returns: versions, stages, and a diff of each stage that changes.
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
-"""Brings the settings of one node's BMC to its spec. They are in force at once; the host is not touched.
+"""Brings the settings of one node to its spec, and reads them: BMC, BIOS and boot by Redfish, the host's by the probe.
 
-Only readings decide, so a run that was killed is repeated. Passwords cannot be read: see `check_passwords`.
-
-Brings BIOS attributes and boot settings of one node to its spec: orders them all, then resets the host once.
-
-Only readings decide. So a run that was killed is repeated: what was ordered is not ordered again, and a host that is
-already starting is not reset again.
-
-Reads the declared settings of one node's operating system with the probe, and restarts the host for the rest.
-
-Reads all settings that a node's spec declares: by Redfish BIOS, boot and BMC, by the probe the operating system's.
-
-A node whose root is in memory loses its settings at each boot, so a restart applies them again.
+Only readings decide, so a run that was killed is repeated: what was ordered is not ordered again, and a host that is
+already starting is not reset again. BMC settings are in force at once; BIOS and boot settings are all ordered before
+one reset. A node whose root is in memory loses its settings at each boot, so a restart applies them again.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Whether a drive is wiped, by what was ordered and what is read of it now. Pure.
+"""Whether a drive is wiped, by what the ledger knows was ordered and what the probe reads of it now. Pure.
 
 A drive is wiped if its blocks held a marker before, none of them holds it now, and, for a sanitize, its log says that
-this sanitize has completed.
-
-What a node's probe reads of its NVMe drives for a wipe. A reading that failed is a doubt, never a proof.
-
-What the ledger knows of a wipe: which drive was told to erase itself how, and which methods did not help.
+this sanitize has completed. A reading that failed is a doubt, never a proof.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Adopts a new commit of the fleet, and starts the rollout that brings the nodes there.
+"""Adopts a new commit of the fleet, and starts the rollout that brings the nodes there, in groups.
 
 The ledger says which commit was adopted last. The first commit starts no rollout: nobody knows what the nodes had
 before. A working tree that is not as committed starts none either. If the commit names the plan with which it was
-reviewed, the rollout waits for a person where the plan of now is another.
-
-Holds a merge to the plan that was reviewed: plans it again from the adopted commit, and says what differs.
-
-Divides the nodes of a new rollout into groups, and folds in those of a rollout that still runs.
+reviewed, the rollout waits for a person where the plan of now is another. Nodes of a rollout that still runs fold in.
 """
 
 from __future__ import annotations

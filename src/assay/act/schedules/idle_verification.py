@@ -1,17 +1,10 @@
 """Verifies idle nodes in production: loads them in their spare time, judges the results, and records faults.
 
-A node that is in use, or yields to a customer's job, waits for the next slot: that is neither pass nor fail. A node
-that is cordoned for a verification, or by assay although it is in service, is loaded too, and is given back after it
-passed. Loads stay with the slot until its end, so a slot that is run again continues from there.
-
-Judges after each slot how long ago idle verification covered each GPU; history keeps the measurements.
-
-A node that was visited is judged at once, any other once a day: a node that no visit reaches is the one to be told.
-
-Judges visits to idle nodes by the checks of the parts that ran.
-
-A visit that a customer cut short proves nothing good: of its outcomes, only failures are recorded. A wrong result is
-evidence, whenever the end came.
+A node that is in use, or yields to a customer's job, waits for the next slot: that is neither pass nor fail. Of a visit
+that was cut short only failures are recorded: a wrong result is evidence, whenever the end came. A node that is
+cordoned for a verification, or by assay although it is in service, is loaded too, and is given back after it passed.
+Loads stay with the slot until its end, so a slot that is run again continues from there. How long ago each GPU was
+covered is judged after each slot, and once a day for a node that no visit reaches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Which idle node is tested first: one with an open warning of trends. The others keep their order.
+"""Which idle nodes of a pool are tested, which first, and why the others are left alone.
 
-This is the first thing that a warning decides, and the only one.
-
-Which nodes of a pool are verified in their spare time, and why the others are left alone.
+A node with an open warning of trends comes first: the only thing that a warning decides. The others keep their order.
 """
 
 from __future__ import annotations

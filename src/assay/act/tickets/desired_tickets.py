@@ -1,9 +1,4 @@
-"""Which tickets should be open. Pure: from the fleet snapshot, the recorded decisions and the fabric comparisons.
-
-The ticket of a rollout that only a person can resume: failures paused it, or its plan is not the reviewed one.
-
-The ticket of a node on which something waits for a person's yes. Messages carry it, with the address of its page.
-"""
+"""Which tickets should be open. Pure: from the fleet snapshot, the recorded decisions and the fabric comparisons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Keeps the tickets in the ledger up to date with the work that there is, and closes only what is proved fixed.
 
-Finds what proves a ticket fixed: a scan of the fabric, passed checks, or the next state of the node.
-
-Draws the part of a fabric that a ticket is about, beside the reports, when the ticket opens or changes.
+The proof is a scan of the fabric, passed checks, or the next state of the node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Entries about the starts of a node that boots from assay's images. Each start is an attempt with its own name.
+"""Entries about the way of a machine into the fleet: seen before it is a node, started, and joined by a token.
 
-Entries about one-time tokens, with which a node joins what it belongs to. A token is stored only by its SHA-256.
-
-Entries about machines that are seen before they are nodes: what their BMC, or its DHCP request, says of them.
+Each start is an attempt with its own name. A token is stored only by its SHA-256.
 """
 
 from __future__ import annotations

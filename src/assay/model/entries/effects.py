@@ -1,8 +1,6 @@
 """Entries about effects: the intent before anything is done, failed attempts, the end, and what was read back.
 
-Entries about the wipe of drives: a drive is marked and about to be erased, it is proven erased, it is not erased.
-
-Entries about burn-in: it began on a node, a window of it is over, it goes on because of drift, it ended.
+A wipe says of each drive when it is ordered, proven or missed; a burn-in when it began, and of each window.
 """
 
 from __future__ import annotations

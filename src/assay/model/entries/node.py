@@ -1,9 +1,4 @@
-"""Entries about where a node is: its first entry, and each change of its state.
-
-Entries about what was decided for a node, and about pending decisions that were taken back.
-
-Entries by which people decide: holds, moves, certifications, cleared breakers, and the commits that they sign.
-"""
+"""Entries about where a node is, what was decided for it, and what people order: holds and moves."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """Patterns of kernel log messages, and XIDs in them, compiled to search a million lines fast.
 
-A message is found by how it begins or by a word that it contains; only then is its regular expression applied.
-
-Turns a regular expression into one for texts that break off within a match, such as `EDAC MC0: 1 U`.
-
-What a lookahead or a back reference asks for is left out, so a text may be taken for a beginning too often.
+A message is found by how it begins or by a word that it contains; only then is its regular expression applied. For
+texts that break off within a match, such as `EDAC MC0: 1 U`, each expression has a second form. It leaves out what a
+lookahead or a back reference asks for, so a text may be taken for a beginning too often.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Short lists for people: node names folded into ranges, long lists cut, and counts with their noun.
+"""Short lists for people, as ClusterShell, pdsh and Slurm print them: `n[01-04,7],login1` is six nodes.
 
-Folded names of nodes, as ClusterShell, pdsh and Slurm print them: `n[01-04,7],login1` is six nodes.
-
-Writes PCI addresses in one form: drivers, tools and exporters differ in domain, case and function.
+Long lists are cut, and counts have their noun. PCI addresses get one form: drivers, tools and exporters differ in
+domain, case and function.
 """
 
 from __future__ import annotations

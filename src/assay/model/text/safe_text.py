@@ -1,10 +1,8 @@
-r"""Escapes what devices, tenants and files may put into texts to mislead a reader: control and invisible characters.
+r"""Keeps out of texts what could mislead a reader, and what nobody may read.
 
-An escape is as in JSON (`\u001b`), so that a JSON document stays the same document.
-
-The secrets that this process knows, so that nothing it writes repeats them.
-
-Code that reads a secret registers it here. Code that writes text from elsewhere redacts it first.
+Control and invisible characters of devices, tenants and files are escaped as in JSON (`\u001b`), so that a JSON
+document stays the same document. Code that reads a secret registers it here; code that writes text from elsewhere
+redacts it first.
 """
 
 from __future__ import annotations

@@ -2,11 +2,8 @@
 
 The rules describe a rail-optimised fat tree of two or three tiers. Nodes fill scalable units in order; a unit has as
 many nodes as a leaf has `down` ports. Unit `s` has one leaf per rail, and node `n` uses port `down[n]` of each leaf, so
-rail `r` of every node meets on leaf `r`. The class docstrings in switch_settings.py describe the tiers above.
-
-Where the rules of a fat tree do not fit: a port or a switch that is not there, or one port twice.
-
-Finds ranges of node names in a design that cannot be read.
+rail `r` of every node meets on leaf `r`. The class docstrings in switches.py describe the tiers above. Rules that name
+a port or a switch that is not there, or one port twice, are refused.
 """
 
 from __future__ import annotations

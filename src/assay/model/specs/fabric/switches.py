@@ -1,9 +1,8 @@
 """The switches of a fabric design: their model, the tiers of the fat tree, where each switch stands, and its name.
 
-The patterns by which switches are named, and ports of nodes labelled: `leaf-su{unit:02}-r{rail+1}`.
-
-A placeholder is a number of the switch, and may have a number added: rails count from 0, so that `{rail+1}` counts from
-1. All else counts from 1, and `{unit-1}` from 0. A width (`:02`) writes zeros in front.
+Switches are named, and ports of nodes labelled, by patterns such as `leaf-su{unit:02}-r{rail+1}`. A placeholder is a
+number of the switch, and may have a number added: rails count from 0, so that `{rail+1}` counts from 1. All else counts
+from 1, and `{unit-1}` from 0. A width (`:02`) writes zeros in front.
 """
 
 from __future__ import annotations

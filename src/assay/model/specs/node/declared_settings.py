@@ -1,15 +1,8 @@
-"""Which fields of a node spec are settings, and the role of `assay.fleet` that brings each one.
+"""Which fields of a node spec are settings, the role of `assay.fleet` that brings each, and what reads otherwise.
 
 `SETTING_ROLES` and `NOT_SETTABLE` together name every field. `assay check` refuses a declared setting whose role is not
-in `playbooks/configure.yml`.
-
-CorrectionRules: which settings the policy lets a node in service get where it is, and how often.
-
-Compares the firmware settings that adapters have with those of a node spec.
-
-An adapter is named by its place: an HCA by its PCI address, a NIC by its interface.
-
-One declared setting of a node that reads otherwise, or that cannot be read.
+in `playbooks/configure.yml`. CorrectionRules say which settings a node in service gets where it is, and how often.
+Adapters are named by place: an HCA by its PCI address, a NIC by its interface.
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
-"""The settings of a node's GPUs that a node spec may declare.
+"""What a node spec may declare of a host: settings of GPUs, adapters, kernel and services, files, and the wipe.
 
-The firmware settings of a node's HCAs and NICs that a node spec may declare.
-
-Settings of the kernel that a node spec declares by name: options of modules, huge pages.
-
-A file that a node spec declares: what a host must have at a path.
-
-Settings that systemd's units and chrony read from files. The files are as the role `host_files` has them.
-
-WipeSpec: how the local NVMe drives of a node are wiped, and what becomes of a drive that could not be wiped.
+Files are as the role `host_files` has them.
 """
 
 from __future__ import annotations

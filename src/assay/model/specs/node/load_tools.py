@@ -1,11 +1,7 @@
-"""How the load tool `assay-load` gets to the nodes of a pool: a folder on the node, or a container image by digest.
+"""What a site declares for the loads of its nodes: how `assay-load` gets there, its tools, and its own training.
 
-A visit never pulls an image: somebody puts it on the nodes before. The probe builds the command from this declaration
-on the node itself (probe/delivery/).
-
-What a site declares for the load tools of its nodes, such as the variables of NCCL and the command for HPL.
-
-A site's own training as a load: its command, and where each line tells the step, the loss and the speed.
+The load tool is in a folder on the node, or in a container image by digest. A visit never pulls an image: somebody puts
+it on the nodes before. The probe builds the command from this declaration on the node itself.
 """
 
 from __future__ import annotations
