@@ -48,6 +48,7 @@ def logs() -> Read:
     from assay.cli.workspace import load_surrounding_catalog
     from assay.decide.faults.log_file_faults import LogFaultCollector
     from assay.model.errors import AssayError
+    from assay.model.facts import to_json
     from assay.observe.logs.log_reader import LogReader
 
     catalog = load_surrounding_catalog(ROOT)
@@ -61,7 +62,7 @@ def logs() -> Read:
         )
         with contextlib.suppress(AssayError):
             collect_log_faults(log, stream, catalog)
-            _keepable(stream.faults())
+            _keepable(to_json(stream.faults()))
 
     return read
 

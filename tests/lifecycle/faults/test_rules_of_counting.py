@@ -139,5 +139,5 @@ def _peak(catalog, times):
     (fault,) = stream.faults()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert fault["count"] == times
+    assert fault.count == times
     return peak
