@@ -255,17 +255,12 @@ def _describe_storage_error(error: Exception) -> str:
 def _describe_internal_error(error: Exception) -> str:
     """Return a message for an error that nobody foresaw, with the file that holds its traceback."""
     try:
-        report = f"with {_write_crash_file()}"
+        with tempfile.NamedTemporaryFile("w", prefix="assay-crash-", suffix=".txt", delete=False) as file:
+            file.write(_redact(traceback.format_exc()))  # without variables and known secrets
+        report = f"with {file.name}"
     except OSError:  # no disk has room for it
         report = f"with this:\n{traceback.format_exc()}"
     return f"internal error: {type(error).__name__}: {error}\n  → please report it, {report}"
-
-
-def _write_crash_file() -> str:
-    """Write the traceback, without variables and known secrets, to a file and return its path."""
-    with tempfile.NamedTemporaryFile("w", prefix="assay-crash-", suffix=".txt", delete=False) as file:
-        file.write(_redact(traceback.format_exc()))
-    return file.name
 
 
 def _print_warning(others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:

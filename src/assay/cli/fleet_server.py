@@ -48,8 +48,8 @@ class FleetServer:
 
     def explain(self, node: str, last: int) -> dict[str, Any]:
         """Return why a node is in its state."""
-        told: dict[str, Any] = self._get(f"/nodes/{quote(node, safe='')}/explain", last=str(last))
-        return told
+        answer: dict[str, Any] = self._get(f"/nodes/{quote(node, safe='')}/explain", last=str(last))
+        return answer
 
     def _page_nodes(self) -> Iterator[dict[str, Any]]:
         after = ""

@@ -39,6 +39,6 @@ def select_nodes(fleet: Fleet, names: Sequence[str], pools: Sequence[str]) -> li
     wanted = set(names) or fleet.nodes.keys()
     selected = [node.name for node in fleet.nodes.values() if node.name in wanted and (not pools or node.pool in pools)]
     if not selected:
-        why = "none of these nodes is in these pools" if fleet.nodes else "the inventory is empty"
-        raise AssayError(f"no node is selected: {why}", where=str(fleet.root / "inventory"))
+        reason = "none of these nodes is in these pools" if fleet.nodes else "the inventory is empty"
+        raise AssayError(f"no node is selected: {reason}", where=str(fleet.root / "inventory"))
     return selected

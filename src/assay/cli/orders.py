@@ -103,16 +103,15 @@ def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError
 
 def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
     if form == "json":
-        answer = OrdersAnswer(words=[_order_as_json(order, new) for order in orders])
-        typer.echo(format_answer(answer, ensure_ascii=False))
+        words = []
+        for order in orders:
+            about = {"node": order.node, "new": order.node in new, "told": order.message}
+            if entry := order.entry:
+                about |= {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body}
+            words.append(from_json(OrderInAnswer, about))
+        typer.echo(format_answer(OrdersAnswer(words=words), ensure_ascii=False))
         return
     for order in orders:
         repeated = order.entry and order.node not in new
         note = "  (somebody gave the same order just now: nothing was added)" if repeated else ""
         typer.echo(f"{order.message}{note}")
-
-
-def _order_as_json(order: OperatorOrder, new: Collection[str]) -> OrderInAnswer:
-    entry = order.entry
-    recorded = {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body} if entry else {}
-    return from_json(OrderInAnswer, {"node": order.node, "new": order.node in new, "told": order.message, **recorded})

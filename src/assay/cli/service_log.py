@@ -48,7 +48,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        told = {
+        fields = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "verb": self._verb,
@@ -56,8 +56,8 @@ class JsonFormatter(logging.Formatter):
             "message": redact(record.getMessage()),
         }
         if record.exc_info:
-            told["traceback"] = redact(self.formatException(record.exc_info))
-        return json.dumps(told)
+            fields["traceback"] = redact(self.formatException(record.exc_info))
+        return json.dumps(fields)
 
 
 class StderrHandler(logging.Handler):
@@ -73,7 +73,7 @@ def open_service_log(verb: str, form: LogForm) -> logging.Logger:
     handler = StderrHandler()
     handler.setFormatter(JsonFormatter(verb) if form == "json" else TextFormatter(verb))
     root = logging.getLogger()
-    for other in [one for one in root.handlers if isinstance(one, StderrHandler)]:
+    for other in [other for other in root.handlers if isinstance(other, StderrHandler)]:
         root.removeHandler(other)
     root.addHandler(handler)
     log = logging.getLogger(f"assay.{verb}")
@@ -83,8 +83,8 @@ def open_service_log(verb: str, form: LogForm) -> logging.Logger:
 
 def has_json_log() -> bool:
     """Whether what this process says on stderr is JSON."""
-    handlers = [one for one in logging.getLogger().handlers if isinstance(one, StderrHandler)]
-    return any(isinstance(one.formatter, JsonFormatter) for one in handlers)
+    handlers = [handler for handler in logging.getLogger().handlers if isinstance(handler, StderrHandler)]
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in handlers)
 
 
 def report_error(text: str) -> bool:

@@ -38,12 +38,12 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
         _require_declared(node, known, error)
     shown = [known[node]] if node else list(known.values())
     if form == "json":
-        one = (
+        answer = (
             extend(UnknownNodeAnswer, shown[0], problem=str(error))
             if node
             else UnknownNodesAnswer(nodes=shown, problem=str(error))
         )
-        typer.echo(format_answer(one, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
     else:
@@ -102,9 +102,13 @@ def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, Unkno
             pool=node.pool,
             state=None,
             node_spec=node.spec,
-            observed=_format_time(store.stored_at(node.name)),
+            observed=(
+                datetime.fromtimestamp(stored_s, UTC).isoformat(timespec="seconds")
+                if (stored_s := store.stored_at(node.name))
+                else None
+            ),
         )
-        for node in sorted(nodes, key=lambda one: (one.pool, one.name))
+        for node in sorted(nodes, key=lambda node: (node.pool, node.name))
     }
 
 
@@ -114,12 +118,8 @@ def _require_declared(node: str, known: Mapping[str, object], error: LedgerError
         raise AssayError(f"{error}\n{node} is not in the inventory either", fix=hint) from error
 
 
-def _format_time(at_s: float) -> str | None:
-    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds") if at_s else None
-
-
 def _format_nodes(shown: Sequence[UnknownNode], now: datetime) -> Iterator[str]:
     yield "The states of the nodes are unknown. From the inventory and the evidence store:"
-    for one in shown:
-        seen = f"observed {format_ago(one.observed, now)}" if one.observed else "never observed from here"
-        yield f"{one.node}  pool {one.pool}, {one.node_spec}: state {UNKNOWN}, {seen}"
+    for node in shown:
+        seen = f"observed {format_ago(node.observed, now)}" if node.observed else "never observed from here"
+        yield f"{node.node}  pool {node.pool}, {node.node_spec}: state {UNKNOWN}, {seen}"

@@ -292,7 +292,7 @@ def _describe_returned_by_node(entries: Iterable[LedgerEntry]) -> dict[str, list
     relevant = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
     nodes = {entry.node for entry in relevant if entry.kind == "part.returned"}
     parts = {name: find_returned_parts(entry for entry in relevant if entry.node == name) for name in nodes}
-    return {name: [describe_returned_part(entry) for entry in found] for name, found in parts.items() if found}
+    return {name: [describe_returned_part(entry) for entry in returned] for name, returned in parts.items() if returned}
 
 
 def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -> SyncReport:

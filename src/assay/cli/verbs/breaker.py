@@ -79,7 +79,7 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
     now = workspace.clock.now()
-    typer.echo("\n".join(format_breaker(one, now) for one in breakers) or "no breaker holds anything back")
+    typer.echo("\n".join(format_breaker(held, now) for held in breakers) or "no breaker holds anything back")
 
 
 @breaker_app.command()
@@ -118,11 +118,11 @@ def _find_held(workspace: Workspace, states: list[NodeState], pool: str) -> Open
     """Return what the breaker of a pool holds. Raises AssayError for an unknown pool, and if it holds nothing."""
     from assay.decide.moves.held_answers import list_open_breakers
 
-    held = {one.pool: one for one in list_open_breakers(states)}
+    held = {open_breaker.pool: open_breaker for open_breaker in list_open_breakers(states)}
     if pool in held:
         return held[pool]
     require_known(
-        [pool], {*(state.pool for state in states), *(one.pool for one in workspace.fleet.nodes.values())}, "pool"
+        [pool], {*(state.pool for state in states), *(node.pool for node in workspace.fleet.nodes.values())}, "pool"
     )
     raise AssayError(f"the breaker of pool {pool} holds nothing back", fix="`assay breaker` lists what is held back")
 
@@ -135,11 +135,9 @@ def _make_entries(
 
     since = format_time(parse_time(operator.at) - hours(workspace.fleet.policy.breaker.longest_hours))
     content = BreakerClearedEntry(pool, operator.who, operator.reason)
-    return [
-        content.make_entry(derive_id(content.kind, state.node, *_identify_situation(state)), operator.at, state.node)
-        for state in find_nodes_to_clear(states, pool, since)
-    ]
-
-
-def _identify_situation(state: NodeState) -> list[str]:
-    return [state.stay_id, state.deadline_held_at, *(f"{fault.id} {fault.no_wave}" for fault in state.faults)]
+    entries = []
+    for state in find_nodes_to_clear(states, pool, since):
+        faults = (f"{fault.id} {fault.no_wave}" for fault in state.faults)
+        ident = derive_id(content.kind, state.node, state.stay_id, state.deadline_held_at, *faults)
+        entries.append(content.make_entry(ident, operator.at, state.node))
+    return entries

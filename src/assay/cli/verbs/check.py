@@ -25,7 +25,7 @@ from assay.model.text.safe_text import escape_line
 
 if TYPE_CHECKING:
     from assay.declare.check import CheckReport
-    from assay.declare.problems import AlikeProblems, FleetProblem
+    from assay.declare.problems import AlikeProblems
 
 
 MAX_ANNOTATIONS = 50
@@ -69,8 +69,8 @@ def check(
 
     workspace = Workspace(fleet.resolve())
     report = check_repository(fleet, workspace.clock.now(), is_lab=workspace.home.is_lab)
-    if told := CHECK_FORMATTERS[format_](report):
-        typer.echo(told)
+    if text := CHECK_FORMATTERS[format_](report):
+        typer.echo(text)
     if schedulers and report.is_clean:
         _ask_schedulers(workspace)
     sys.exit(0 if report.is_clean else 1)
@@ -99,7 +99,12 @@ def format_check_text(report: CheckReport) -> str:
     """Return the report for people. Alike problems are folded into one."""
     from assay.declare.problems import fold_alike
 
-    return "\n".join([*map(_format_alike, fold_alike(report.problems)), _format_totals(report)])
+    lines = []
+    for alike in fold_alike(report.problems):
+        problem = alike.first
+        lines.append(f"{problem.where}: {problem.severity} {problem.code}: {problem.message}")
+        lines += [f"  {text}" for text in _list_details(alike)]
+    return "\n".join([*lines, _format_totals(report)])
 
 
 def _format_totals(report: CheckReport) -> str:
@@ -134,7 +139,12 @@ def format_check_editor(report: CheckReport) -> str:
 
     Vim, Emacs and VS Code (`$gcc`) know this form. Alike problems are not folded: each marks its own line.
     """
-    return "\n".join(map(_format_line, report.problems))
+    lines = []
+    for problem in report.problems:
+        place = f"{escape_line(problem.file)}:{max(problem.line, 1)}:{max(problem.column, 1)}"
+        text = f"{problem.message} → {problem.fix}" if problem.fix else problem.message
+        lines.append(f"{place}: {GCC_SEVERITIES[problem.severity]}: {escape_line(text)} [{problem.code}]")
+    return "\n".join(lines)
 
 
 CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
@@ -143,18 +153,6 @@ CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
     "github": format_check_github,
     "editor": format_check_editor,
 }
-
-
-def _format_line(problem: FleetProblem) -> str:
-    place = f"{escape_line(problem.file)}:{max(problem.line, 1)}:{max(problem.column, 1)}"
-    text = f"{problem.message} → {problem.fix}" if problem.fix else problem.message
-    return f"{place}: {GCC_SEVERITIES[problem.severity]}: {escape_line(text)} [{problem.code}]"
-
-
-def _format_alike(alike: AlikeProblems) -> str:
-    problem = alike.first
-    line = f"{problem.where}: {problem.severity} {problem.code}: {problem.message}"
-    return "\n".join([line, *(f"  {text}" for text in _list_details(alike))])
 
 
 def _format_annotation(alike: AlikeProblems) -> str:

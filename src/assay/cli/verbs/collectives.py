@@ -29,7 +29,6 @@ from assay.validate.collectives.command import CommandTemplate
 from assay.validate.collectives.cpu_workload import parse_plant
 from assay.validate.collectives.fabric_map import (
     FabricMap,
-    FabricPart,
     add_routes,
     build_fabric_map,
     find_nvlink_domains,
@@ -39,8 +38,6 @@ from assay.validate.collectives.judging import GroupObservation, PairObservation
 from assay.validate.collectives.report import (
     CollectivesReport,
     CoverageShare,
-    NamedPart,
-    UndecidedCase,
     measure_coverage,
 )
 from assay.validate.collectives.results import PairResult
@@ -66,9 +63,17 @@ def _list_lines(report: CollectivesReport) -> Iterator[str]:
     yield _summarize(report)
     yield from report.stages.list_lines()
     for named in report.named:
-        yield from ("", *_describe_named(named))
+        part, bad = named.part, len(named.evidence)
+        yield ""
+        yield f"{part.kind} {part.name}: {named.symptom}; bad in {bad} of {named.tests} runs"
+        yield from _list_pairs(named.evidence)
     for case in report.undecided:
-        yield from ("", *_describe_undecided(case))
+        shown = ", ".join(f"{part.kind} {part.name}" for part in case.suspects[:SHOWN_PARTS])
+        more = f" and {len(case.suspects) - SHOWN_PARTS} more" if len(case.suspects) > SHOWN_PARTS else ""
+        yield ""
+        yield f"could not tell: one of {shown}{more}"
+        yield f"  {case.reason}"
+        yield from _list_pairs(case.evidence)
     if report.transient:
         yield ""
         yield "bad once, good in every later pair:"
@@ -78,37 +83,21 @@ def _list_lines(report: CollectivesReport) -> Iterator[str]:
     yield from (f"  {share}" for share in report.coverage)
     if any(share.kind == "uplink" for share in report.coverage):
         yield f"  routing: {report.routing}"
-    yield from (f"  {count} of the pairs could not be judged: {why}" for why, count in report.unmeasured.items())
+    yield from (f"  {count} of the pairs could not be judged: {reason}" for reason, count in report.unmeasured.items())
     if report.unchecked:
         yield f"  {report.unchecked} results were not checked: they may be wrong"
 
 
 def _summarize(report: CollectivesReport) -> str:
     rounds = f"{report.pairs:,} pairs in {len(report.rounds)} rounds"
-    found = f"{len(report.named)} named" if report.named else "nobody named"
+    named = f"{len(report.named)} named" if report.named else "nobody named"
     open_cases = f", {len(report.undecided)} could not be told" if report.undecided else ""
-    return f"{rounds}: {found}{open_cases}"
-
-
-def _describe_named(named: NamedPart) -> Iterator[str]:
-    yield f"{named.part.kind} {named.part.name}: {named.symptom}; bad in {len(named.evidence)} of {named.tests} runs"
-    yield from _list_pairs(named.evidence)
-
-
-def _describe_undecided(case: UndecidedCase) -> Iterator[str]:
-    yield f"could not tell: {_format_parts(case.suspects)}"
-    yield f"  {case.reason}"
-    yield from _list_pairs(case.evidence)
-
-
-def _format_parts(parts: Sequence[FabricPart]) -> str:
-    shown = ", ".join(f"{part.kind} {part.name}" for part in parts[:SHOWN_PARTS])
-    return f"one of {shown}" + (f" and {len(parts) - SHOWN_PARTS} more" if len(parts) > SHOWN_PARTS else "")
+    return f"{rounds}: {named}{open_cases}"
 
 
 def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Iterator[str]:
-    for one in evidence[:SHOWN_PAIRS]:
-        yield f"  {one.round}  {one.label}: {one.why}"
+    for observation in evidence[:SHOWN_PAIRS]:
+        yield f"  {observation.round}  {observation.label}: {observation.why}"
     if len(evidence) > SHOWN_PAIRS:
         yield f"  and {len(evidence) - SHOWN_PAIRS} more"
 
@@ -286,8 +275,12 @@ def explain(
     results = SearchResults(pairs, ResultFile(file).read_groups())
     if not (results.pairs or results.groups):
         raise AssayError("there is no result in it", where=str(file), fix="run the search: assay collectives run")
-    used = (*(name for one in pairs for name in one.pair), *(name for one in results.groups for name in one.nodes))
-    names = list(dict.fromkeys([*(header.nodes if header else ()), *used]))
+    nodes = dict.fromkeys(header.nodes if header else ())
+    for result in pairs:
+        nodes |= dict.fromkeys(result.pair)
+    for group in results.groups:
+        nodes |= dict.fromkeys(group.nodes)
+    names = list(nodes)
     if (fleet / "inventory").is_dir():
         fabric = load_searched_fabric(Workspace(fleet.resolve()), design or (header.design if header else ""), routes)
     else:
@@ -307,8 +300,8 @@ def _continue_search(file: ResultFile, asked: SearchHeader, free: FreeNodes) -> 
     """Return the header of the search: of an interrupted one, if its nodes are still free."""
     from assay.cli.output import print_step
 
-    header, found = file.continue_or_start(asked)
-    if count := len(found) + len(file.read_groups()):
+    header, pairs = file.continue_or_start(asked)
+    if count := len(pairs) + len(file.read_groups()):
         print_step(f"continues the search in {file.path}: {len(header.nodes)} nodes, {count} results")
     if lost := [name for name in header.nodes if name not in free.free]:
         reason = free.excluded.get(lost[0], "it is not in this fabric")
@@ -365,12 +358,12 @@ def load_searched_fabric(workspace: Workspace, design: str, routes: Path | None)
 
     name = select_design(fleet, design).name
     topology = load_topology(workspace.root, name, workspace.overlays)
-    found = build_fabric_map(topology, find_nvlink_domains(fleet))
+    fabric = build_fabric_map(topology, find_nvlink_domains(fleet))
     if routes:
         from assay.fabric.readers.forwarding_tables import read_forwarding_tables
 
-        found = add_routes(found, topology, read_forwarding_tables(read_dump(routes)).tables)
-    return SearchedFabric(found, name)
+        fabric = add_routes(fabric, topology, read_forwarding_tables(read_dump(routes)).tables)
+    return SearchedFabric(fabric, name)
 
 
 def find_free_nodes(workspace: Workspace, fabric: FabricMap, names: Sequence[str], is_allocated: bool) -> FreeNodes:
@@ -434,7 +427,7 @@ def require_met(plants: Sequence[str], nodes: Collection[str], *, cpu: bool, rai
 def require_two(nodes: FreeNodes) -> None:
     """Raise AssayError if there is no pair."""
     if len(nodes.free) < 2:
-        reasons = "; ".join(f"{', '.join(names[:3])}: {why}" for why, names in nodes.names_by_reason.items())
+        reasons = "; ".join(f"{', '.join(names[:3])}: {reason}" for reason, names in nodes.names_by_reason.items())
         fix = "`assay collectives plan` shows why each node is not free"
         raise AssayError(f"a pair needs two free nodes, and there are {len(nodes.free)} ({reasons})", fix=fix)
 
@@ -453,7 +446,9 @@ def plan_as_json(design: str, search: CollectiveSearch, free: FreeNodes, time: T
         "design": design,
         "free": list(free.free),
         "excluded": dict(free.excluded),
-        "rounds": [{"round": one.name, "pairs": [list(pair) for pair in one.pairs]} for one in search.screening],
+        "rounds": [
+            {"round": planned.name, "pairs": [list(pair) for pair in planned.pairs]} for planned in search.screening
+        ],
         "minutes": {"healthy": round(time.healthy_minutes, 1), "longest": round(time.longest_minutes, 1)},
         "coverage": {f"{share.kind}s": share.as_json() for share in measure_planned_coverage(search)},
     }
@@ -461,7 +456,7 @@ def plan_as_json(design: str, search: CollectiveSearch, free: FreeNodes, time: T
 
 def measure_planned_coverage(search: CollectiveSearch) -> list[CoverageShare]:
     """Return what the screening rounds exercise if every pair can be measured."""
-    results = [PairResult(one.name, pair, "died") for one in search.screening for pair in one.pairs]
+    results = [PairResult(planned.name, pair, "died") for planned in search.screening for pair in planned.pairs]
     return measure_coverage(search.fabric, search.nodes, search.observe(results))
 
 
@@ -476,7 +471,7 @@ def _list_plan_lines(design: str, search: CollectiveSearch, free: FreeNodes, tim
     if not search.screening:
         yield "no pair can run: a pair needs two free nodes"
         return
-    rounds = ", ".join(f"{one.name} {format_count(len(one.pairs), 'pair')}" for one in search.screening)
+    rounds = ", ".join(f"{planned.name} {format_count(len(planned.pairs), 'pair')}" for planned in search.screening)
     yield f"rounds: {rounds}; up to {len(CONFIRMATION_ROUNDS)} more if a pair is bad"
     yield "beside: each node alone first, and all nodes together last, if the workload has commands for them"
     yield f"time: about {time.healthy_minutes:.1f} min if nothing is wrong, at most {time.longest_minutes:.0f} min"

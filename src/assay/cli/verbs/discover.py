@@ -14,7 +14,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -81,7 +81,7 @@ def discover(
     if propose:
         for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
-    raise typer.Exit(1 if any(one.verdict not in ("node", "expected") for one in listed.machines) else 0)
+    raise typer.Exit(1 if any(machine.verdict not in ("node", "expected") for machine in listed.machines) else 0)
 
 
 @discover_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -152,13 +152,10 @@ def delivery(
     try:
         text = csv.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        _refuse_file(csv, error)
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        fix = "name a CSV file in UTF-8"
+        raise AssayError(f"the list cannot be read: {reason}", where=str(csv), fix=fix) from None
     typer.echo(draft_delivery(name, read_delivery_list(text, str(csv))), nl=False)
-
-
-def _refuse_file(path: Path, error: OSError | UnicodeDecodeError) -> NoReturn:
-    reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-    raise AssayError(f"the list cannot be read: {reason}", where=str(path), fix="name a CSV file in UTF-8") from None
 
 
 def _pick_fleet(context: typer.Context) -> Path:
@@ -179,9 +176,9 @@ def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: boo
             asked += 1
             show({"addresses": (asked, len(addresses))})
 
-        found = list(scan_service_roots(addresses, port, count))
-    typer.echo(f"{len(found):,} of {len(addresses):,} addresses answer as a BMC", err=True)
-    machines = list(read_machines(workspace, found, port)) if with_login else list(map(describe_found, found))
+        bmcs = list(scan_service_roots(addresses, port, count))
+    typer.echo(f"{len(bmcs):,} of {len(addresses):,} addresses answer as a BMC", err=True)
+    machines = list(read_machines(workspace, bmcs, port)) if with_login else list(map(describe_found, bmcs))
     _record(workspace, machines, "scan")
 
 
@@ -191,13 +188,13 @@ def _record(workspace: Workspace, seen: list[SeenMachine], source: str) -> None:
     record_sightings(workspace.ledger, seen, source, workspace.clock.now())
 
 
-def describe_found(found: FoundBmc) -> SeenMachine:
+def describe_found(bmc: FoundBmc) -> SeenMachine:
     """Return what a BMC says without a login."""
-    said = {"address": found.address, "fingerprint": found.fingerprint}
-    return SeenMachine.parse({**said, "vendor": found.vendor, "model": found.product})
+    identity = {"address": bmc.address, "fingerprint": bmc.fingerprint}
+    return SeenMachine.parse({**identity, "vendor": bmc.vendor, "model": bmc.product})
 
 
-def read_machines(workspace: Workspace, found: Sequence[FoundBmc], port: int) -> Iterator[SeenMachine]:
+def read_machines(workspace: Workspace, bmcs: Sequence[FoundBmc], port: int) -> Iterator[SeenMachine]:
     """Yield what each BMC says after a login, or what it said before, where it lets nobody in. Says so on stderr.
 
     A machine that has a login of its own gets that one, where an earlier sight says that it is at this address.
@@ -205,7 +202,7 @@ def read_machines(workspace: Workspace, found: Sequence[FoundBmc], port: int) ->
     """
     logins, own = list_factory_logins(workspace), _map_own_logins(workspace)
     quirks = BmcQuirkSet(workspace.fleet.quirks.values())
-    for bmc in found:
+    for bmc in bmcs:
         try:
             login = own.get(bmc.address)
             yield _read_with_any(bmc, port, [_read_login(workspace, login)] if login else logins, quirks)
@@ -222,7 +219,7 @@ def list_factory_logins(workspace: Workspace) -> list[UserPassword]:
         for delivery in deliveries
         if delivery.factory_credentials
     }
-    if not references and not any(machine.bmc_credentials for one in deliveries for machine in one.machines):
+    if not references and not any(machine.bmc_credentials for delivery in deliveries for machine in delivery.machines):
         fix = "give a delivery in specs/ its `factory_credentials`, or scan without --login"
         raise AssayError("no delivery says with which credentials its BMCs are shipped", where="--login", fix=fix)
     return [_read_login(workspace, reference) for reference in references.values()]
@@ -238,7 +235,9 @@ def _map_own_logins(workspace: Workspace) -> dict[str, CredentialReference]:
     }
     seen = [sighting.machine for sighting in read_sightings(workspace.ledger, workspace.clock.now())]
     matches = match_machines(seen, workspace.fleet)
-    return {one.seen.address: own[one.delivery, one.node] for one in matches if (one.delivery, one.node) in own}
+    return {
+        match.seen.address: own[match.delivery, match.node] for match in matches if (match.delivery, match.node) in own
+    }
 
 
 def _read_login(workspace: Workspace, reference: CredentialReference) -> UserPassword:
@@ -263,12 +262,12 @@ def propose_deliveries(workspace: Workspace, matches: Sequence[MachineMatch]) ->
             by_delivery[match.delivery].append(match)
     if not by_delivery:
         yield "there is nothing to propose: no expected machine was seen that is no node yet"
-    for delivery, found in sorted(by_delivery.items()):
+    for delivery, new_nodes in sorted(by_delivery.items()):
         path, branch = f"inventory/{delivery}.yml", f"discover/{delivery}"
-        text = draft_inventory(workspace.fleet, delivery, found, read_committed_file(workspace.root, path))
-        names = ", ".join(fold_names(match.node for match in found))
+        text = draft_inventory(workspace.fleet, delivery, new_nodes, read_committed_file(workspace.root, path))
+        names = ", ".join(fold_names(match.node for match in new_nodes))
         proposal = propose_file(workspace.root, branch, path, text, f"inventory: add {names} of delivery {delivery}")
-        yield f"{branch} has {format_count(len(found), 'new node')} in {path} ({proposal.commit[:10]}): {names}"
+        yield f"{branch} has {format_count(len(new_nodes), 'new node')} in {path} ({proposal.commit[:10]}): {names}"
         yield f"  git push -u origin {branch}   # and open its pull request; `assay plan` shows what merging it does"
         yield from (f"  before the merge, settle {mistake}" for mistake in proposal.mistakes)
 
@@ -283,12 +282,12 @@ def format_machines(listed: MachineList) -> Iterator[str]:
     if not listed.machines:
         yield "no machine was seen yet: assay discover --scan 10.0.0.0/24"
     for verdict, words in VERDICT_WORDS.items():
-        some = [one for one in listed.machines if one.verdict == verdict]
+        some = [machine for machine in listed.machines if machine.verdict == verdict]
         if some:
             yield f"{format_count(len(some), 'machine')} {words}"
-        for one in some if verdict != "node" else ():
-            yield f"  {one.node or '?'}  {one.describe()}"
-            yield from (f"      {problem}" for problem in one.problems)
+        for machine in some if verdict != "node" else ():
+            yield f"  {machine.node or '?'}  {machine.describe()}"
+            yield from (f"      {problem}" for problem in machine.problems)
     if listed.factory_logins:
         nodes = format_count(len(listed.factory_logins), "node")
         yield f"{nodes} may still have the factory login: end it with `assay discover take-over`"

@@ -50,13 +50,11 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     workspace = Workspace(fleet.resolve())
     needs, unused = list(list_needs(workspace)), find_unused_extras(workspace.fleet)
     lab = [str(part) for part in list_parts(workspace.fleet) if part.fix]
-    typer.echo(_format_json(needs, unused) if form == "json" else "\n".join(_format_text(needs, unused, lab)))
+    if form == "json":
+        typer.echo(format_answer(DoctorAnswer(needs=needs, unused_extras=[*unused]), indent=2))
+    else:
+        typer.echo("\n".join(_format_text(needs, unused, lab)))
     sys.exit(1 if any(need.trouble for need in needs) else 0)
-
-
-def _format_json(needs: Sequence[Need], unused: Sequence[str]) -> str:
-    answer: DoctorAnswer = DoctorAnswer(needs=[*needs], unused_extras=[*unused])
-    return format_answer(answer, indent=2)
 
 
 def _format_text(needs: Sequence[Need], unused: Sequence[str], lab: Sequence[str]) -> list[str]:
@@ -141,8 +139,8 @@ def _find_used_extras(fleet: Fleet) -> dict[str, str]:
 
 def _list_programs(fleet: Fleet) -> Iterator[Need]:
     settings = [node.settings for node in fleet.nodes.values()]
-    transports = Counter("" if one.reach or one.metrics else one.transport for one in settings)
-    in_slurm = sum(one.workloads == "slurm" for one in settings)
+    transports = Counter("" if setting.reach or setting.metrics else setting.transport for setting in settings)
+    in_slurm = sum(setting.workloads == "slurm" for setting in settings)
     yield _look_for("git", "plans, and the commit that is acted on", "install git")
     if transports["ssh"]:
         yield _look_for("ssh", f"readings of {format_count(transports['ssh'], 'node')}", "install OpenSSH's client")
@@ -199,10 +197,10 @@ def _look_at_folder(folder: str, used_for: str) -> Need:
 def _look_at_secrets(fleet: Fleet) -> Iterator[Need]:
     references: dict[str, CredentialReference] = {}
     users: dict[str, list[str]] = {}
-    for what, reference in _list_references(fleet):
+    for user, reference in _list_references(fleet):
         key = reference.model_dump_json()
         references[key] = reference
-        users.setdefault(key, []).append(what)
+        users.setdefault(key, []).append(user)
     for key, reference in references.items():
         trouble, fix = _try_secret(reference, fleet)
         yield Need(describe_reference(reference), format_list(users[key], 3), trouble, fix)

@@ -53,9 +53,9 @@ def build_explanation_tree(status: Mapping[str, Any], chain: Iterable[Mapping[st
         since = f"since {format_second(hold['since'])}{until}"
         tree.add(f"[yellow]held by {escape(hold['who'])}[/] {since}: {escape(hold['reason'])}")
     if request := status["asked"]:
-        who, why = escape(request["who"]), escape(request["reason"])
+        who, reason = escape(request["who"]), escape(request["reason"])
         at = format_second(request["since"])
-        tree.add(f"[yellow]{who} asked for {escape(request['to'])}[/] at {at}: {why}")
+        tree.add(f"[yellow]{who} asked for {escape(request['to'])}[/] at {at}: {reason}")
     if pending := status["pending"]:
         next_ = "stays cordoned" if pending["to"] == status["state"] else f"will go to {pending['to']}"
         tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending['waiting_for']))}")
@@ -187,36 +187,36 @@ def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
 
 def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     state = find_node_state(workspace, node)
-    told = to_json(explain_node(workspace, state, last))
+    answer = to_json(explain_node(workspace, state, last))
     if form == "json":
-        typer.echo(format_answer(told, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
     rollout = find_node_rollout(workspace, state.node)
     notes = [
         *format_burn_in(state),
-        *format_requirements(told),
+        *format_requirements(answer),
         *(format_node_rollout(rollout) if rollout else ()),
-        *(format_node_sync(told["sync"]) if told["sync"] else ()),
-        *format_recent_news(workspace, told),
+        *(format_node_sync(answer["sync"]) if answer["sync"] else ()),
+        *format_recent_news(workspace, answer),
         *format_node_trust(find_node_trust(workspace.fleet, state)),
     ]
-    tree = build_explanation_tree(told, told["chain"], notes)
-    add_lemon_branch(tree, told["lemon"])
+    tree = build_explanation_tree(answer, answer["chain"], notes)
+    add_lemon_branch(tree, answer["lemon"])
     _print_tree(tree)
 
 
-def _print_server_answer(told: dict[str, Any], form: str) -> None:
+def _print_server_answer(answer: dict[str, Any], form: str) -> None:
     """Print why a node is in its state, as a server has told it: to staff with a chain, to customers in plain words."""
     from assay.tell.customer.explanation import format_customer_texts
 
     if form == "json":
-        typer.echo(format_answer(told, indent=1, ensure_ascii=False))
-    elif "chain" not in told:
-        typer.echo(format_customer_texts(told))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
+    elif "chain" not in answer:
+        typer.echo(format_customer_texts(answer))
     else:
-        notes = [*format_requirements(told), *(format_node_sync(told["sync"]) if told.get("sync") else ())]
-        tree = build_explanation_tree(told, told["chain"], notes)
-        add_lemon_branch(tree, told["lemon"])
+        notes = [*format_requirements(answer), *(format_node_sync(answer["sync"]) if answer.get("sync") else ())]
+        tree = build_explanation_tree(answer, answer["chain"], notes)
+        add_lemon_branch(tree, answer["lemon"])
         _print_tree(tree)
 
 

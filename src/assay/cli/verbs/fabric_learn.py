@@ -52,9 +52,9 @@ def _decode(file: ByteSource, where: str) -> str:
         text = read_text(file)
     except UnpackingError as error:
         raise AssayError(f"this file cannot be unpacked: {error}", where=where, fix="fetch it again") from None
-    for start, what, fix in NO_TEXTS:
+    for start, kind, fix in NO_TEXTS:
         if re.match(start, text, re.IGNORECASE):
-            raise AssayError(f"this is {what}, and no text of a fabric tool", where=where, fix=fix)
+            raise AssayError(f"this is {kind}, and no text of a fabric tool", where=where, fix=fix)
     return io.IncrementalNewlineDecoder(None, translate=True).decode(text, final=True) if "\r" in text else text
 
 
@@ -94,15 +94,15 @@ def learn(
         adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), list_inventory_adapters(known))
         try:
             judged = None if discovery.partial else judge_discovery(discovery, name, known, adapters)
-            why = ""
+            reason = ""
         except NoPattern as none:
-            judged, why = None, str(none)
+            judged, reason = None, str(none)
     if inventory and judged:
         inventory.write_text(draft_inventory(judged))
     if judged:
         print(draft_rules(judged, discovery, (judged.nodes if inventory else known.nodes).keys()), end="")  # noqa: T201
     else:
-        print(draft_from_discovery(discovery, name, adapters, why).as_yaml(), end="")  # noqa: T201
+        print(draft_from_discovery(discovery, name, adapters, reason).as_yaml(), end="")  # noqa: T201
 
 
 def import_cabling_sheet(

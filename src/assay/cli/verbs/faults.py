@@ -145,8 +145,8 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
 
     matcher, split = catalog.kernel_log_matcher, defaultdict[str, SplitMessages](SplitMessages)
     for read in log.messages():
-        if log.is_bmc_log and (found := find_event_fault(catalog, read.message_id, read.text, read.severity)):
-            collector.add(found[0], found[1] or read.part, read)
+        if log.is_bmc_log and (fault := find_event_fault(catalog, read.message_id, read.text, read.severity)):
+            collector.add(fault[0], fault[1] or read.part, read)
             continue
         if read.is_cut:
             log.tally.note_uncounted(read.text)

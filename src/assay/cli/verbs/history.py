@@ -237,9 +237,11 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     if form == "json":
         typer.echo(format_answer(_history_as_json(state, entries, archived), indent=1, ensure_ascii=False))
         return
-    for one in archived:
-        stand = "entry stands" if one.entries == 1 else "entries stand"
-        typer.echo(f"{one.entries:,} older {stand} in the archive {one.file}, until {format_second(one.until)}")
+    for archive in archived:
+        stand = "entry stands" if archive.entries == 1 else "entries stand"
+        typer.echo(
+            f"{archive.entries:,} older {stand} in the archive {archive.file}, until {format_second(archive.until)}"
+        )
     for entry, text in entries:
         colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
         at = typer.style(format_second(entry.at), dim=True)
@@ -267,7 +269,9 @@ def _history_as_json(
         pool=state.pool,
         state=state.state,
         entries=lines,
-        archived=[ArchivedEntries(file=one.file, entries=one.entries, until=one.until) for one in archived],
+        archived=[
+            ArchivedEntries(file=archive.file, entries=archive.entries, until=archive.until) for archive in archived
+        ],
     )
 
 
@@ -291,11 +295,11 @@ def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
     if form == "json":
         typer.echo(format_answer(PartHistoryAnswer(serial=serial, stays=places), indent=1, ensure_ascii=False))
         return
-    for one in places:
-        until = f"until {format_minute(one.until)}" if one.until else "until today"
-        place = f"{one.node} {one.place}".strip()
-        typer.echo(f"{one.kind} in {place}, seen since {format_minute(one.since)}, {until}")
-        for event in one.happened:
+    for stay in places:
+        until = f"until {format_minute(stay.until)}" if stay.until else "until today"
+        place = f"{stay.node} {stay.place}".strip()
+        typer.echo(f"{stay.kind} in {place}, seen since {format_minute(stay.since)}, {until}")
+        for event in stay.happened:
             typer.echo(f"  {format_second(event.at)}  {event.text}")
 
 

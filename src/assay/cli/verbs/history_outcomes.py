@@ -14,7 +14,6 @@ from assay.cli.name_check import require_known
 from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
 from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.history.queries import (
-    HistoryExtent,
     OutcomeHistory,
     OutcomeQuery,
     PoolDayRate,
@@ -163,7 +162,12 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
         return
     _print_block(_format_turns(turns))
     _print_block(_format_flaky(flaky))
-    typer.echo(f"{node}: {_format_extent(extent)}; {_count_not_passing(turns)}")
+    last = format_minute(extent.last)
+    span = f"from {format_minute(extent.first)} to {last}" if extent.runs > 1 else f"at {last}"
+    judged = f"{format_count(extent.outcomes, 'outcome')} of {format_count(extent.runs, 'run')} {span}"
+    verdicts = Counter({(turn.check, turn.subject): turn.verdict for turn in turns}.values())
+    failed = [f"{verdicts[verdict]} {text}" for verdict, text in FAILURE_TEXTS.items() if verdicts[verdict]]
+    typer.echo(f"{node}: {judged}; at last {', '.join(failed) or 'nothing failed'}")
 
 
 def show_node_measurements(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:
@@ -171,16 +175,14 @@ def show_node_measurements(workspace: Workspace, node: str, days: int, check: st
     if not node:
         raise AssayError("no node is given", fix="assay history NODE --measurements")
     with _open_history(workspace) as history:
-        found = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
+        noise = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
     if form == "json":
-        measurements: NodeMeasurementsAnswer = NodeMeasurementsAnswer(
-            node=node, days=days, measurements=[_measurement_as_json(one) for one in found]
-        )
-        _print_json(measurements)
+        usual = [extend(UsualMeasurement, measurement) for measurement in noise]
+        _print_json(NodeMeasurementsAnswer(node=node, days=days, measurements=usual))
         return
-    if not found:
+    if not noise:
         _report_nothing_judged(workspace, node, days, check)
-    for measurement in found:
+    for measurement in noise:
         typer.secho(_format_measurement(measurement), fg="yellow" if measurement.is_far else None)
 
 
@@ -190,10 +192,8 @@ def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> N
     with _open_history(workspace) as history:
         rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
     if form == "json":
-        answer: PoolRatesAnswer = PoolRatesAnswer(
-            days=days, pools=[_rate_as_json(rate) for rate in rates], flapping=flaky
-        )
-        _print_json(answer)
+        pools = [extend(PoolDay, rate, day=str(rate.day)) for rate in rates]
+        _print_json(PoolRatesAnswer(days=days, pools=pools, flapping=flaky))
         return
     if not rates:
         typer.echo(f"nothing was judged in the last {format_count(days, 'day')}{_check_suffix(check)}")
@@ -210,14 +210,6 @@ def _open_history(workspace: Workspace) -> OutcomeHistory:
 
 def _print_json(document: object) -> None:
     typer.echo(format_answer(document, indent=1, ensure_ascii=False))
-
-
-def _measurement_as_json(one: MeasurementNoise) -> UsualMeasurement:
-    return extend(UsualMeasurement, one)
-
-
-def _rate_as_json(rate: PoolDayRate) -> PoolDay:
-    return extend(PoolDay, rate, day=str(rate.day))
 
 
 def _print_block(lines: Iterator[str]) -> None:
@@ -247,10 +239,12 @@ def _format_turns(turns: Sequence[VerdictTurn]) -> Iterator[str]:
         first = group[0]
         before = failed_at.get((first.check, first.subject))
         recovered = before and first.verdict == "pass"
-        why = f"after {format_duration(parse_time(first.at) - parse_time(before))}" if before and recovered else reason
+        remark = (
+            f"after {format_duration(parse_time(first.at) - parse_time(before))}" if before and recovered else reason
+        )
         at = typer.style(format_minute(first.at), dim=True)
         head = typer.style(f"{word:<5}", fg=COLOURS.get(word))
-        yield f"{at}  {head} {_format_subject_and_check(group)}  {why}".rstrip()
+        yield f"{at}  {head} {_format_subject_and_check(group)}  {remark}".rstrip()
         failed_at |= {(turn.check, turn.subject): turn.at for turn in group}
 
 
@@ -262,19 +256,6 @@ def _format_subject_and_check(group: Sequence[VerdictTurn | FlakyCheck]) -> str:
     place = read_whole(first.subject)
     check = shorten_check(first.check) if len(checks) == 1 else format_count(len(checks), "check")
     return f"{place:<{SUBJECT_WIDTH}} {check}, {len(group)} outcomes"
-
-
-def _count_not_passing(turns: Sequence[VerdictTurn]) -> str:
-    """Return how many checks do not pass at present."""
-    last = Counter({(turn.check, turn.subject): turn.verdict for turn in turns}.values())
-    counts = [f"{last[verdict]} {text}" for verdict, text in FAILURE_TEXTS.items() if last[verdict]]
-    return f"at last {', '.join(counts)}" if counts else "at last nothing failed"
-
-
-def _format_extent(extent: HistoryExtent) -> str:
-    last = format_minute(extent.last)
-    span = f"from {format_minute(extent.first)} to {last}" if extent.runs > 1 else f"at {last}"
-    return f"{format_count(extent.outcomes, 'outcome')} of {format_count(extent.runs, 'run')} {span}"
 
 
 def _format_flaky(checks: Sequence[FlakyCheck]) -> Iterator[str]:

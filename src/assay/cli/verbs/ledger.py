@@ -82,16 +82,16 @@ def verify(
     workspace = open_ledger_workspace(fleet)
     given = parse_seal(seal) if seal else None
     ledger, (anchors, lost) = workspace.ledger_for_reading, _find_anchors(workspace, anchor)
-    told = LedgerVerification(
+    verification = LedgerVerification(
         chain_problems=tuple(ledger.verify()),
         given_seal=given,
         seal_problems=tuple(find_contradictions(ledger, given)) if given else (),
-        anchors=(*(check_anchor(ledger, one) for one in anchors), *lost),
+        anchors=(*(check_anchor(ledger, known) for known in anchors), *lost),
         ends=make_seal(ledger.chain_ends()),
         archives=tuple(check_archives(workspace.ledger_location, archived)),
     )
-    typer.echo(format_answer(told.to_json()) if form == "json" else told.to_text())
-    raise typer.Exit(1 if told.problems else 0)
+    typer.echo(format_answer(verification.to_json()) if form == "json" else verification.to_text())
+    raise typer.Exit(1 if verification.problems else 0)
 
 
 @ledger_app.command()
@@ -124,8 +124,8 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
         if form == "json"
         else format_sealing(problems, sealed, ends)
     )
-    is_broken = bool(problems) or any(one.is_contradicted for one in sealed)
-    raise typer.Exit(1 if is_broken else 2 if any(one.refusal for one in sealed) else 0)
+    is_broken = bool(problems) or any(result.is_contradicted for result in sealed)
+    raise typer.Exit(1 if is_broken else 2 if any(result.refusal for result in sealed) else 0)
 
 
 @ledger_app.command()
@@ -155,8 +155,8 @@ def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor],
         try:
             names += source(workspace)
         except AssayError as error:
-            why = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
-            lost.append(AnchorReport("unknown", unreadable=why))
+            reason = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
+            lost.append(AnchorReport("unknown", unreadable=reason))
     fleet = AnchoredFleet(workspace.root, workspace.ledger_location, workspace.seal_register)
     anchors: list[Anchor] = []
     for name in dict.fromkeys(names):
@@ -179,4 +179,4 @@ def _list_scheduled_anchors(workspace: Workspace) -> list[str]:
     if not (workspace.root / "specs").exists():
         return []
     documents = workspace.fleet.schedules.values()
-    return [name for document in documents for one in document.schedules.values() for name in one.anchors]
+    return [name for document in documents for schedule in document.schedules.values() for name in schedule.anchors]

@@ -319,11 +319,11 @@ def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *
         return
     for kind, count in sorted(moved.kinds.items()):
         typer.echo(f"  {count:>9,} {kind}")
-    told = f"{moved.entries:,} entries until {format_minute(moved.until)}, {moved.size / 1e3:,.0f} kB"
+    extent = f"{moved.entries:,} entries until {format_minute(moved.until)}, {moved.size / 1e3:,.0f} kB"
     if moved_now:
-        typer.echo(f"{told}, moved to {file}; keep this file: the ledger does not have them any more")
+        typer.echo(f"{extent}, moved to {file}; keep this file: the ledger does not have them any more")
     else:
-        typer.echo(f"{told}, would move to {file}; nothing is moved without --yes")
+        typer.echo(f"{extent}, would move to {file}; nothing is moved without --yes")
 
 
 def open_ledger_workspace(fleet: Path) -> Workspace:
@@ -335,7 +335,7 @@ def open_ledger_workspace(fleet: Path) -> Workspace:
     return workspace
 
 
-def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
+def _print_copy(copied: CopiedLedger, headline: str, file: str, form: str) -> None:
     from assay.ledger.copies.seal import make_seal
 
     seal = make_seal(copied.ends)
@@ -346,17 +346,17 @@ def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
         )
         typer.echo(format_answer(plain, ensure_ascii=False))
         return
-    typer.echo(f"{what}: {count_lines(seal)}; every hash is verified")
+    typer.echo(f"{headline}: {count_lines(seal)}; every hash is verified")
     typer.echo(f"  its seal is {seal}")
 
 
-def _end_broken(error: BrokenLedgerError, what: str, form: str) -> typer.Exit:
+def _end_broken(error: BrokenLedgerError, undone: str, form: str) -> typer.Exit:
 
     if form == "json":
         answer = BrokenLedgerAnswer(problems=[*error.problems])
         typer.echo(format_answer(answer, ensure_ascii=False))
     else:
-        typer.echo(format_broken(what, error.problems))
+        typer.echo(format_broken(undone, error.problems))
     return typer.Exit(1)
 
 
@@ -379,7 +379,7 @@ class LedgerVerification:
     def contradictions(self) -> list[str]:
         """What shows that the ledger was altered."""
         anchored = [format_contradictions(report) for report in self.anchors if report.contradictions]
-        archived = [problem for one in self.archives for problem in one.problems]
+        archived = [problem for archive in self.archives for problem in archive.problems]
         return [*self.chain_problems, *archived, *self.seal_problems, *anchored]
 
     @property
@@ -406,8 +406,9 @@ class LedgerVerification:
         lines = self._headline()
         if self.given_seal and not self.given_seal.run:
             lines.append(f"  {OLD_SEAL}")
-        lines += [f"  {_format_archive(one)}" for one in self.archives if not one.problems]
-        lines += [f"  {format_proof(report, self.ends)}" for report in self.anchors if _is_proof(report)]
+        lines += [f"  {_format_archive(archive)}" for archive in self.archives if not archive.problems]
+        proofs = [report for report in self.anchors if report.proven and not report.contradictions]
+        lines += [f"  {format_proof(report, self.ends)}" for report in proofs]
         if not self.contradictions:
             if not self.anchors:
                 lines.append(f"  {UNANCHORED}")
@@ -437,9 +438,9 @@ def count_lines(ends: LedgerSeal) -> str:
     return f"{_count_entries(ends.entry.seq)}, {format_count(ends.run.seq if ends.run else 0, 'run')}"
 
 
-def format_broken(what: str, problems: Sequence[str]) -> str:
-    """Return that a ledger is broken: `what` was not done with it, and why."""
-    return "\n".join([f"the ledger is broken: {what}", *map(_indent, problems), f"  → {BROKEN_LEDGER_FIX}"])
+def format_broken(undone: str, problems: Sequence[str]) -> str:
+    """Return that a ledger is broken: `undone` was not done with it, and why."""
+    return "\n".join([f"the ledger is broken: {undone}", *map(_indent, problems), f"  → {BROKEN_LEDGER_FIX}"])
 
 
 def format_proof(report: AnchorReport, ends: LedgerSeal) -> str:
@@ -454,12 +455,12 @@ def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends
     """Return in which anchors a ledger was sealed, or why not."""
     if problems:
         return format_broken("nothing was sealed", problems)
-    done = [f"{one.anchor} keeps the seal" for one in sealed if not one.refusal]
-    failed = [f"not sealed: {one.refusal}" for one in sealed if one.refusal]
+    done = [f"{result.anchor} keeps the seal" for result in sealed if not result.refusal]
+    failed = [f"not sealed: {result.refusal}" for result in sealed if result.refusal]
     pushed = [
-        f"push it: git push origin refs/notes/{one.anchor.partition(':')[2] or 'assay-seals'}"
-        for one in sealed
-        if one.anchor.startswith("git-note") and not one.refusal
+        f"push it: git push origin refs/notes/{result.anchor.partition(':')[2] or 'assay-seals'}"
+        for result in sealed
+        if result.anchor.startswith("git-note") and not result.refusal
     ]
     return "\n".join([f"the seal of the ledger is {ends}", *map(_indent, [*done, *pushed, *failed])])
 
@@ -467,7 +468,7 @@ def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends
 def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> LedgerSealAnswer:
     """Return it as JSON data."""
     anchors: list[SealedIn] = [
-        SealedIn(anchor=one.anchor, sealed=not one.refusal, refusal=one.refusal) for one in sealed
+        SealedIn(anchor=result.anchor, sealed=not result.refusal, refusal=result.refusal) for result in sealed
     ]
     return LedgerSealAnswer(seal=str(ends), problems=list(problems), anchors=anchors)
 
@@ -482,10 +483,6 @@ def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
         after=AfterSeal(entry=entries, run=runs),
         problems=[*report.contradictions, *([report.unreadable] if report.unreadable else [])],
     )
-
-
-def _is_proof(report: AnchorReport) -> bool:
-    return bool(report.proven) and not report.contradictions
 
 
 def _hash_of(hash_: str) -> str:

@@ -41,11 +41,7 @@ def metrics(
     if to is None:
         typer.echo(text, nl=False)
     else:
-        _replace_file(to, text)
-
-
-def _replace_file(path: Path, text: str) -> None:
-    """Replace a file at once: a reader never sees half of it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(path)
+        # A rename replaces the file at once: a reader never sees half of it.
+        draft = to.with_name(f".{to.name}.{os.getpid()}")
+        draft.write_text(text)
+        draft.replace(to)

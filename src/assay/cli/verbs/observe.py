@@ -29,7 +29,6 @@ from assay.model.specs.load_parts import LOAD_PARTS
 if TYPE_CHECKING:
     from assay.model.evidence import EvidenceDocument
     from assay.model.fleet import Fleet
-    from assay.model.reading import EvidenceReading
 
 
 @fact
@@ -109,8 +108,8 @@ def find_unanswered(evidence: EvidenceDocument) -> dict[str, dict[str, str]]:
     """Return channel → branch → reason for what did not answer. The branch is "" for a whole channel."""
     from assay.observe.evidence_contents import find_unanswered_branches
 
-    found = {name: find_unanswered_branches(tree) for name, tree in evidence.channels.items()}
-    return {name: reasons for name, reasons in found.items() if reasons}
+    unanswered = {name: find_unanswered_branches(tree) for name, tree in evidence.channels.items()}
+    return {name: reasons for name, reasons in unanswered.items() if reasons}
 
 
 def print_collection_summary(reports: Sequence[CollectionReport], took_s: float) -> None:
@@ -167,7 +166,10 @@ def print_readings(evidence: EvidenceDocument) -> None:
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC")
     for path, reading in iterate_leaves(evidence.channels):
-        console.print(f"{escape('.'.join(path))}  {escape(_format_reading(reading))}")
+        text = str(reading.value) if reading.kind == "value" else f"{reading.kind}: {reading.reason}"
+        if isinstance(reading.value, list) and any(isinstance(item, dict) for item in reading.value):
+            text = f"{len(reading.value)} entries"
+        console.print(f"{escape('.'.join(path))}  {escape(text)}")
 
 
 def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) -> None:
@@ -178,24 +180,18 @@ def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) ->
     from assay.observe.evidence_contents import iterate_leaves
 
     console = Console(soft_wrap=True, highlight=False)
-    found = list(iterate_leaves(evidence.channels))
-    kinds = Counter(reading.kind for _, reading in found)
+    leaves = list(iterate_leaves(evidence.channels))
+    kinds = Counter(reading.kind for _, reading in leaves)
     many = ", ".join(f"{kinds[kind]} {kind}" for kind in ("value", "unsupported", "absent", "failed") if kinds[kind])
-    console.print(f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC: {len(found)} readings, {many}")
+    console.print(f"{evidence.node} at {evidence.at:%Y-%m-%d %H:%M:%S} UTC: {len(leaves)} readings, {many}")
     groups: dict[tuple[str, str], list[str]] = {}
-    for path, reading in found:
+    for path, reading in leaves:
         if len(path) <= AREA_PATH_LENGTH and reading.kind != "value":
             groups.setdefault((reading.kind, reading.reason), []).append(".".join(path))
     for (kind, reason), paths in groups.items():
         console.print(f"  {kind}: {escape(', '.join(paths))}: {escape(reason)}")
     for host in foreign_hosts:
         console.print(f"  the lines are of the host {escape(host)}, not of {escape(evidence.node)}: is it that node?")
-
-
-def _format_reading(reading: EvidenceReading) -> str:
-    if isinstance(reading.value, list) and any(isinstance(item, dict) for item in reading.value):
-        return f"{len(reading.value)} entries"
-    return str(reading.value) if reading.kind == "value" else f"{reading.kind}: {reading.reason}"
 
 
 def _collection_as_json(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectedNode:
@@ -284,7 +280,9 @@ def observe(
 
     Exit codes: 0 every channel answered; 1 some did not; 2 nothing could be collected.
     """
-    workspace, parts = Workspace(fleet.resolve()), _parse_active_parts(active)
+    workspace = Workspace(fleet.resolve())
+    parts = [part.strip() for part in active.split(",") if part.strip()]
+    require_known(parts, LOAD_PARTS, "active part")
     if files or node or at:
         if not files or here or pool or active:
             fix = "assay observe --from FILE --node NODE"
@@ -309,12 +307,6 @@ def observe(
     document: ObserveAnswer = ObserveAnswer(nodes=[report.json_data for report in reports], took_s=took_s)
     _print_answer(form, document, lambda: print_collection_summary(reports, took_s))
     raise typer.Exit(exit_code_of(reports))
-
-
-def _parse_active_parts(active: str) -> list[str]:
-    parts = [part.strip() for part in active.split(",") if part.strip()]
-    require_known(parts, LOAD_PARTS, "active part")
-    return parts
 
 
 def _observe_nodes(

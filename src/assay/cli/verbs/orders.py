@@ -202,7 +202,7 @@ def _request_wipe(
         raise AssayError(
             f"{node_state.node}: its spec {spec} declares no wipe", fix=f"add `wipe` to specs/nodes/{spec}"
         )
-    wiping = [name for name, one in policy.states.items() if WIPE in one.entry and "dossier" not in one.entry]
+    wiping = [name for name, state in policy.states.items() if WIPE in state.entry and "dossier" not in state.entry]
     if not wiping:
         fix = "add a state with `entry: [cordon, drain, wipe]`, and the edges to it"
         raise _make_missing_state_error(workspace, policy, "wipes", fix)
@@ -236,7 +236,9 @@ def _request_move(
     if earlier and (earlier.to, earlier.now) == (to, now) and not node_state.trust.find_outlived(earlier.id):
         text = f"{node} is already ordered to {to}, by {earlier.who}: {earlier.reason}"
         return OperatorOrder(node, f"{text}; `assay explain {node}` shows what it waits for")
-    ident = derive_id(entry_type.kind, node, node_state.stay_id, to, _last_request(workspace, node_state))
+    orders = workspace.ledger.entries(node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
+    # The order before it makes the id unique: the same order may be given again in the same stay.
+    ident = derive_id(entry_type.kind, node, node_state.stay_id, to, orders[-1].id if orders else "")
     order = entry_type(to, operator.who, operator.reason, now, within_hours=meant.within_hours)
     entry = order.make_entry(ident, operator.at, node)
     if earlier and to == node_state.state:
@@ -260,14 +262,8 @@ def _refuse_impossible_move(workspace: Workspace, operator: OperatorIdentity, no
         refuse_unreachable_states(policy, node_state, [to])
         for step in (find_next_step(policy, node_state.state, to), to):
             refuse_watched_move(workspace.fleet, node_state, step)
-    if "zap" in policy.states[to].entry and (why := find_refused_settings(workspace.fleet).get(node_state.node)):
-        raise AssayError(why, fix="write your own value: `assay check` lists what stands in for it")
-
-
-def _last_request(workspace: Workspace, node_state: NodeState) -> str:
-    """Return the id of the node's last order to move, "" for none. It makes the id of the next order unique."""
-    entries = workspace.ledger.entries(node_state.node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
-    return entries[-1].id if entries else ""
+    if "zap" in policy.states[to].entry and (refusal := find_refused_settings(workspace.fleet).get(node_state.node)):
+        raise AssayError(refusal, fix="write your own value: `assay check` lists what stands in for it")
 
 
 @certify_app.command()
@@ -288,10 +284,10 @@ def certify(
 def find_policy_of_state(workspace: Workspace, node_state: NodeState) -> LifecyclePolicy:
     """Return the policy that has the node's state. Raises AssayError if none has it."""
     policies = workspace.fleet.policies.values()
-    found = next((policy for policy in policies if node_state.state in policy.states), None)
-    if found is None:
+    policy = next((policy for policy in policies if node_state.state in policy.states), None)
+    if policy is None:
         raise AssayError(f"{node_state.node} is in {node_state.state}, which no policy has", fix="assay check")
-    return found
+    return policy
 
 
 approve_app = typer.Typer(add_completion=False)

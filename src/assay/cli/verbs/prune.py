@@ -176,9 +176,9 @@ def _format_text(plan: PrunePlan, rules: RetentionRules, outcomes: int, *, delet
         yield f"{'deleted' if deleted else 'would delete'} {run.parent.name}"
     if len(plan.runs) > MAX_NAMED:
         yield f"… and {len(plan.runs) - MAX_NAMED} more"
-    told = f" and {format_count(outcomes, 'outcome')} in the ledger" if rules.outcomes_days is not None else ""
-    what = f"{format_count(len(plan.runs), 'run')} and {format_count(len(plan.artefacts), 'artefact')}{told}"
-    yield f"{what}, {plan.size / 1e6:.1f} MB{'' if deleted else '; nothing is deleted without --yes'}"
+    of_ledger = f" and {format_count(outcomes, 'outcome')} in the ledger" if rules.outcomes_days is not None else ""
+    total = f"{format_count(len(plan.runs), 'run')} and {format_count(len(plan.artefacts), 'artefact')}{of_ledger}"
+    yield f"{total}, {plan.size / 1e6:.1f} MB{'' if deleted else '; nothing is deleted without --yes'}"
     if plan.rejudgeable:
         runs = format_count(plan.rejudgeable, "run")
         verb = "can" if deleted else "could"

@@ -151,7 +151,9 @@ def reconcile(
         reports = repeat_until_unchanged(lambda number: _run_pass(workspace, names, scan=number == 0))
     else:
         reports = [_run_pass(workspace, names)]
-    _print_passes(reports, _find_unattended_tasks(workspace), form)
+    from assay.act.schedules.slot_runner import find_unattended_tasks
+
+    _print_passes(reports, find_unattended_tasks(workspace.controller_context(LOG.debug)), form)
     if held := reports[-1].held:
         more = f" and {len(held) - 1} more" if held[1:] else ""
         LOG.info(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay breaker")
@@ -218,21 +220,16 @@ def _make_context(workspace: Workspace) -> ControllerContext:
     return replace(workspace.controller_context(LOG.debug), tellers=(deliver_tickets, CustomerTeller()))
 
 
-def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:
-    from assay.act.schedules.slot_runner import find_unattended_tasks
-
-    return find_unattended_tasks(workspace.controller_context(LOG.debug))
-
-
 def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> None:
     if due:
         LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
     if form == "json":
-        answer: ReconcileAnswer = ReconcileAnswer(
-            passes=[_pass_as_json(report) for report in reports],
-            due=[DueSlot(schedule=one.line.name, of=one.line.target, slot=one.slot.isoformat()) for one in due],
-        )
-        print(format_answer(answer))  # noqa: T201 — the answer
+        passes = [
+            PassInAnswer(at=report.at, changes=[*map(_entry_as_json, report.entries)], runs=report.runs)
+            for report in reports
+        ]
+        slots = [DueSlot(schedule=task.line.name, of=task.line.target, slot=task.slot.isoformat()) for task in due]
+        print(format_answer(ReconcileAnswer(passes=passes, due=slots)))  # noqa: T201 — the answer
         return
     from assay.decide.state.entry_messages import format_entries
 
@@ -252,10 +249,6 @@ def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
             print(line, flush=True)  # noqa: T201 — the answer
 
     return print_changes
-
-
-def _pass_as_json(report: PassReport) -> PassInAnswer:
-    return PassInAnswer(at=report.at, changes=[_entry_as_json(entry) for entry in report.entries], runs=report.runs)
 
 
 def _entry_as_json(entry: LedgerEntry) -> EntryInAnswer:

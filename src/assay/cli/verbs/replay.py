@@ -178,8 +178,8 @@ def _format_totals(document: Mapping[str, Any]) -> Iterator[str]:
 def _format_closed(hours: dict[str, float]) -> str:
     parts = hours["out"], hours["cordoned_idle"], hours["cordoned_in_use"]
     out, idle, used = map(_format_number, parts)
-    said = f"{out} out of service, {idle} cordoned while idle, {used} cordoned while a job still ran"
-    return f"closed to new jobs for {_format_number(sum(parts))} node-hours: {said}"
+    shares = f"{out} out of service, {idle} cordoned while idle, {used} cordoned while a job still ran"
+    return f"closed to new jobs for {_format_number(sum(parts))} node-hours: {shares}"
 
 
 def _format_difference(document: Mapping[str, Any], against: Mapping[str, Any]) -> Iterator[str]:
@@ -204,8 +204,8 @@ def _format_number(value: float | None) -> str:
 
 def _format_cost_table(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield one line per cost, with one column per document; for two, also whose cost is lower."""
-    rows = [(title, [one["costs"][name] for one in documents]) for name, title in COST_TITLES.items()]
-    weighted = [one["weighted_node_hours"] for one in documents]
+    rows = [(title, [document["costs"][name] for document in documents]) for name, title in COST_TITLES.items()]
+    weighted = [document["weighted_node_hours"] for document in documents]
     if None not in weighted:
         rows.append((WEIGHTED_TITLE, weighted))
     widths = [max(10, len(name)) for name in names]
@@ -214,23 +214,20 @@ def _format_cost_table(names: Sequence[str], documents: Sequence[Mapping[str, An
         yield f"  {'':{left}}  {'  '.join(f'{name:>{width}}' for name, width in zip(names, widths, strict=True))}"
     for title, values in rows:
         numbers = "  ".join(f"{_format_number(value):>{width}}" for value, width in zip(values, widths, strict=True))
-        yield f"  {title:{left}}  {numbers}{_name_lower(names, values)}".rstrip()
-
-
-def _name_lower(names: Sequence[str], values: Sequence[float]) -> str:
-    if len(values) != 2 or values[0] == values[1]:
-        return ""
-    return f"  lower: {names[0] if values[0] < values[1] else names[1]}"
+        lower = ""
+        if len(values) == 2 and values[0] != values[1]:
+            lower = f"  lower: {names[0] if values[0] < values[1] else names[1]}"
+        yield f"  {title:{left}}  {numbers}{lower}".rstrip()
 
 
 def _format_cost_assumptions(assumed: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the costs assume: jobs, people's hours, and the weights with their owner."""
     jobs, people, weights = assumed["jobs"], assumed["people"], assumed["weights"]
     yield f"jobs: {jobs['note']}" + (f" ({jobs['source']})" if "source" in jobs else "")
-    yield "people: " + ", ".join(f"{one['hours']:g} h per {name}" for name, one in people.items())
+    yield "people: " + ", ".join(f"{cost['hours']:g} h per {name}" for name, cost in people.items())
     if weights:
-        said = ", ".join(f"{COST_TITLES[name]} × {one['node_hours']:g}" for name, one in weights.items())
-        yield f"weights: {said}"
+        terms = ", ".join(f"{COST_TITLES[name]} × {weight['node_hours']:g}" for name, weight in weights.items())
+        yield f"weights: {terms}"
         yield "  the weighted sum only ranks; look at the costs first"
     yield f"assumed by {assumed['owner']}: cost assumptions {assumed['name']} ({assumed['where']})"
 

@@ -30,7 +30,6 @@ from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog import DEFAULT_PHASES
 
 if TYPE_CHECKING:
-    from assay.model.outcome import SuiteRun
     from assay.validate.results.outcome_filter import OutcomeFilter
 
 results_app = typer.Typer(add_completion=False)
@@ -176,16 +175,12 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
 
     with StoredRun.open_whole(find_run(workspace.reports_dir, name)) as stored:
         refuse_unknown_names(stored.connection, outcome_filter)
-        remark = _describe_age(workspace, stored.run, max_age)
-        summary = RunSummary(stored, outcome_filter, workspace.root, remark, workspace.clock.now())
+        now = workspace.clock.now()
+        age_h = (now - datetime.fromisoformat(stored.run.at)).total_seconds() / 3600
+        remark = f"it is {age_h:.0f} h old, more than {max_age:g} h" if age_h > max_age else ""
+        summary = RunSummary(stored, outcome_filter, workspace.root, remark, now)
         _print_lines(RESULT_FORMATS[form].run(summary))
         return int(not summary.passed)
-
-
-def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:
-    """Return a note if the run is older than `hours`, else ""."""
-    age = (workspace.clock.now() - datetime.fromisoformat(run.at)).total_seconds() / 3600
-    return f"it is {age:.0f} h old, more than {hours:g} h" if age > hours else ""
 
 
 def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filter: OutcomeFilter, form: Form) -> int:
@@ -225,7 +220,7 @@ def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
     _print_lines((format_run_list_json if form == "json" else format_run_list_text)(runs, most, _tell_skipped))
 
 
-def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
+def _show_distribution(workspace: Workspace, name: str, form: Form) -> None:
     """Print the distributions of a measurement. Raises AssayError where nothing of that name was measured."""
     from assay.declare.fleet_cache import load_cached_fleet
     from assay.ledger.history.parquet_files import history_folder
@@ -244,11 +239,15 @@ def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
         typer.echo(f"left out: {error}", err=True)
 
     with OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell) as history:
-        found = query_distributions(history, kinds, what, days=DISTRIBUTION_DAYS)
-    if not found:
+        distributions = query_distributions(history, kinds, name, days=DISTRIBUTION_DAYS)
+    if not distributions:
         fix = "name a measurement or a check, such as gpu_burn, and run it first"
-        raise AssayError(f"nothing named {what!r} was measured in {DISTRIBUTION_DAYS} days", fix=fix)
-    _print_lines([format_answer(found, ensure_ascii=False)] if form == "json" else format_distributions_text(found))
+        raise AssayError(f"nothing named {name!r} was measured in {DISTRIBUTION_DAYS} days", fix=fix)
+    _print_lines(
+        [format_answer(distributions, ensure_ascii=False)]
+        if form == "json"
+        else format_distributions_text(distributions)
+    )
 
 
 def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, frozenset[str]]:

@@ -146,13 +146,13 @@ def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> Doss
         archive=str(archive.relative_to(workspace.root)),
         bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
-        suspects=[from_json(SuspectPart, one) for one in facts["suspects"]],
+        suspects=[from_json(SuspectPart, suspect) for suspect in facts["suspects"]],
         folder=str(folder.relative_to(workspace.root)),
         photos=[
-            RequiredPhoto(name=one["name"], shows=one["shows"], files=list(photos.find_files(one["name"])))
-            for one in facts["photos"]
+            RequiredPhoto(name=photo["name"], shows=photo["shows"], files=list(photos.find_files(photo["name"])))
+            for photo in facts["photos"]
         ],
-        taken=[from_json(TakenPhoto, one) for one in list_photos(photos.accepted, entries, effect)],
+        taken=[from_json(TakenPhoto, photo) for photo in list_photos(photos.accepted, entries, effect)],
         refused=photos.rejected,
     )
 
@@ -162,17 +162,15 @@ def _format_dossier(dossier: DossierAnswer) -> str:
     for suspect in dossier.suspects:
         place = suspect.place or "the node"
         lines.append(f"  goes back for {', '.join(suspect.faults)}: {place}, serial number {suspect.serial}")
-    photos = {photo.file: _format_photo(photo) for photo in dossier.taken}
+    photos = {}
+    for photo in dossier.taken:
+        author = f", {photo.who} {format_minute(photo.at)}" if photo.who else ""
+        photos[photo.file] = f"{photo.file}{author}, {photo.bytes / 1024:.0f} KiB, sha256 {photo.sha256[:12]}…"
     for request in dossier.photos:
-        found = [photos.pop(file) for file in request.files] or [f"missing: {request.shows}"]
-        lines += [f"  photo {request.name:<9} {text}" for text in found]
+        texts = [photos.pop(file) for file in request.files] or [f"missing: {request.shows}"]
+        lines += [f"  photo {request.name:<9} {text}" for text in texts]
     lines += [f"  photo {'':<9} {text}" for text in photos.values()]
-    lines += [f"  not taken: {name}: {why}" for name, why in dossier.refused.items()]
+    lines += [f"  not taken: {name}: {reason}" for name, reason in dossier.refused.items()]
     if any(not request.files for request in dossier.photos):
         lines.append(f"  put the missing photos into {dossier.folder}/ (label.jpg …), and run this command again")
     return "\n".join(lines)
-
-
-def _format_photo(photo: TakenPhoto) -> str:
-    author = f", {photo.who} {format_minute(photo.at)}" if photo.who else ""
-    return f"{photo.file}{author}, {photo.bytes / 1024:.0f} KiB, sha256 {photo.sha256[:12]}…"

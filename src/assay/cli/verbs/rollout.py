@@ -123,7 +123,7 @@ NODES_SHOWN = 12
 def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
     """Return a report as the object that `assay rollout show --format json` prints."""
     rollout, step = report.rollout, report.step
-    progress = {one.node: one for one in step.progress} if step else {}
+    progress = {node_progress.node: node_progress for node_progress in step.progress} if step else {}
     nodes: list[RolloutNode] = [
         RolloutNode(
             node=name,
@@ -136,7 +136,7 @@ def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
         for name, member in rollout.members.items()
     ]
     waves: list[ComingWave] = [
-        ComingWave(number=one.number + 1, canary=one.canary, nodes=list(one.nodes)) for one in report.waves
+        ComingWave(number=wave.number + 1, canary=wave.canary, nodes=list(wave.nodes)) for wave in report.waves
     ]
     waits_for = step.waits_for if step else ""
     shown = extend(RolloutProgress, summarize_rollout(rollout), waits_for=waits_for, hours_left=report.hours_left)
@@ -153,17 +153,25 @@ def format_uncompared(adopted: LedgerEntry, now: datetime) -> str:
     """Return such a commit in two lines: what happened, and what to do."""
     body = CommitAdoptedEntry.read(adopted)
     when = f"adopted {format_ago(adopted.at, now)}"
-    why = f"cannot be compared with {body.base[:8]}: {body.uncompared}"
-    return f"{body.commit[:8]}  {when}, without a rollout: {why}\n  → `assay sync` shows what differs, and the remedies"
+    reason = f"cannot be compared with {body.base[:8]}: {body.uncompared}"
+    return (
+        f"{body.commit[:8]}  {when}, without a rollout: {reason}\n  → `assay sync` shows what differs, and the remedies"
+    )
 
 
-def format_rollout(one: Rollout, now: datetime) -> str:
+def format_rollout(rollout: Rollout, now: datetime) -> str:
     """Return a rollout in one line."""
-    proven = len(one.members) - len(one.unproven)
-    when = f"ended {format_ago(one.ended_at, now)}" if one.ended_at else f"since {format_ago(one.started_at, now)}"
-    why = escape_line(f"paused by {one.pause.who}: {one.pause.reason}" if one.pause else one.end_reason)
-    head = f"{shorten_id(one.id)}  {one.base[:8]} → {one.commit[:8]}  {one.status}, {when}"
-    return f"{head}  {proven} of {format_count(len(one.members), 'node')} proven{f'  {why}' if why else ''}"
+    proven = len(rollout.members) - len(rollout.unproven)
+    when = (
+        f"ended {format_ago(rollout.ended_at, now)}"
+        if rollout.ended_at
+        else f"since {format_ago(rollout.started_at, now)}"
+    )
+    reason = escape_line(
+        f"paused by {rollout.pause.who}: {rollout.pause.reason}" if rollout.pause else rollout.end_reason
+    )
+    head = f"{shorten_id(rollout.id)}  {rollout.base[:8]} → {rollout.commit[:8]}  {rollout.status}, {when}"
+    return f"{head}  {proven} of {format_count(len(rollout.members), 'node')} proven{f'  {reason}' if reason else ''}"
 
 
 def format_report(report: RolloutReport, now: datetime) -> str:
@@ -180,7 +188,7 @@ def _format_lines(report: RolloutReport, now: datetime) -> Iterator[str]:
     if step is None:
         yield f"  {bar}  {proven} of {total} proven"
         return
-    counts = Counter(one.kind for one in step.progress)
+    counts = Counter(node_progress.kind for node_progress in step.progress)
     yield f"  {bar}  {', '.join(f'{counts[kind]} {kind}' for kind in PROGRESS_KINDS if counts[kind])}"
     if step.waits_for:
         yield f"  waits: {step.waits_for}"
@@ -198,8 +206,8 @@ def _format_nodes_of_kind(report: RolloutReport, kind: str) -> Iterator[str]:
     step = report.step
     if step is None or kind in ("waiting", "proven"):
         return
-    nodes = [one for one in step.progress if one.kind == kind]
-    yield from (f"  {one.node}  {kind}  {one.why}" for one in nodes[:NODES_SHOWN])
+    nodes = [member for member in step.progress if member.kind == kind]
+    yield from (f"  {member.node}  {kind}  {member.why}" for member in nodes[:NODES_SHOWN])
     if len(nodes) > NODES_SHOWN:
         yield f"  and {len(nodes) - NODES_SHOWN} more {kind}"
 
@@ -242,9 +250,9 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
 
     workspace = Workspace(_pick_fleet(context, fleet).resolve())
     entries = read_all_entries(workspace.ledger_location)
-    found, states = find_rollout(ROLLOUTS.fold(entries).rollouts.values(), ident), project_node_states(entries)
+    rollout, states = find_rollout(ROLLOUTS.fold(entries).rollouts.values(), ident), project_node_states(entries)
     now = workspace.clock.now()
-    report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), found, now)
+    report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), rollout, now)
     typer.echo(
         format_answer(report_as_json(report), ensure_ascii=False) if form == "json" else format_report(report, now)
     )
@@ -263,8 +271,10 @@ def pause(
 
     Exit codes: 0 paused; 2 nothing was recorded.
     """
-    workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
-    _record(workspace, found, form, "is paused: nodes that are out finish their way", pause_rollout(found, operator))
+    workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
+    _record(
+        workspace, rollout, form, "is paused: nodes that are out finish their way", pause_rollout(rollout, operator)
+    )
 
 
 @rollout_app.command()
@@ -280,8 +290,8 @@ def resume(
 
     Exit codes: 0 resumed; 2 nothing was recorded.
     """
-    workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
-    _record(workspace, found, form, "goes on in the next round", resume_rollout(found, operator))
+    workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
+    _record(workspace, rollout, form, "goes on in the next round", resume_rollout(rollout, operator))
 
 
 @rollout_app.command()
@@ -299,25 +309,25 @@ def abort(
 
     Exit codes: 0 aborted; 2 nothing was recorded.
     """
-    workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
-    entry = RolloutAbortedEntry(found.id, operator.who, operator.reason)
-    aborted = entry.make_entry(derive_id(entry.kind, found.id), operator.at)
+    workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
+    entry = RolloutAbortedEntry(rollout.id, operator.who, operator.reason)
+    aborted = entry.make_entry(derive_id(entry.kind, rollout.id), operator.at)
     states = project_node_states(read_all_entries(workspace.ledger_location))
-    _record(workspace, found, form, "is aborted", aborted, *_withdraw_orders(workspace, found, operator, states))
+    _record(workspace, rollout, form, "is aborted", aborted, *_withdraw_orders(workspace, rollout, operator, states))
 
 
 def _withdraw_orders(
-    workspace: Workspace, found: Rollout, operator: OperatorIdentity, states: dict[str, NodeState]
+    workspace: Workspace, rollout: Rollout, operator: OperatorIdentity, states: dict[str, NodeState]
 ) -> list[LedgerEntry]:
     """Return the withdrawal of each order whose node still serves."""
     serving = workspace.fleet.policy.states_in_service
-    why = f"rollout {shorten_id(found.id)} is aborted"
+    reason = f"rollout {shorten_id(rollout.id)} is aborted"
     return [
-        DecisionWithdrawnEntry(state.move_request.id, why, who=operator.who).make_entry(
+        DecisionWithdrawnEntry(state.move_request.id, reason, who=operator.who).make_entry(
             derive_id("rollout aborted", state.move_request.id), operator.at, state.node
         )
         for state in states.values()
-        if state.state in serving and state.move_request and state.move_request.rollout == found.id
+        if state.state in serving and state.move_request and state.move_request.rollout == rollout.id
     ]
 
 
@@ -333,13 +343,14 @@ def _print_list(fleet: Path, form: str) -> None:
     rollouts, uncompared = [*history.rollouts.values()][::-1], history.uncompared[::-1]
     if form == "json":
         listed: RolloutsAnswer = RolloutsAnswer(
-            rollouts=[summarize_rollout(one) for one in rollouts],
-            uncompared=[uncompared_as_json(one) for one in uncompared],
+            rollouts=[summarize_rollout(rollout) for rollout in rollouts],
+            uncompared=[uncompared_as_json(adopted) for adopted in uncompared],
         )
         typer.echo(format_answer(listed, ensure_ascii=False))
         return
     now = workspace.clock.now()
-    lines = [*(format_rollout(one, now) for one in rollouts), *(format_uncompared(one, now) for one in uncompared)]
+    lines = [format_rollout(rollout, now) for rollout in rollouts]
+    lines += [format_uncompared(adopted, now) for adopted in uncompared]
     typer.echo("\n".join(lines) or "no merged change took nodes out of service")
 
 
@@ -353,13 +364,13 @@ def _prepare_order(
     return workspace, find_active_rollout(rollouts.values(), ident), operator
 
 
-def _record(workspace: Workspace, found: Rollout, form: str, text: str, *entries: LedgerEntry) -> None:
+def _record(workspace: Workspace, rollout: Rollout, form: str, text: str, *entries: LedgerEntry) -> None:
     new = workspace.ledger.append(*entries)
     if form == "json":
         body = entries[0].body
         answer: RolloutOrderAnswer = RolloutOrderAnswer(
-            rollout=found.id, new=new[0], who=body["who"], reason=body["reason"]
+            rollout=rollout.id, new=new[0], who=body["who"], reason=body["reason"]
         )
         typer.echo(format_answer(answer, ensure_ascii=False))
         return
-    typer.echo(f"rollout {shorten_id(found.id)} {text}")
+    typer.echo(f"rollout {shorten_id(rollout.id)} {text}")

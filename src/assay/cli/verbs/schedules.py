@@ -215,7 +215,11 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
     try:
         rows = list(_list_rows(workspace, read_all_entries(workspace.ledger_location)))
     except LedgerError as error:
-        rows, unread = [_forget_past(row) for row in _list_rows(workspace, [])], error
+        # Only the ledger knows the past, and with it whether a row is due.
+        reason, unread = "the ledger cannot be read", error
+        rows = [
+            replace(row, due=None, ended="unknown", reason=row.reason or reason) for row in _list_rows(workspace, [])
+        ]
     _show_rows(rows, form, str(unread or ""))
     if unread:
         raise unread
@@ -294,9 +298,11 @@ def coverage(
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
     since = now - COVERAGE_TIME
-    entries = [one for one in read_all_entries(workspace.ledger_location) if one.at and parse_time(one.at) >= since]
-    require_known(nodes or [], {*pools, *(one.node for one in entries)}, "node")
-    entries = [one for one in entries if not nodes or one.node in nodes]
+    entries = [
+        entry for entry in read_all_entries(workspace.ledger_location) if entry.at and parse_time(entry.at) >= since
+    ]
+    require_known(nodes or [], {*pools, *(entry.node for entry in entries)}, "node")
+    entries = [entry for entry in entries if not nodes or entry.node in nodes]
     gpus, costs = list(COVERAGE.fold(entries).values()), collect_visit_costs(entries, pools)
     if form == "json":
         typer.echo(format_answer(make_coverage_document(gpus, costs, now), indent=1))
@@ -313,11 +319,6 @@ def _run_as_json(result: ScheduleRanEntry) -> RanSlot:
         ended=result.ended,
         reason=result.reason,
     )
-
-
-def _forget_past(row: ScheduleRow) -> ScheduleRow:
-    """Return a row whose past only the ledger knows: whether it is due is unknown as well."""
-    return replace(row, due=None, ended="unknown", reason=row.reason or "the ledger cannot be read")
 
 
 def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[ScheduleRow]:
@@ -338,8 +339,8 @@ def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[Sch
             pools = ", ".join(list_schedule_targets(workspace.fleet, schedule))
             yield ScheduleRow(name, schedule.does, pools, when, reason="done by the running `assay reconcile`")
         elif name not in with_lines:
-            why = "no fabric" if schedule.does.startswith("fabric") else "no pool with a scheduler"
-            yield ScheduleRow(name, schedule.does, "", when, reason=f"{why} in this fleet")
+            lacking = "no fabric" if schedule.does.startswith("fabric") else "no pool with a scheduler"
+            yield ScheduleRow(name, schedule.does, "", when, reason=f"{lacking} in this fleet")
         own = [line for line in lines if line.name == name]
         yield from (_make_row(line, history.get(line), now, due=str(line) in due) for line in own)
 
@@ -412,7 +413,11 @@ def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCos
     """Return the coverage of each GPU and the costs as plain JSON data."""
     return CoverageAnswer(
         gpus=[
-            CoveredGpu(serial=gpu.serial, node=gpu.node, parts=_parts_as_json(gpu, now))
+            CoveredGpu(
+                serial=gpu.serial,
+                node=gpu.node,
+                parts={name: _part_as_json(part, now) for name, part in sorted(gpu.parts.items())},
+            )
             for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial))
         ],
         visits=[
@@ -431,10 +436,6 @@ def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCos
             for cost in costs
         ],
     )
-
-
-def _parts_as_json(gpu: GpuCoverage, now: datetime) -> dict[str, LoadPartCoverage]:
-    return {name: _part_as_json(part, now) for name, part in sorted(gpu.parts.items())}
 
 
 def _part_as_json(part: PartCoverage, now: datetime) -> LoadPartCoverage:

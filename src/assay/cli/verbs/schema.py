@@ -178,7 +178,9 @@ def complete_commands(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the words that come next in commands which begin as the words before."""
     before = ctx.params.get("words") or []
     words = [command.split() for command in ANSWERS]
-    fitting = {one[len(before)] for one in words if one[: len(before)] == [*before] and len(one) > len(before)}
+    fitting = {
+        command[len(before)] for command in words if command[: len(before)] == [*before] and len(command) > len(before)
+    }
     return sorted(word for word in fitting if word.startswith(incomplete))
 
 
@@ -227,7 +229,7 @@ def build_answer_schema(command: str) -> dict[str, Any]:
     forms, defs = zip(*map(_describe_form, answer), strict=True)
     called = f"assay {command} --format json"
     head = {"$schema": DIALECT, "title": called, "description": f"What `{called}` prints."}
-    parts = {name: part for one in defs for name, part in one.items()}
+    parts = {name: part for definitions in defs for name, part in definitions.items()}
     return {**head, **(forms[0] if len(forms) == 1 else {"anyOf": [*forms]}), "$defs": dict(sorted(parts.items()))}
 
 
@@ -255,9 +257,9 @@ def _describe_form(form: AnswerForm) -> tuple[dict[str, Any], dict[str, Any]]:
     if not _is_list(form):
         name = built["items"]["$ref"].rpartition("/")[2] if "$ref" in built["items"] else ""
         (built["$defs"][name] if name else built["items"])["properties"]["context"] = CONTEXT
-    told = {"type": "array", "items": built["items"]} if _is_list(form) else built["items"]
+    shape = {"type": "array", "items": built["items"]} if _is_list(form) else built["items"]
     when = {"description": f"{form.when[:1].upper()}{form.when[1:]}."} if form.when else {}
-    return {**told, **when}, built.get("$defs", {})
+    return {**shape, **when}, built.get("$defs", {})
 
 
 def _load_shape(form: AnswerForm) -> Any:

@@ -180,7 +180,9 @@ def show(
 
     workspace = Workspace(fleet.resolve())
     draft = read_draft(workspace.root, workspace.overlays)
-    values = [value for value in list_effective_values(draft, build_fleet(draft), node) if _is_below_path(value, path)]
+    values = list(list_effective_values(draft, build_fleet(draft), node))
+    if path:
+        values = [value for value in values if f"{value.dotted}.".startswith(f"{path}.")]
     if not values:
         raise AssayError(f"{node} has no value {path}", fix=f"`assay show {node}` shows all of them")
     typer.echo(format_spec_json(node, values) if form == "json" else format_spec_text(values))
@@ -200,10 +202,6 @@ def format_cloud_init(fleet: Path, node: str, form: str) -> str:
     if form == "json":
         return json.dumps(documents, indent=1)
     return "\n".join(f"# --- {name}\n{text}" for name, text in documents.items()).rstrip("\n")
-
-
-def _is_below_path(value: EffectiveValue, path: str) -> bool:
-    return not path or value.dotted == path or value.dotted.startswith(f"{path}.")
 
 
 def format_spec_json(node: str, values: list[EffectiveValue]) -> str:

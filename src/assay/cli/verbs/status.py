@@ -106,8 +106,8 @@ def make_table(
     for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
         table.add_column(title, no_wrap=not wraps, overflow="fold")
     for state in states:
-        why = "\n".join(map(escape, [*_format_reasons(state, now), *returned.get(state.node, ())]))
-        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), why)
+        reasons = "\n".join(map(escape, [*_format_reasons(state, now), *returned.get(state.node, ())]))
+        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons)
     return table
 
 
@@ -158,9 +158,9 @@ class NodeFilter:
         racks = {node.name: node.rack for node in workspace.fleet.nodes.values()} if self.racks else {}
         now = workspace.clock.now()
         return [
-            one
-            for one in recorded
-            if self.keeps(one.node, one.pool, racks.get(one.node, ""), one.state, one.since, now)
+            state
+            for state in recorded
+            if self.keeps(state.node, state.pool, racks.get(state.node, ""), state.state, state.since, now)
         ]
 
     def keeps(self, node: str, pool: str, rack: str, state: str, since: str, now: datetime) -> bool:
@@ -171,12 +171,12 @@ class NodeFilter:
         return self.since is None or now - parse_time(since) <= self.since
 
     def _require_known(self, workspace: Workspace, recorded: Sequence[NodeState]) -> None:
-        for name in sorted(self.nodes - {one.node for one in recorded}):
+        for name in sorted(self.nodes - {state.node for state in recorded}):
             pick_node_state(workspace, recorded, name)
-        require_known(sorted(self.pools), sorted({one.pool for one in recorded}), "pool")
+        require_known(sorted(self.pools), sorted({state.pool for state in recorded}), "pool")
         if self.racks:
             require_known(sorted(self.racks), sorted({node.rack for node in workspace.fleet.nodes.values()}), "rack")
-        unused = self.states - {one.state for one in recorded}
+        unused = self.states - {state.state for state in recorded}
         if unused:
             require_known(sorted(unused), workspace.fleet.policy.states, "state")
 
@@ -377,8 +377,8 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
         )
     for line in describe_rollouts(fleet.rollouts, now):
         console.print(line, style="yellow", markup=False)
-    for one in _list_open_breakers(fleet.recorded):
-        console.print(format_breaker(one, now), style="yellow", markup=False)
+    for breaker in _list_open_breakers(fleet.recorded):
+        console.print(format_breaker(breaker, now), style="yellow", markup=False)
     names = {state.node for state in fleet.shown}
     for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, now):
         console.print(line, style="yellow", markup=False)

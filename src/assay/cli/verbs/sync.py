@@ -169,7 +169,7 @@ def _format_pools(pools: Sequence[PoolSync], now: datetime) -> Iterator[str]:
 def _format_revisions(pool: PoolSync) -> str:
     if len(pool.revisions) == 1:
         return format_short_revision(next(iter(pool.revisions))) or "unknown"
-    most = sorted(pool.revisions.items(), key=lambda one: (-one[1], one[0]))
+    most = sorted(pool.revisions.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{format_short_revision(revision) or 'unknown'} on {count}" for revision, count in most)
 
 
@@ -204,20 +204,20 @@ def _format_remedies(nodes: Sequence[NodeSync]) -> Iterator[str]:
 
 def _format_items(nodes: Sequence[NodeSync]) -> Iterator[str]:
     """Yield the lines of each difference, most nodes first. Parts with the same difference share one line."""
-    found: dict[DriftItem, dict[str, str]] = defaultdict(dict)
+    seen_since: dict[DriftItem, dict[str, str]] = defaultdict(dict)
     for node in nodes:
         for item in node.items:
-            found[item._replace(since="")][node.node] = item.since
+            seen_since[item._replace(since="")][node.node] = item.since
     parts: dict[tuple[DriftItem, tuple[str, ...]], list[str]] = defaultdict(list)
     oldest: dict[tuple[DriftItem, tuple[str, ...]], str] = {}
-    for item, times in found.items():
+    for item, times in seen_since.items():
         part = _PART.fullmatch(item.what)
         key = (item._replace(what=part[2]) if part else item, tuple(times))
         parts[key] += [part[1]] if part else []
         oldest[key] = min((at for at in (*times.values(), oldest.get(key, "")) if at), default="")
-    for (item, names), of_parts in sorted(parts.items(), key=lambda one: (-len(one[0][1]), one[0][0])):
-        what = f"{format_list(fold_names(of_parts))} {item.what}" if of_parts else item.what
-        yield f"  {what}: {format_difference(item)}"
+    for (item, names), of_parts in sorted(parts.items(), key=lambda pair: (-len(pair[0][1]), pair[0][0])):
+        name = f"{format_list(fold_names(of_parts))} {item.what}" if of_parts else item.what
+        yield f"  {name}: {format_difference(item)}"
         since = f"since {format_minute(oldest[item, names])}" if oldest[item, names] else ""
         shown = f"on {format_list(fold_names(names), SHOWN_NAMES)}" if len(names) < len(nodes) else ""
         if place := ", ".join(filter(None, (shown, since))):

@@ -24,7 +24,7 @@ from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
-    from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord, WorkReport
+    from assay.model.ticket import Ticket, TicketEvent, TicketRecord, WorkReport
     from assay.tell.messages.routes import UndeliveredTicket
 
 
@@ -141,8 +141,8 @@ def tickets(
 
         require_inventory(workspace.root)
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
-    for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
-        print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
+    for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
+        print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
         answer = TicketsAnswer(tickets=[_ticket_as_json(record) for record in records])
         print(format_answer(answer))  # noqa: T201 — the answer
@@ -196,8 +196,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
         failed = deliver_tickets(controller, immediately=True)
         delivered = workspace.ledger.entries(kinds=[TICKET_DELIVERED], after=before)
         digests = workspace.ledger.entries(kinds=[DigestSentEntry.kind], after=before)
-    told = [TicketDeliveredEntry.read(entry) for entry in delivered]
-    _print_delivery(told, [DigestSentEntry.read(entry) for entry in digests], failed, form)
+    deliveries = [TicketDeliveredEntry.read(entry) for entry in delivered]
+    _print_delivery(deliveries, [DigestSentEntry.read(entry) for entry in digests], failed, form)
     raise typer.Exit(2 if failed else 0)
 
 
@@ -244,8 +244,13 @@ def _ticket_as_json(record: TicketRecord) -> TicketInAnswer:
 def _format_ticket(record: TicketRecord) -> str:
     ticket = record.ticket
     when = f"closed {format_minute(record.closed_at)}" if record.closed_at else ""
+    places = [
+        [place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label]
+        for place in ticket.places
+    ]
+    history = [f"{format_minute(event.at)} {event.what}: {' '.join(event.why.split())}" for event in record.history]
     sections = {
-        "at": "\n".join(_format_place(place) for place in ticket.places),
+        "at": "\n".join(" ".join(filter(None, words)) for words in places),
         "expected": ticket.expected,
         "seen": ticket.seen,
         "steps": "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1)),
@@ -253,21 +258,11 @@ def _format_ticket(record: TicketRecord) -> str:
         "verify": ticket.verify,
         "done": f"{record.done.who} {format_minute(record.done.at)}: {record.done.note}" if record.done else "",
         "closed by": record.by,
-        "history": "\n".join(map(_format_event, record.history)) if record.reopen_count else "",
+        "history": "\n".join(text.rstrip(": ") for text in history) if record.reopen_count else "",
     }
-    lines = [line for name, text in sections.items() for line in _indent(name, text)]
+    lines = []
+    for name, text in sections.items():
+        for number, line in enumerate(text.splitlines()):
+            lines.append(f"  {name if number == 0 else '':<9} {line}")
     heading = f"{ticket.id}  {escape_line(ticket.title)}  ({when or f'open since {format_minute(record.opened_at)}'})"
     return "\n".join([heading, *lines])
-
-
-def _format_event(event: TicketEvent) -> str:
-    return f"{format_minute(event.at)} {event.what}: {' '.join(event.why.split())}".rstrip(": ")
-
-
-def _format_place(place: TicketPlace) -> str:
-    words = [place.site, place.rack, f"U{place.u}" if place.u else "", place.device, place.port, place.label]
-    return " ".join(word for word in words if word)
-
-
-def _indent(name: str, text: str) -> list[str]:
-    return [f"  {name if number == 0 else '':<9} {line}" for number, line in enumerate(text.splitlines())]

@@ -59,7 +59,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
     moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
-    plain = TrendRulesAnswer([one.make_answer() for one in records])
+    plain = TrendRulesAnswer([record.make_answer() for record in records])
     typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
 
 
@@ -151,14 +151,12 @@ def trends(
     report = read_without_damaged(read, skip)
     if html:
         _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
-    typer.echo(format_answer(report.make_answer(), indent=1) if form == "json" else "\n".join(_format(report)))
+    if form == "json":
+        typer.echo(format_answer(report.make_answer(), indent=1))
+    else:
+        lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
+        typer.echo("\n".join(lines))
     raise typer.Exit(1 if report.answer.warnings else 0)
-
-
-def _format(report: TrendReport) -> Iterator[str]:
-
-    yield from format_trends(report.answer, report.advised)
-    yield from format_records(report.judged_records)
 
 
 def _write_page(path: Path, page: str) -> None:
@@ -185,55 +183,53 @@ def _open(fleet: Path, as_of: datetime, left_out: Collection[str]) -> Iterator[D
 
 def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Iterator[str]:
     """Yield the lines for people: one for each group, then one for each part; what follows stands below."""
-    found = answer.findings
-    known = f"{found.series.judged} series compared; cannot tell: {found.series.cannot_tell} with fewer than 20 peers"
+    findings = answer.findings
+    known = (
+        f"{findings.series.judged} series compared; cannot tell: {findings.series.cannot_tell} with fewer than 20 peers"
+    )
     if not advised:
         yield f"Nothing gets worse: {known}"
         return
     yield f"Getting worse: {len(advised)} parts; {known}"
     groups: dict[str, list[AdvisedWarning]] = defaultdict(list)
-    for one in advised:
-        groups[one.warning.group].append(one)
+    for advice in advised:
+        groups[advice.warning.group].append(advice)
     for group, some in sorted(groups.items(), reverse=True):
         if group:
             yield f"{group}: {some[0].warning.score.name}. Look there first"
-        for one in some:
-            yield _format_part(one, "  " if group else "")
+        for advice in some:
+            score = advice.warning.score
+            part = f"{score.node} {score.subject}".rstrip()
+            yield f"{'  ' if group else ''}{part}  {advice.warning.because} (z {score.worse:.1f})"
             if not group:
-                yield f"  {_format_advice(one)}"
+                yield f"  {_format_advice(advice)}"
         if group:
             yield f"  {_format_advice(some[0])}"
-    told = "of the fleet's own history" if found.is_learned else "by default, as the history is short"
-    yield f"A part is named above z {found.threshold:.1f}, {told}"
+    basis = "of the fleet's own history" if findings.is_learned else "by default, as the history is short"
+    yield f"A part is named above z {findings.threshold:.1f}, {basis}"
 
 
-def _format_part(one: AdvisedWarning, indent: str) -> str:
-    score = one.warning.score
-    part = f"{score.node} {score.subject}".rstrip()
-    return f"{indent}{part}  {one.warning.because} (z {score.worse:.1f})"
-
-
-def _format_advice(one: AdvisedWarning) -> str:
-    test, drain = one.payoff.acts
+def _format_advice(advice: AdvisedWarning) -> str:
+    test, drain = advice.payoff.acts
     costs = f"in vain a test costs {test.node_hours:g} node-hours and a drain {drain.node_hours:g}"
-    return f"{one.rule}: {one.payoff.answer}; {costs}, a failure {one.payoff.failure_hours:g}"
+    return f"{advice.rule}: {advice.payoff.answer}; {costs}, a failure {advice.payoff.failure_hours:g}"
 
 
 def format_records(records: Iterable[RuleRecord]) -> Iterator[str]:
     """Yield two lines for each rule: its warnings by what came of them, then how good that makes it."""
-    for one in records:
-        counts = [f"{one.counts[outcome]} {outcome}" for outcome in one.counts]
-        yield f"{one.rule:<9}{one.stage:<9}{', '.join(counts) or 'no warning yet'}"
-        if one.lost_because:
-            yield f"{'':9}only observes: {one.lost_because}"
-        if one.judged:
-            yield f"{'':9}{'; '.join(_describe(one))}"
+    for record in records:
+        counts = [f"{record.counts[outcome]} {outcome}" for outcome in record.counts]
+        yield f"{record.rule:<9}{record.stage:<9}{', '.join(counts) or 'no warning yet'}"
+        if record.lost_because:
+            yield f"{'':9}only observes: {record.lost_because}"
+        if record.judged:
+            yield f"{'':9}{'; '.join(_describe(record))}"
 
 
-def _describe(one: RuleRecord) -> Iterator[str]:
-    if (share := one.precision) is not None and (interval := one.precision_interval):
+def _describe(record: RuleRecord) -> Iterator[str]:
+    if (share := record.precision) is not None and (interval := record.precision_interval):
         yield f"right {share:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
-    yield f"foresaw {one.counts.get('right', 0)} of {one.failures} failures"
-    if lead := one.lead_days:
+    yield f"foresaw {record.counts.get('right', 0)} of {record.failures} failures"
+    if lead := record.lead_days:
         yield f"{lead[0]:.0f} d before (nine in ten: {lead[1]:.0f} d)"
-    yield f"in vain {one.cost_node_hours:.1f} node-hours, if each was tested once"
+    yield f"in vain {record.cost_node_hours:.1f} node-hours, if each was tested once"

@@ -111,7 +111,10 @@ def upgrade(
         sys.exit(_apply(site, base, form))
     plan = _make_plan(site, base)
     uncommitted = _list_uncommitted(site, plan)
-    _print(plan, form, [*_describe_uncommitted(uncommitted), *([APPLY] if plan.is_needed else [])], uncommitted)
+    advice = [APPLY] if plan.is_needed else []
+    if uncommitted:
+        advice.insert(0, f"Not committed: {format_list(uncommitted)}. Commit or stash it before you apply.")
+    _print(plan, form, advice, uncommitted)
     sys.exit(1 if plan.select("conflict") else 0)
 
 
@@ -162,8 +165,8 @@ def _make_plan(site: SiteFiles, base: str) -> UpgradePlan:
     from assay.declare.starter.upgrade_plan import make_upgrade_plan
 
     if version := find_broken_off(site.root):
-        what = f"an upgrade to {version} was broken off while it wrote"
-        raise AssayError(what, where=str(site.root), fix="`assay upgrade --apply` finishes it")
+        problem = f"an upgrade to {version} was broken off while it wrote"
+        raise AssayError(problem, where=str(site.root), fix="`assay upgrade --apply` finishes it")
     site.require_no_conflicts()
     record = read_record(site.root)
     if record and base:
@@ -184,10 +187,6 @@ def _order(version: str) -> list[int]:
 
 def _list_uncommitted(site: SiteFiles, plan: UpgradePlan) -> list[str]:
     return site.list_uncommitted([*plan.list_touched(), *plan.files]) if plan.is_needed else []
-
-
-def _describe_uncommitted(paths: list[str]) -> list[str]:
-    return [f"Not committed: {format_list(paths)}. Commit or stash it before you apply."] if paths else []
 
 
 def _describe_next_steps(plan: UpgradePlan, undo: str) -> list[str]:
@@ -231,9 +230,11 @@ MOST_OF_A_FOLDER = 3
 def format_upgrade(plan: UpgradePlan) -> list[str]:
     """Return what an upgrade does, and a summary."""
     lines = [line for status in ORDER for line in _format_status(status, plan.select(status))]
-    counts = [(len(plan.select(status)), status) for status in (*ORDER, "unchanged")]
-    told = ", ".join(f"{number} {_plural(number, status)}" for number, status in counts if number)
-    return [*lines, f"assay {plan.before.version} → {plan.version}: {told or 'no files'}"]
+    counts = []
+    for status in (*ORDER, "unchanged"):
+        if number := len(plan.select(status)):
+            counts.append(f"{number} {'conflicts' if status == 'conflict' and number > 1 else status}")
+    return [*lines, f"assay {plan.before.version} → {plan.version}: {', '.join(counts) or 'no files'}"]
 
 
 def format_upgrade_json(plan: UpgradePlan, is_applied: bool, uncommitted: Sequence[str]) -> UpgradeAnswer:
@@ -264,7 +265,3 @@ def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[st
             yield f"{status:<9} {folder}/ ({format_count(len(some), 'file')}){end}"
         else:
             yield from (f"{status:<9} {change.path}{end}" for change in some)
-
-
-def _plural(number: int, status: Status) -> str:
-    return "conflicts" if status == "conflict" and number > 1 else status

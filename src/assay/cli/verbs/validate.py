@@ -6,7 +6,7 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -104,7 +104,10 @@ def validate(
                 nodes = select_nodes(workspace.fleet, node or [], pool or [])
                 require_known(phase or [], workspace.fleet.phases, "phase")
                 options = {"--pool": pool, "--node": node, "--phase": phase}
-                user_selection = _format_selection(options, evidence, pytest_args or [])
+                # The selection as it was typed; the run stores it.
+                words = [word for option, names in options.items() for name in names or () for word in (option, name)]
+                words += ["--evidence", str(evidence)] if evidence else []
+                user_selection = shlex.join([*words, *(["--", *pytest_args] if pytest_args else [])])
                 result = _start_run(
                     workspace, nodes, phase or [], evidence, pytest_args or [], user_selection, jobs, run_options
                 )
@@ -176,13 +179,6 @@ def _start_run(
         user_selection=user_selection,
         options=run_options,
     )
-
-
-def _format_selection(options: Mapping[str, list[str] | None], evidence: Path | None, pytest_args: list[str]) -> str:
-    """Return the selection as it was typed; the run stores it."""
-    words = [word for option, names in options.items() for name in names or () for word in (option, name)]
-    words += ["--evidence", str(evidence)] if evidence else []
-    return shlex.join([*words, *(["--", *pytest_args] if pytest_args else [])])
 
 
 def _evaluate_fabric_weeks(workspace: Workspace, nodes: Iterable[str], *, refresh: bool) -> None:
