@@ -132,7 +132,7 @@ def test_what_cannot_be_carried_out_is_refused_with_the_reason(root, done, words
 
 def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys, caplog):
     caplog.set_level("INFO", "assay.reconcile")
-    left = reconcile._find_unattended_tasks(here)
+    left = slot_runner.find_unattended_tasks(here.controller_context(str))
     assert "fabric-week of compute" in [str(task) for task in left]
     assert "fabric-scan of compute" not in [str(task) for task in left], "a pass has just scanned it"
     reconcile._print_passes([PassReport("")], left, "json")
@@ -144,4 +144,4 @@ def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys, caplog):
 
 def test_nothing_is_said_where_a_controller_goes_on_with_the_ledger(here):
     here.ledger.claim_lease("controller/another", "another", 60)
-    assert reconcile._find_unattended_tasks(here) == []
+    assert slot_runner.find_unattended_tasks(here.controller_context(str)) == []

@@ -239,9 +239,8 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         return
     for archive in archived:
         stand = "entry stands" if archive.entries == 1 else "entries stand"
-        typer.echo(
-            f"{archive.entries:,} older {stand} in the archive {archive.file}, until {format_second(archive.until)}"
-        )
+        until = format_second(archive.until)
+        typer.echo(f"{archive.entries:,} older {stand} in the archive {archive.file}, until {until}")
     for entry, text in entries:
         colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
         at = typer.style(format_second(entry.at), dim=True)

@@ -350,13 +350,13 @@ def _print_copy(copied: CopiedLedger, headline: str, file: str, form: str) -> No
     typer.echo(f"  its seal is {seal}")
 
 
-def _end_broken(error: BrokenLedgerError, undone: str, form: str) -> typer.Exit:
+def _end_broken(error: BrokenLedgerError, consequence: str, form: str) -> typer.Exit:
 
     if form == "json":
         answer = BrokenLedgerAnswer(problems=[*error.problems])
         typer.echo(format_answer(answer, ensure_ascii=False))
     else:
-        typer.echo(format_broken(undone, error.problems))
+        typer.echo(format_broken(consequence, error.problems))
     return typer.Exit(1)
 
 
@@ -438,9 +438,9 @@ def count_lines(ends: LedgerSeal) -> str:
     return f"{_count_entries(ends.entry.seq)}, {format_count(ends.run.seq if ends.run else 0, 'run')}"
 
 
-def format_broken(undone: str, problems: Sequence[str]) -> str:
-    """Return that a ledger is broken: `undone` was not done with it, and why."""
-    return "\n".join([f"the ledger is broken: {undone}", *map(_indent, problems), f"  → {BROKEN_LEDGER_FIX}"])
+def format_broken(consequence: str, problems: Sequence[str]) -> str:
+    """Return that a ledger is broken, the `consequence` of that, and each problem."""
+    return "\n".join([f"the ledger is broken: {consequence}", *map(_indent, problems), f"  → {BROKEN_LEDGER_FIX}"])
 
 
 def format_proof(report: AnchorReport, ends: LedgerSeal) -> str:

@@ -123,7 +123,7 @@ NODES_SHOWN = 12
 def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
     """Return a report as the object that `assay rollout show --format json` prints."""
     rollout, step = report.rollout, report.step
-    progress = {node_progress.node: node_progress for node_progress in step.progress} if step else {}
+    progress = {member.node: member for member in step.progress} if step else {}
     nodes: list[RolloutNode] = [
         RolloutNode(
             node=name,
@@ -154,22 +154,16 @@ def format_uncompared(adopted: LedgerEntry, now: datetime) -> str:
     body = CommitAdoptedEntry.read(adopted)
     when = f"adopted {format_ago(adopted.at, now)}"
     reason = f"cannot be compared with {body.base[:8]}: {body.uncompared}"
-    return (
-        f"{body.commit[:8]}  {when}, without a rollout: {reason}\n  → `assay sync` shows what differs, and the remedies"
-    )
+    fix = "`assay sync` shows what differs, and the remedies"
+    return f"{body.commit[:8]}  {when}, without a rollout: {reason}\n  → {fix}"
 
 
 def format_rollout(rollout: Rollout, now: datetime) -> str:
     """Return a rollout in one line."""
     proven = len(rollout.members) - len(rollout.unproven)
-    when = (
-        f"ended {format_ago(rollout.ended_at, now)}"
-        if rollout.ended_at
-        else f"since {format_ago(rollout.started_at, now)}"
-    )
-    reason = escape_line(
-        f"paused by {rollout.pause.who}: {rollout.pause.reason}" if rollout.pause else rollout.end_reason
-    )
+    ended, pause = rollout.ended_at, rollout.pause
+    when = f"ended {format_ago(ended, now)}" if ended else f"since {format_ago(rollout.started_at, now)}"
+    reason = escape_line(f"paused by {pause.who}: {pause.reason}" if pause else rollout.end_reason)
     head = f"{shorten_id(rollout.id)}  {rollout.base[:8]} → {rollout.commit[:8]}  {rollout.status}, {when}"
     return f"{head}  {proven} of {format_count(len(rollout.members), 'node')} proven{f'  {reason}' if reason else ''}"
 
@@ -188,7 +182,7 @@ def _format_lines(report: RolloutReport, now: datetime) -> Iterator[str]:
     if step is None:
         yield f"  {bar}  {proven} of {total} proven"
         return
-    counts = Counter(node_progress.kind for node_progress in step.progress)
+    counts = Counter(member.kind for member in step.progress)
     yield f"  {bar}  {', '.join(f'{counts[kind]} {kind}' for kind in PROGRESS_KINDS if counts[kind])}"
     if step.waits_for:
         yield f"  waits: {step.waits_for}"
@@ -272,9 +266,8 @@ def pause(
     Exit codes: 0 paused; 2 nothing was recorded.
     """
     workspace, rollout, operator = _prepare_order(context, fleet, ident, who, reason)
-    _record(
-        workspace, rollout, form, "is paused: nodes that are out finish their way", pause_rollout(rollout, operator)
-    )
+    entry = pause_rollout(rollout, operator)
+    _record(workspace, rollout, form, "is paused: nodes that are out finish their way", entry)
 
 
 @rollout_app.command()

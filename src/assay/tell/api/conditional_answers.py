@@ -27,7 +27,7 @@ MINUTE_S = 60
 def routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the routes of the API."""
     api = ApiRoutes(state)
-    made = [Route(f"{API}{one.path}", api.make_endpoint(one), methods=["GET"]) for one in ENDPOINTS]
+    made = [Route(f"{API}{endpoint.path}", api.make_endpoint(endpoint), methods=["GET"]) for endpoint in ENDPOINTS]
     stream = ChangeStream(state)
     described = Route(f"{API}/openapi.json", api.describe, methods=["GET"])
     return [*made, Route(f"{API}/events", stream.stream_changes, methods=["GET"]), described]

@@ -78,8 +78,9 @@ def read_query(model: type[ApiQuery], text: str, fields: Mapping[str, str]) -> A
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
-        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)]
-        raise make_refusal(422, "; ".join(found)) from None
+        problems = error.errors(include_input=False)
+        texts = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
+        raise make_refusal(422, "; ".join(texts)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +149,13 @@ def list_nodes(request: VisitorRequest) -> NodePage:
     """Return one page of the nodes that match."""
     query = request.query
     matching = [
-        one
-        for one in request.fleet.list_nodes()
-        if query.pool in ("", one.pool)
-        and query.state in ("", one.state)
-        and (query.held is None or query.held == bool(one.held_by))
+        node
+        for node in request.fleet.list_nodes()
+        if query.pool in ("", node.pool)
+        and query.state in ("", node.state)
+        and (query.held is None or query.held == bool(node.held_by))
     ]
-    rest = [one for one in matching if one.node > query.after]
+    rest = [node for node in matching if node.node > query.after]
     shown = rest[: query.limit]
     return NodePage(shown, shown[-1].node if len(rest) > len(shown) else "", len(matching))
 
@@ -183,12 +184,12 @@ def show_trust(request: VisitorRequest) -> FleetTrust | None:
 def list_rollouts(request: VisitorRequest) -> RolloutList:
     """Return the rollouts."""
     rollouts = request.records.read_rollouts().rollouts.values()
-    return RolloutList([summarize_rollout(one) for one in rollouts][::-1], request.position)
+    return RolloutList([summarize_rollout(rollout) for rollout in rollouts][::-1], request.position)
 
 
 def list_tickets(request: VisitorRequest) -> list[TicketRecord]:
     """Return the tickets."""
-    return [one for one in request.records.read_tickets() if request.query.all or not one.closed_at]
+    return [record for record in request.records.read_tickets() if request.query.all or not record.closed_at]
 
 
 def show_changes(request: VisitorRequest) -> ChangePage:

@@ -6,7 +6,6 @@ A sender shows a `report_token` of a Provisioning. What it says is recorded, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +16,6 @@ from starlette.routing import BaseRoute, Route
 from assay.act.boot.machine_sightings import record_sightings
 from assay.act.boot.reports import MachineReport, parse_machine_report
 from assay.model.errors import AssayError
-from assay.model.specs.machines import SeenMachine
 from assay.tell.server.agent_tokens import RateLimiter, read_bearer_token
 from assay.tell.server.app_state import AppState
 from assay.tell.server.requests import make_refusal, read_body
@@ -64,24 +62,23 @@ class MachineReports:
         except AssayError as error:
             raise make_refusal(422, error.what) from None
         try:
-            new = await run_in_threadpool(partial(self._record, machines))
+            context = self._state.context
+            new = await run_in_threadpool(
+                lambda: len(record_sightings(context.ledger, machines, "report", context.clock.now()))
+            )
         except AssayError as error:
             raise make_refusal(503, error.what, wait_s=5) from None
         answer = ReportAnswer(reported=len(machines), new=new)
         return Response(answer.model_dump_json(), media_type="application/json")
 
-    def _record(self, machines: list[SeenMachine]) -> int:
-        context = self._state.context
-        return len(record_sightings(context.ledger, machines, "report", context.clock.now()))
-
     async def _authenticate(self, request: Request) -> str:
         """Return the Provisioning whose token the sender shows. A refusal does not say why."""
         token, declared = read_bearer_token(request), self._state.context.fleet.provisionings
-        found = ""
+        sender = ""
         for name, provisioning in declared.items():
             references = provisioning.report_token
             if token and await self._state.tokens.is_token_of(f"Provisioning {name} report_token", references, token):
-                found = name
+                sender = name
                 break
-        self._authenticator.settle(request, f"reports of {found}", "" if found else "not a report_token")
-        return found
+        self._authenticator.settle(request, f"reports of {sender}", "" if sender else "not a report_token")
+        return sender

@@ -32,7 +32,7 @@ CONFLICT = {"409": "It cannot be ordered now, or somebody gave another order sin
 def build_openapi_document() -> dict[str, Any]:
     """Return the document."""
     schemas: dict[str, Any] = {"Refusal": {"type": "object", "properties": {"error": {"type": "string"}}}}
-    paths = {f"{API}{one.path}": {"get": _describe(one, schemas)} for one in ENDPOINTS}
+    paths = {f"{API}{endpoint.path}": {"get": _describe(endpoint, schemas)} for endpoint in ENDPOINTS}
     for path, (summary, body, answer) in describe_orders().items():
         paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas, CONFLICT)}
     for path, (summary, body, answer) in describe_reports().items():
@@ -72,12 +72,12 @@ def _describe_post(
 ) -> dict[str, Any]:
     """Return the operation of an order or a report; `refusals` are those that only it has."""
     content = {"application/json": {"schema": _describe_model(body, schemas)}}
-    told = {"application/json": {"schema": _describe_answer(answer, schemas)}}
+    reply = {"application/json": {"schema": _describe_answer(answer, schemas)}}
     return {
         "summary": summary,
         "parameters": _describe_path(path),
         "requestBody": {"required": True, "content": content},
-        "responses": {"200": {"description": "What became of it", "content": told}, **describe_refusals(refusals)},
+        "responses": {"200": {"description": "What became of it", "content": reply}, **describe_refusals(refusals)},
     }
 
 

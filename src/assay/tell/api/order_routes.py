@@ -96,7 +96,7 @@ class OrderRoutes:
             self._allow(visitor, body.order, body.reason, body.after, body.duration), decision=body.decision
         )
         name = request.path_params["name"]
-        state = next((one for one in self._state.records.read_node_states() if one.node == name), None)
+        state = next((state for state in self._state.records.read_node_states() if state.node == name), None)
         if state is None or not visitor.may_see(state):
             raise make_refusal(404, "there is no such node")
         result = await self._give(partial(order_for_node, self._state.context, state, order))
@@ -143,8 +143,9 @@ class OrderRoutes:
                 return model.model_validate(dict(parse_qsl(body.decode(), strict_parsing=True)))
             return model.model_validate_json(body)
         except ValidationError as error:
-            found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False)]
-            raise make_refusal(422, "; ".join(found)) from None
+            problems = error.errors(include_input=False)
+            texts = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
+            raise make_refusal(422, "; ".join(texts)) from None
         except ValueError:
             raise make_refusal(422, "this is no form") from None
 

@@ -67,17 +67,17 @@ class PhotoRoutes:
         if visitor.is_customer:
             raise make_refusal(403, "photos are for the operators of the fleet")
         record, digest = self._find_ticket(request), request.path_params["sha256"]
-        found = await run_in_threadpool(read_photo, self._state.context.home, record, digest)
-        if found is None:
+        stored = await run_in_threadpool(read_photo, self._state.context.home, record, digest)
+        if stored is None:
             raise make_refusal(404, "there is no such photo on this server")
-        photo, content = found
+        photo, content = stored
         name = f'inline; filename="{digest[:12]}.{photo.type}"'
         kept = {"Content-Disposition": name, "Cache-Control": "private, max-age=86400, immutable"}
         return Response(content, headers={**SECURITY_HEADERS, **kept}, media_type=MEDIA_TYPES[photo.type])
 
     def _find_ticket(self, request: Request) -> TicketRecord:
         ident = request.path_params["id"]
-        found = next((one for one in self._state.records.read_tickets() if one.ticket.id == ident), None)
-        if found is None:
+        ticket = next((record for record in self._state.records.read_tickets() if record.ticket.id == ident), None)
+        if ticket is None:
             raise make_refusal(404, "there is no such ticket")
-        return found
+        return ticket

@@ -53,15 +53,17 @@ class PlainFault:
 
 def describe_faults(catalog: FaultCatalog | None, faults: Iterable[ReasonFault]) -> list[PlainFault]:
     """Return the faults in plain words, the worst first. Faults with the same words are one."""
-    found: dict[str, PlainFault] = {}
-    for fault in sorted(faults, key=lambda one: (SEVERITIES.index(one.severity), format_time(one.at), one.part)):
+    plain: dict[str, PlainFault] = {}
+    for fault in sorted(
+        faults, key=lambda fault: (SEVERITIES.index(fault.severity), format_time(fault.at), fault.part)
+    ):
         words = _find_words(catalog, fault.fault_class)
-        known = found.get(words.happened, PlainFault(words.happened, (), fault.at, words.means, words.also_before))
+        known = plain.get(words.happened, PlainFault(words.happened, (), fault.at, words.means, words.also_before))
         name = name_part(fault.part)
         parts = known.parts if not name or name in known.parts else (*known.parts, name)
         at = min(known.at, fault.at, key=format_time)
-        found[known.happened] = replace(known, parts=parts, at=at)
-    return list(found.values())
+        plain[known.happened] = replace(known, parts=parts, at=at)
+    return list(plain.values())
 
 
 def name_part(part: str) -> str:
@@ -75,7 +77,10 @@ def name_part(part: str) -> str:
 def format_faults(faults: Sequence[PlainFault]) -> Iterator[str]:
     """Yield a line for each fault, at most MAX_SHOWN, and one that says how many more there are."""
     for fault in faults[:MAX_SHOWN]:
-        where = f" ({join_words(_shorten(fault.parts))})" if fault.parts else ""
+        parts, more_parts = [*fault.parts], len(fault.parts) - MAX_SHOWN
+        if more_parts > 1:
+            parts[MAX_SHOWN:] = [f"{spell_number(more_parts)} more parts"]
+        where = f" ({join_words(parts)})" if parts else ""
         yield f"{format_minute(format_time(fault.at))}: {fault.happened.rstrip('.')}{where}."
     if (more := len(faults) - MAX_SHOWN) > 0:
         yield f"And {spell_number(more)} more {'fault' if more == 1 else 'faults'}."
@@ -87,7 +92,9 @@ def format_consequences(faults: Sequence[PlainFault], emptied_at: str = "") -> I
     What was first seen after the node was empty (`emptied_at`, "" for never) harmed no job.
     """
     harmful = (
-        one for one in faults[:MAX_SHOWN] if one.also_before or not emptied_at or format_time(one.at) <= emptied_at
+        fault
+        for fault in faults[:MAX_SHOWN]
+        if fault.also_before or not emptied_at or format_time(fault.at) <= emptied_at
     )
     texts = (fault.means.replace(SINCE, format_minute(format_time(fault.at))) for fault in harmful)
     yield from dict.fromkeys(filter(None, texts))
@@ -101,11 +108,6 @@ def join_words(words: Sequence[str]) -> str:
 def spell_number(number: int) -> str:
     """Return a number in words up to twelve, in digits above."""
     return NUMBERS[number] if 0 <= number < len(NUMBERS) else str(number)
-
-
-def _shorten(parts: tuple[str, ...]) -> list[str]:
-    more = len(parts) - MAX_SHOWN
-    return [*parts] if more < 2 else [*parts[:MAX_SHOWN], f"{spell_number(more)} more parts"]
 
 
 def _find_words(catalog: FaultCatalog | None, name: str) -> FaultCustomerWords:

@@ -82,9 +82,10 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
     ledger = source.ledger_for_reading
     policy, catalog = _find_policy(source, state), find_fault_catalog(source)
     records = ledger.entries(state.node, kinds=RECORDS)
-    causes = [cause for one in records if one.kind == DecisionEntry.kind for cause in DecisionEntry.read(one).causes]
+    decisions = [DecisionEntry.read(entry) for entry in records if entry.kind == DecisionEntry.kind]
+    causes = [cause for decision in decisions for cause in decision.causes]
     runs = dict.fromkeys(cause.id.partition("/")[0] for cause in causes if cause.kind == "outcome" and "[" in cause.id)
-    failures = {one.id: one for run in runs for one in ledger.outcomes(run=run, node=state.node)}
+    failures = {outcome.id: outcome for run in runs for outcome in ledger.outcomes(run=run, node=state.node)}
     phases = describe_requirements(source, state)["requires"] if policy else []
     passed = sum(phase["passed"] + phase["excused"] for phase in phases)
     tests = (passed, passed + sum(len(phase["lacks"]) for phase in phases))
@@ -93,10 +94,10 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
 
 
 def _find_planned_change(source: RecordSource, node: str) -> PlannedChange:
-    found = find_node_rollout(source, node)
-    if found is None or found.progress.kind != "waiting":
+    standing = find_node_rollout(source, node)
+    if standing is None or standing.progress.kind != "waiting":
         return ""
-    return "paused" if found.rollout.pause else "waiting"
+    return "paused" if standing.rollout.pause else "waiting"
 
 
 def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:
@@ -135,6 +136,8 @@ def make_customer_situation(
     made = {entry.id: (entry, DecisionEntry.read(entry)) for entry in records if entry.kind == DecisionEntry.kind}
     reasons = _list_reasons(state, absence, list(made.values()), is_serving=state.state in serving)
     faults = tuple(_list_faults(state, reasons, failures, catalog))
+    drains = [EffectIntentEntry.read(entry) for entry in records if entry.kind == EffectIntentEntry.kind]
+    drains = [intent for intent in drains if intent.action == "drain-now" and intent.before.get("jobs")]
     return CustomerSituation(
         state=state,
         now=now,
@@ -145,7 +148,7 @@ def make_customer_situation(
         known_faults=tuple(_list_known_faults(state, reasons, catalog)),
         cause_kinds=frozenset(cause.kind for cause in reasons),
         effects=_list_effects(state, absence),
-        ended_jobs=_list_ended_jobs(records),
+        ended_jobs=frozenset(intent.effect for intent in drains),
         held_back=_find_obstacle(state, [decision for _, decision in made.values()]),
         tests=tests,
         estimate=_estimate(state, absence, others, policy, serving, now),
@@ -168,13 +171,13 @@ def _list_reasons(
     moves = {move.decision for move in (absence.transitions if absence else state.transitions)}
     since = absence.began_at if absence else parse_time(state.enrolled_at)
     until = absence.ended_at if absence and absence.ended_at else None
-    found: list[DecisionCause] = []
+    reasons: list[DecisionCause] = []
     for entry, decision in decisions:
         at = parse_time(entry.at)
         asks = decision.remedy == "ticket" and decision.timing == "record" and not is_serving and at >= since
         if decision.decision in moves or (asks and (until is None or at <= until)):
-            found += decision.causes
-    return found
+            reasons += decision.causes
+    return reasons
 
 
 def _list_faults(
@@ -185,7 +188,7 @@ def _list_faults(
 ) -> Iterator[ReasonFault]:
     """Yield the faults and the failed tests among the causes, each once."""
     named = {ident for cause in reasons for ident in cause.fault_ids}
-    seen = {(one.fault_class, one.subject) for one in state.faults if one.id in named}
+    seen = {(fault.fault_class, fault.subject) for fault in state.faults if fault.id in named}
     for fault in state.faults:
         if fault.id in named:
             part = _find_part(state.node, fault.subject)
@@ -223,19 +226,13 @@ def _list_effects(state: NodeState, absence: ServiceAbsence | None) -> tuple[Eff
     """Return the effects of the absence's decisions, of the present stay, and of what is pending."""
     moves = {move.decision for move in absence.transitions} if absence else set()
     wanted = {state.decision, state.pending.decision if state.pending else "", *moves} - {""}
-    found = (effect for effect in state.effects if effect.decision in wanted)
-    return tuple(sorted(found, key=lambda effect: effect.at))
-
-
-def _list_ended_jobs(records: Iterable[LedgerEntry]) -> frozenset[str]:
-    """Return the effects that found jobs which they had to end."""
-    intents = (EffectIntentEntry.read(entry) for entry in records if entry.kind == EffectIntentEntry.kind)
-    return frozenset(one.effect for one in intents if one.action == "drain-now" and one.before.get("jobs"))
+    effects = (effect for effect in state.effects if effect.decision in wanted)
+    return tuple(sorted(effects, key=lambda effect: effect.at))
 
 
 def _find_obstacle(state: NodeState, decisions: Sequence[DecisionEntry]) -> str:
     """Return the kind of what holds the newest wanted move back, "" if nothing does."""
-    newest = next((one for one in reversed(decisions) if one.remedy != "none"), None)
+    newest = next((decision for decision in reversed(decisions) if decision.remedy != "none"), None)
     if newest is None or newest.from_state != state.state or (newest.timing, newest.remedy) != ("record", "wait"):
         return ""
     named = {ident for cause in newest.causes for ident in cause.fault_ids}
@@ -262,7 +259,7 @@ def _estimate(
         first, present = absence.first_state, state.state
     else:
         return None
-    every = ((other.node, one) for other in others for one in list_absences(other, serving))
-    earlier = (one for node, one in every if node != state.node or one.ended_at)
-    gone = {name for name, one in policy.states.items() if one.final}
+    every = ((other.node, past) for other in others for past in list_absences(other, serving))
+    earlier = (past for node, past in every if node != state.node or past.ended_at)
+    gone = {name for name, declared in policy.states.items() if declared.final}
     return estimate_absence(earlier, first, present, gone, now)

@@ -99,16 +99,16 @@ def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
 def customer_explanation_as_json(situation: CustomerSituation) -> CustomerExplanationAnswer:
     """Return the texts as plain JSON data, with the node, whether and since when it serves, and the present time."""
     state = situation.state
-    told = explain_to_customer(situation)
+    texts = explain_to_customer(situation)
     return {
         "node": state.node,
         "in_service": situation.in_service,
         "since": state.since,
         "as_of": format_time(situation.now),
-        "happened": told.happened,
-        "means": told.means,
-        "doing": told.doing,
-        "back": told.back,
+        "happened": texts.happened,
+        "means": texts.means,
+        "doing": texts.doing,
+        "back": texts.back,
     }
 
 
@@ -117,10 +117,10 @@ def format_customer_explanation(situation: CustomerSituation) -> str:
     return format_customer_texts(customer_explanation_as_json(situation))
 
 
-def format_customer_texts(told: Mapping[str, Any]) -> str:
+def format_customer_texts(answer: Mapping[str, Any]) -> str:
     """Return what `customer_explanation_as_json` gave as paragraphs with headings."""
-    paragraphs = [f"{heading}\n{_indent(told[name])}" for name, heading in HEADINGS.items()]
-    return "\n\n".join([f"{told['node']}, as of {format_minute(told['as_of'])}", *paragraphs])
+    paragraphs = [f"{heading}\n{_indent(answer[name])}" for name, heading in HEADINGS.items()]
+    return "\n\n".join([f"{answer['node']}, as of {format_minute(answer['as_of'])}", *paragraphs])
 
 
 def _indent(text: str) -> str:
@@ -193,7 +193,8 @@ def _describe_other_reason(situation: CustomerSituation) -> str:
 
 def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
     state, absence = situation.state, situation.absence
-    emptied_at = next((one.at for one in situation.effects if one.action in DRAINS and one.standing == "verified"), "")
+    drains = (effect for effect in situation.effects if effect.action in DRAINS)
+    emptied_at = next((drain.at for drain in drains if drain.standing == "verified"), "")
     consequences = list(format_consequences(describe_faults(situation.catalog, situation.faults), emptied_at))
     if not situation.in_service:
         if absence:
@@ -217,10 +218,12 @@ def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
             yield from [f"About jobs from before {began}:", *past] if past else []
 
 
-def _describe_ended_jobs(situation: CustomerSituation, told: str) -> Iterator[str]:
-    """Yield what became of jobs that still ran, only where a verified effect says so. `told` is the text before."""
+def _describe_ended_jobs(situation: CustomerSituation, before: str) -> Iterator[str]:
+    """Yield what became of jobs that still ran, only where a verified effect says so. `before` is the text before."""
     again = (
-        ", and can start again in the same way." if CHECKPOINT in told else f". They can start again from {CHECKPOINT}."
+        ", and can start again in the same way."
+        if CHECKPOINT in before
+        else f". They can start again from {CHECKPOINT}."
     )
     for effect in situation.effects:
         if effect.action == "drain-now" and effect.standing == "verified" and effect.id in situation.ended_jobs:

@@ -56,14 +56,14 @@ def _describe_leaving(situation: CustomerSituation, pending: PendingDecision) ->
         yield f"If its tests pass, it is then back within {format_duration(allowed)}."
     else:
         target = situation.policy.states.get(pending.to) if situation.policy else None
-        why = f": {target.for_customers.back}" if target and target.for_customers.back else ""
-        yield f"How long it will then be out is not known yet{why}."
+        remark = f": {target.for_customers.back}" if target and target.for_customers.back else ""
+        yield f"How long it will then be out is not known yet{remark}."
 
 
 def _find_latest_end(pending: PendingDecision, now: datetime) -> str:
     """Return when the last awaited job ends at the latest, "" unless that is known of every job."""
-    found = [_LATEST_END.search(blocker) for blocker in pending.blockers]
-    ends = [parse_time(match[1]) for match in found if match]
+    matches = [_LATEST_END.search(blocker) for blocker in pending.blockers]
+    ends = [parse_time(match[1]) for match in matches if match]
     known = bool(ends) and len(ends) == len(pending.blockers) and max(ends) > now
     return format_minute(format_time(max(ends))) if known else ""
 

@@ -56,29 +56,29 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     states, fleet, now = source.read_node_states(), source.fleet, source.clock.now()
     serving, final = list_policy_states(fleet)
     seen = {node.name for node in fleet.nodes.values() if sees(node)}
-    ours = [one for one in states if one.node in seen and one.state not in final and name in ("", one.node)]
-    known = {one.node: one for one in ours}
-    nodes = tuple(_make_node(one, serving) for one in ours)
-    told = [node for node in nodes if name or not node.in_service or node.is_leaving]
+    ours = [state for state in states if state.node in seen and state.state not in final and name in ("", state.node)]
+    known = {state.node: state for state in ours}
+    nodes = tuple(
+        CustomerNode(
+            state.node, state.pool, state.state in serving, state.state in serving and bool(state.pending), state.since
+        )
+        for state in ours
+    )
+    shown = [node for node in nodes if name or not node.in_service or node.is_leaving]
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     explained = (
         (node, explain_to_customer(read_customer_situation(source, states, known[node.name])))
-        for node in told[:EXPLAINED]
+        for node in shown[:EXPLAINED]
     )
     return CustomerView(
-        nodes, month, measure_availability(ours, serving, month, now), tuple(explained), len(told[EXPLAINED:])
+        nodes, month, measure_availability(ours, serving, month, now), tuple(explained), len(shown[EXPLAINED:])
     )
 
 
 def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
     """Return the states in which customers use nodes, and those from which none comes back."""
-    states = [one for policy in fleet.policies.values() for one in policy.states.items()]
-    return {name for name, one in states if one.in_service}, {name for name, one in states if one.final}
-
-
-def _make_node(state: NodeState, serving: set[str]) -> CustomerNode:
-    is_serving = state.state in serving
-    return CustomerNode(state.node, state.pool, is_serving, is_serving and state.pending is not None, state.since)
+    states = [state for policy in fleet.policies.values() for state in policy.states.items()]
+    return {name for name, state in states if state.in_service}, {name for name, state in states if state.final}
 
 
 def measure_availability(

@@ -33,26 +33,26 @@ class CurrentNotices:
     def read(self, records: LiveRecords, told_out: Collection[str]) -> list[ServiceNotice]:
         """Return the notices of the nodes that are out of service, and of those whose customers were told so."""
         states, now, ends_at = records.read_node_states(), records.clock.now(), time.monotonic() + BUDGET_S
-        wanted = [one for one in list_standings(records, states) if not one.in_service or one.state.node in told_out]
-        for standing in wanted:
+        standings = {standing.state.node: standing for standing in list_standings(records, states)}
+        wanted = {node: standing for node, standing in standings.items() if not standing.in_service or node in told_out}
+        for node, standing in wanted.items():
             if time.monotonic() < ends_at and not self._is_fresh(standing, now):
-                self._kept[standing.state.node] = now, make_notice(records, states, standing)
-        self._kept = {one.state.node: self._kept[one.state.node] for one in wanted if one.state.node in self._kept}
-        return list(self._list_valid(wanted))
+                self._kept[node] = now, make_notice(records, states, standing)
+        self._kept = {node: self._kept[node] for node in wanted if node in self._kept}
+        return list(self._list_valid(wanted.values()))
 
     def _is_fresh(self, standing: ServiceStanding, now: datetime) -> bool:
         read_at, notice = self._kept.get(standing.state.node, (None, None))
-        return bool(notice and read_at and now - read_at < KEPT and _is_same_stay(notice.standing, standing))
+        if not notice or not read_at or now - read_at >= KEPT:
+            return False
+        before, after = notice.standing.state, standing.state
+        return (before.stay_id, before.hold) == (after.stay_id, after.hold)
 
     def _list_valid(self, wanted: Collection[ServiceStanding]) -> Iterator[ServiceNotice]:
         for standing in wanted:
             _, notice = self._kept.get(standing.state.node, (None, None))
             if notice and notice.standing.move == standing.move:
                 yield notice
-
-
-def _is_same_stay(one: ServiceStanding, other: ServiceStanding) -> bool:
-    return (one.state.stay_id, one.state.hold) == (other.state.stay_id, other.state.hold)
 
 
 @dataclass
@@ -70,7 +70,7 @@ class CustomerTeller:
         shown, sent = read_projection(context.ledger, SHOWN_NOTICES), read_projection(context.ledger, WEBHOOK_RECORDS)
         self._shown.recorded = shown
         notices = self._current.read(LiveRecords(lambda: context), self._shown.list_told_out() | list_told_out(sent))
-        notices = [one for one in notices if not context.fleet.is_watched(one.node)]
+        notices = [notice for notice in notices if not context.fleet.is_watched(notice.node)]
         if rules.scheduler.shown:
             show_on_nodes(context, self._shown, notices)
         send_to_webhooks(context, sent, notices)

@@ -61,7 +61,7 @@ def deliver_tickets(
     `immediately` tries postponed deliveries too, and sets no time limit for a sink.
     """
     tickets = list(read_projection(context.ledger, TICKETS_WITHOUT_REPORTS).values())
-    allowed = [one for one in tickets if not context.fleet.is_watched(one.ticket.node, "ticket")]
+    allowed = [record for record in tickets if not context.fleet.is_watched(record.ticket.node, "ticket")]
     postponed = PostponedDeliveries(context.home / "delivery.json")
     rules = AttemptRules(context, postponed, immediately, pause)
     failed: list[UndeliveredTicket] = []
@@ -104,7 +104,11 @@ class _RouteDelivery:
         sink = open_sink(self._route, self._rules.context)
         for record in tickets:
             known = delivered_here.get(record.ticket.id)
-            if _is_due(record, known, sink) and time.monotonic() < ends_at:
+            if known is None:
+                is_due = not record.closed_at  # a ticket that was closed before the sink had it never goes there
+            else:
+                is_due = known.version != compute_ticket_version(record) or not sink.holds(known.external_id)
+            if is_due and time.monotonic() < ends_at:
                 yield from self._deliver_ticket(sink, record, known.external_id if known else "")
 
     def _deliver_ticket(self, sink: TicketSink, record: TicketRecord, external_id: str) -> Iterator[UndeliveredTicket]:
@@ -138,22 +142,16 @@ Deliveries = dict[tuple[str, str], dict[str, DeliveredTicket]]
 
 
 def _add_delivery(deliveries: Deliveries, entry: LedgerEntry) -> Deliveries:
-    one = TicketDeliveredEntry.read(entry)
-    of_sink = deliveries.setdefault((one.sink, one.destination), {})
-    of_sink[one.ticket] = DeliveredTicket(one.ticket_version, one.external)
+    delivery = TicketDeliveredEntry.read(entry)
+    of_sink = deliveries.setdefault((delivery.sink, delivery.destination), {})
+    of_sink[delivery.ticket] = DeliveredTicket(delivery.ticket_version, delivery.external)
     return deliveries
 
 
-def _copy_deliveries(deliveries: Deliveries) -> Deliveries:
-    return {sink: dict(tickets) for sink, tickets in deliveries.items()}
-
-
-DELIVERIES = Projection[Deliveries]((TICKET_DELIVERED,), dict, _add_delivery, _copy_deliveries)
+DELIVERIES = Projection[Deliveries](
+    (TICKET_DELIVERED,),
+    dict,
+    _add_delivery,
+    lambda deliveries: {sink: dict(tickets) for sink, tickets in deliveries.items()},
+)
 """What each sink has, by its name and destination, and by the ticket's id."""
-
-
-def _is_due(record: TicketRecord, known: DeliveredTicket | None, sink: TicketSink) -> bool:
-    """Say whether to deliver a ticket. A ticket that was closed before the sink had it never goes there."""
-    if known is None:
-        return not record.closed_at
-    return known.version != compute_ticket_version(record) or not sink.holds(known.external_id)

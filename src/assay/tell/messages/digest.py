@@ -76,15 +76,15 @@ class DigestJournal:
     @property
     def interrupted(self) -> DigestStartedEntry | None:
         """The digest that was started, and of which nobody knows whether it was sent."""
-        return next((one for ident, one in self.started.items() if ident not in self.sent), None)
+        return next((digest for ident, digest in self.started.items() if ident not in self.sent), None)
 
     def list_told_changes(self) -> dict[str, str]:
         """Return the time of the last change that was told of each ticket."""
         return {
             ticket: at
-            for ident, one in self.started.items()
+            for ident, digest in self.started.items()
             if ident in self.sent
-            for ticket, at in one.tickets.items()
+            for ticket, at in digest.tickets.items()
         }
 
 
@@ -111,20 +111,21 @@ DIGESTS = Projection[Journals](DIGEST_KINDS, dict, _add_to_journals, deepcopy)
 
 def select_tickets(tickets: Iterable[TicketRecord], settings: DigestSettings, fleet: Fleet) -> list[TicketRecord]:
     """Return the tickets that a route tells of."""
-    return [
-        record
-        for record in tickets
-        if (not settings.severities or record.ticket.severity in settings.severities)
-        and (not settings.pools or _find_pool(record, fleet) in settings.pools)
-    ]
+    selected = []
+    for record in tickets:
+        node = fleet.nodes.get(record.ticket.node)
+        is_severe = not settings.severities or record.ticket.severity in settings.severities
+        if is_severe and (not settings.pools or (node and node.pool in settings.pools)):
+            selected.append(record)
+    return selected
 
 
-def find_news(tickets: Iterable[TicketRecord], told: Mapping[str, str], settings: DigestSettings) -> list[DigestItem]:
+def find_news(tickets: Iterable[TicketRecord], known: Mapping[str, str], settings: DigestSettings) -> list[DigestItem]:
     """Return each ticket with a change that nobody was told. Who never heard of a ticket is not told of its closing."""
     items: list[DigestItem] = []
     for record in tickets:
         last = next((event for event in reversed(record.history) if event.what in settings.events), None)
-        told_at = told.get(record.ticket.id, "")
+        told_at = known.get(record.ticket.id, "")
         if last and last.at > told_at and (told_at or not record.closed_at):
             items.append(DigestItem(record, last))
     return items
@@ -138,9 +139,9 @@ def begin_digest(
     ident = derive_id("digest", route, destination, json.dumps(changes, sort_keys=True))
     closed = {record.ticket.id for record in tickets if record.closed_at}
     settled = [
-        one.digest
-        for one in journal.started.values()
-        if one.tickets.keys() & changes.keys() & closed and one.tickets.keys() <= closed
+        started.digest
+        for started in journal.started.values()
+        if started.tickets.keys() & changes.keys() & closed and started.tickets.keys() <= closed
     ]
     return DigestStartedEntry(ident, route, destination, changes, tuple(settled))
 
@@ -154,11 +155,6 @@ def build_digest(started: DigestStartedEntry, tickets: Iterable[TicketRecord], *
         if (record := records.get(ident))
     ]
     return Digest(started.digest, started.route, tuple(items), started.settled, may_repeat)
-
-
-def _find_pool(record: TicketRecord, fleet: Fleet) -> str:
-    node = fleet.nodes.get(record.ticket.node)
-    return node.pool if node else ""
 
 
 class DigestDelivery:
@@ -198,8 +194,8 @@ class DigestDelivery:
 
         def announce() -> None:
             nonlocal digest
-            told, digest = digest, replace(digest, may_repeat=True)
-            sink.announce(told)
+            current, digest = digest, replace(digest, may_repeat=True)
+            sink.announce(current)
 
         self._attempts.call(announce)
         self._append(DigestSentEntry(started.digest, self._route.name, len(started.tickets)))
@@ -223,18 +219,26 @@ def format_headline(digest: Digest) -> str:
         return f"assay: {item.event.what}: {format_ticket_title(item.record, MAX_TITLE)}"
     counts = Counter(item.event.what for item in digest.items)
     words = [
-        f"{format_count(counts[what], 'ticket')} {what}" for what in ("opened", "reopened", "closed") if counts[what]
+        f"{format_count(counts[event], 'ticket')} {event}"
+        for event in ("opened", "reopened", "closed")
+        if counts[event]
     ]
     return f"assay: {', '.join(words)}"
 
 
 def format_digest_lines(digest: Digest) -> list[str]:
     """Return the lines below the headline, at most a few more than MAX_LINES."""
-    items = sorted(digest.items, key=_rank)
+    items = sorted(
+        digest.items,
+        key=lambda item: (not item.is_open, _rank_severity(item.record.ticket.severity), item.event.at),
+    )
     lines = [_format_item(item) for item in items[:MAX_LINES]]
     if len(items) > MAX_LINES:
         lines.append(f"… and {len(items) - MAX_LINES} more; `assay tickets` lists all")
-        lines.append(f"racks: {_count_racks(items)}")
+        racks = Counter[str]()
+        for item in items:
+            racks.update({spot.rack for spot in item.record.ticket.places if spot.rack})
+        lines.append(f"racks: {format_list([f'{rack} {count}' for rack, count in racks.most_common()])}")
     return [*lines, REPEAT_NOTE] if digest.may_repeat else lines
 
 
@@ -245,19 +249,10 @@ def find_worst_severity(digest: Digest) -> str:
 
 def _format_item(item: DigestItem) -> str:
     ticket = item.record.ticket
-    place = next((f"{one.rack} U{one.u}" if one.u else one.rack for one in ticket.places if one.rack), "")
+    place = next((f"{spot.rack} U{spot.u}" if spot.u else spot.rack for spot in ticket.places if spot.rack), "")
     about = ", ".join(filter(None, [ticket.severity, place, f"ticket {ticket.id}"]))
     title = format_ticket_title(item.record, MAX_TITLE)
     return f"{format_minute(item.event.at)} {item.event.what}: {title} ({about})"
-
-
-def _count_racks(items: Sequence[DigestItem]) -> str:
-    racks = Counter(rack for item in items for rack in {one.rack for one in item.record.ticket.places if one.rack})
-    return format_list([f"{rack} {count}" for rack, count in racks.most_common()])
-
-
-def _rank(item: DigestItem) -> tuple[bool, int, str]:
-    return not item.is_open, _rank_severity(item.record.ticket.severity), item.event.at
 
 
 def _rank_severity(severity: str) -> int:

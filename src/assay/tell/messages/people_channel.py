@@ -55,7 +55,7 @@ class PeopleChannel:
             self._send(self._url, digest)
             return
         events = [("trigger", digest.id)] if any(item.is_open for item in digest.items) else []
-        for action, ident in [*events, *(("resolve", one) for one in digest.settled)]:
+        for action, ident in [*events, *(("resolve", ident) for ident in digest.settled)]:
             more = urlencode({"action": action, "dedup": f"assay-{ident}"})
             self._send(f"{self._url}{'&' if '?' in self._url else '?'}{more}", digest)
 
@@ -67,9 +67,9 @@ class PeopleChannel:
         with self._open(url).notify(body, title, kind, body_format="text", timeout=DELIVERY_S) as sent:
             if sent:
                 return
-            status = next((found[1] for entry in sent.logs() if (found := STATUS.search(entry.message))), "")
-        what = f"answers {status}" if status else "the message could not be sent"
-        raise SinkUnavailable(what, where=self._where, soon=status in ("", "429") or status >= "500")
+            status = next((match[1] for entry in sent.logs() if (match := STATUS.search(entry.message))), "")
+        answer = f"answers {status}" if status else "the message could not be sent"
+        raise SinkUnavailable(answer, where=self._where, soon=status in ("", "429") or status >= "500")
 
     def _open(self, url: str) -> Any:
         """Return apprise with this one URL. Raises AssayError, without the URL, for one that is none or not safe."""

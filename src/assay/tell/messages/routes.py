@@ -59,11 +59,11 @@ class PostponedDeliveries:
         """Return every name whose last delivery failed, and why."""
         return [(name, str(failure["why"])) for name, failure in self._failures.items()]
 
-    def postpone(self, name: str, why: str, now: datetime, at_least: timedelta) -> str:
+    def postpone(self, name: str, reason: str, now: datetime, at_least: timedelta) -> str:
         """Note a failure. Return until when `name` waits (ISO 8601): not less than `at_least` from `now`."""
         times = self._failures[name]["times"] + 1 if name in self._failures else 1
         wait = max(at_least, timedelta(seconds=SINK_BACKOFF.wait_s(times)))
-        self._failures[name] = {"until": (now + wait).isoformat(), "times": times, "why": why}
+        self._failures[name] = {"until": (now + wait).isoformat(), "times": times, "why": reason}
         return str(self._failures[name]["until"])
 
     def clear(self, name: str) -> None:
@@ -172,14 +172,16 @@ class RouteAttempts:
         """Let the route, or one ticket of it, wait: after each failure twice as long, up to an hour."""
         route = self._route.name
         if isinstance(error, AssayError):
-            why, after_s = redact(str(error)), getattr(error, "after_s", 0.0)
+            reason, after_s = redact(str(error)), getattr(error, "after_s", 0.0)
         else:
-            why = f"TicketRoute {route}: internal error in the ticket sink {self._route.sink}: {type(error).__name__}"
+            reason = (
+                f"TicketRoute {route}: internal error in the ticket sink {self._route.sink}: {type(error).__name__}"
+            )
             after_s = 0.0
         now, at_least = self._rules.context.clock.now(), timedelta(seconds=after_s)
-        retry_at = self._postponed.postpone(self._name(ticket), why, now, at_least)
-        self._rules.context.progress(f"a ticket was not delivered: {why.splitlines()[0]}")
-        return UndeliveredTicket(route, ticket, why, retry_at)
+        retry_at = self._postponed.postpone(self._name(ticket), reason, now, at_least)
+        self._rules.context.progress(f"a ticket was not delivered: {reason.splitlines()[0]}")
+        return UndeliveredTicket(route, ticket, reason, retry_at)
 
     def _name(self, ticket: str) -> str:
         return f"{self._route.name}/{ticket}" if ticket else self._route.name

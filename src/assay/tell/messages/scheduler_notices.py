@@ -63,24 +63,21 @@ class NoticeJournal:
 
     def find(self, node: str) -> ShownNotice | None:
         """Return the last notice of a node. One that is lost is shown once more, and not announced again."""
-        one = self.recorded.get(node)
-        if one and one.intent.notice in self.lost:
-            return replace(one, intent=replace(one.intent, text="", move=""), end="")
-        return one
+        notice = self.recorded.get(node)
+        if notice and notice.intent.notice in self.lost:
+            return replace(notice, intent=replace(notice.intent, text="", move=""), end="")
+        return notice
 
     def list_told_out(self) -> set[str]:
         """Return the nodes of which the last notice does not prove that their customers know them back."""
-        return {node for node in self.recorded if (one := self.find(node)) and not _is_proved_back(one)}
+        notices = {node: notice for node in self.recorded if (notice := self.find(node))}
+        return {node for node, notice in notices.items() if not (notice.intent.in_service and notice.end == "verified")}
 
     def list_proved(self) -> dict[str, NodeNotice]:
         """Return the notices that nodes out of service had when they were last read."""
-        shown = {node: one for node in self.recorded if (one := self.find(node)) and one.end == "verified"}
-        proved = {node: NodeNotice(one.intent.in_service, one.intent.text) for node, one in shown.items()}
+        shown = {node: notice for node in self.recorded if (notice := self.find(node)) and notice.end == "verified"}
+        proved = {node: NodeNotice(notice.intent.in_service, notice.intent.text) for node, notice in shown.items()}
         return {node: notice for node, notice in proved.items() if not notice.in_service}
-
-
-def _is_proved_back(one: ShownNotice) -> bool:
-    return one.intent.in_service and one.end == "verified"
 
 
 def decide_intent(
@@ -127,7 +124,7 @@ def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: S
 
 def _look_for_lost_notices(context: ControllerContext, journal: NoticeJournal) -> None:
     """Read again what nodes out of service show: somebody may have taken a notice away, or made the node anew."""
-    proved = {name: one for name, one in journal.list_proved().items() if name in context.fleet.nodes}
+    proved = {name: notice for name, notice in journal.list_proved().items() if name in context.fleet.nodes}
     groups = group_by_scheduler([context.fleet.nodes[name] for name in proved], context.workloads)
     for scheduler, names in groups.nodes.items():
         if isinstance(scheduler, ShowsNotices):
@@ -142,21 +139,23 @@ def _show_in_scheduler(
     context: ControllerContext, scheduler: ShowsNotices, intents: Mapping[str, NoticeIntentEntry]
 ) -> None:
     """Record the intents, show them, read the nodes, and record what they show. Without an answer, all stay open."""
-    context.ledger.append(*(one.make_entry(one.notice, context.now, node) for node, one in intents.items()))
-    wanted = {node: NodeNotice(one.in_service, one.text, one.move) for node, one in intents.items()}
-    said = ""
+    context.ledger.append(*(intent.make_entry(intent.notice, context.now, node) for node, intent in intents.items()))
+    wanted = {node: NodeNotice(intent.in_service, intent.text, intent.move) for node, intent in intents.items()}
+    refusal = ""
     try:
         scheduler.show_notices(wanted)
     except AssayError as error:
-        said = error.what
+        refusal = error.what
     missing = scheduler.find_missing_notices(wanted)
-    ends = (_make_end(context, node, one, missing.get(node, ""), said) for node, one in intents.items())
+    ends = (_make_end(context, node, intent, missing.get(node, ""), refusal) for node, intent in intents.items())
     context.ledger.append(*ends)
 
 
-def _make_end(context: ControllerContext, node: str, intent: NoticeIntentEntry, why: str, said: str) -> LedgerEntry:
-    if not why:
+def _make_end(
+    context: ControllerContext, node: str, intent: NoticeIntentEntry, missing: str, refusal: str
+) -> LedgerEntry:
+    if not missing:
         proof = NoticeVerifiedEntry(intent.notice)
         return proof.make_entry(derive_id(intent.notice, "verified"), context.now, node)
-    failure = NoticeFailedEntry(intent.notice, f"{why}; {said}" if said else why)
+    failure = NoticeFailedEntry(intent.notice, f"{missing}; {refusal}" if refusal else missing)
     return failure.make_entry(derive_id(intent.notice, "failed"), context.now, node)

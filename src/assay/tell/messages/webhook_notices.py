@@ -34,7 +34,7 @@ Item = Mapping[str, Any]
 class WebhookRecord:
     """What the ledger knows of one webhook: the last item of each node that was sent, and what may not have been."""
 
-    told: dict[str, Item] = field(default_factory=dict)
+    known: dict[str, Item] = field(default_factory=dict)
     sent_at: str = ""
     unfinished: tuple[NoticesStartedEntry, str] | None = None
     """The message that was started and not noted as sent, and when it was started (ISO 8601)."""
@@ -51,41 +51,42 @@ def _apply_entry(records: WebhookRecords, entry: LedgerEntry) -> WebhookRecords:
     message = NoticesSentEntry.read(entry).message
     for record in records.values():
         if record.unfinished and record.unfinished[0].message == message:
-            record.told |= {item["node"]: item for item in record.unfinished[0].items}
+            record.known |= {item["node"]: item for item in record.unfinished[0].items}
             record.sent_at, record.unfinished = entry.at, None
     return records
 
 
-def _copy_records(records: WebhookRecords) -> WebhookRecords:
-    return {key: replace(record, told=dict(record.told)) for key, record in records.items()}
-
-
-WEBHOOK_RECORDS = Projection[WebhookRecords](KINDS, dict, _apply_entry, _copy_records)
+WEBHOOK_RECORDS = Projection[WebhookRecords](
+    KINDS,
+    dict,
+    _apply_entry,
+    lambda records: {key: replace(record, known=dict(record.known)) for key, record in records.items()},
+)
 """The records by the webhook's name and destination. One that was pointed elsewhere, or got other pools, has none."""
 
 
 def list_told_out(records: WebhookRecords) -> set[str]:
     """Return the nodes of which a webhook last heard that they are out."""
-    return {node for one in records.values() for node, item in one.told.items() if item["event"] != "back"}
+    return {node for record in records.values() for node, item in record.known.items() if item["event"] != "back"}
 
 
-def find_news(notices: Iterable[ServiceNotice], told: Mapping[str, Item], pools: Sequence[str]) -> Iterator[Item]:
+def find_news(notices: Iterable[ServiceNotice], known: Mapping[str, Item], pools: Sequence[str]) -> Iterator[Item]:
     """Yield an item for each node of these pools of which there is news. Pure."""
     for notice in notices:
         standing = notice.standing
-        if standing.pool in pools and (event := _find_event(notice, told.get(notice.node))):
+        if standing.pool in pools and (event := _find_event(notice, known.get(notice.node))):
             about = {"node": notice.node, "pool": standing.pool, "event": event, "since": standing.since}
             yield {**about, **asdict(notice.texts)}
 
 
-def _find_event(notice: ServiceNotice, told: Item | None) -> NoticeEvent | None:
+def _find_event(notice: ServiceNotice, last: Item | None) -> NoticeEvent | None:
     """Return what is news of a node. Who never heard that it left does not hear that it is back."""
-    is_told_out = told is not None and told["event"] != "back"
+    is_told_out = last is not None and last["event"] != "back"
     if notice.standing.in_service:
         return "back" if is_told_out else None
-    if told is None or not is_told_out or told["since"] != notice.standing.since:
+    if last is None or not is_told_out or last["since"] != notice.standing.since:
         return "left"
-    return "expected" if told["back"] != notice.texts.back else None
+    return "expected" if last["back"] != notice.texts.back else None
 
 
 def send_to_webhooks(context: ControllerContext, records: WebhookRecords, notices: Sequence[ServiceNotice]) -> None:
@@ -100,9 +101,9 @@ def send_to_webhooks(context: ControllerContext, records: WebhookRecords, notice
             postponed.clear(name)
         except AssayError as error:
             wait = timedelta(seconds=getattr(error, "after_s", 0.0))
-            why = redact(error.what)
-            until = postponed.postpone(name, why, now, wait)
-            context.progress(f"the webhook of {name} got no notices: {why}; tries again at {until}")
+            reason = redact(error.what)
+            until = postponed.postpone(name, reason, now, wait)
+            context.progress(f"the webhook of {name} got no notices: {reason}; tries again at {until}")
     postponed.save()
 
 
@@ -117,15 +118,13 @@ class _WebhookDelivery:
         """Send the message that was interrupted, else one of all news. Raises AssayError if it is not taken."""
         record = records.get((self._name, self._destination)) or WebhookRecord()
         unfinished = record.unfinished
-        if unfinished is None and self._may_send(record):
-            unfinished = self._start(tuple(find_news(notices, record.told, self._hook.pools))[:MAX_NODES])
+        since = self._context.clock.now() - parse_time(record.sent_at) if record.sent_at else None
+        may_send = since is None or since >= timedelta(minutes=self._hook.every_minutes)
+        if unfinished is None and may_send:
+            unfinished = self._start(tuple(find_news(notices, record.known, self._hook.pools))[:MAX_NODES])
         watched = self._context.fleet.is_watched
         if unfinished and not any(watched(item["node"]) for item in unfinished[0].items):
             self._send(*unfinished)
-
-    def _may_send(self, record: WebhookRecord) -> bool:
-        since = self._context.clock.now() - parse_time(record.sent_at) if record.sent_at else None
-        return since is None or since >= timedelta(minutes=self._hook.every_minutes)
 
     def _start(self, items: tuple[Item, ...]) -> tuple[NoticesStartedEntry, str] | None:
         """Record the message that is about to be sent. Return None if it has nothing to tell."""

@@ -29,7 +29,7 @@ from assay.act.schedules.slot_runner import read_schedule_history
 from assay.decide.faults.telemetry_silence import silence_deadline
 from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
-from assay.decide.rollouts.rollout_history import Rollout, RolloutMember
+from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState, PendingDecision
 from assay.ledger.ledger_reader import open_reader_of
 from assay.ledger.store import Ledger
@@ -50,25 +50,24 @@ INVENTORY = "inventory"
 def list_node_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of nodes."""
     states = source.states.values()
-    yield from count_series(families.NODES, (_label_node(source, state) for state in states))
-    ages = (((source.pool_names[one.node], one.state), one.since) for one in states)
+    labels = []
+    for state in states:
+        in_service = "true" if state.state in source.service_states else "false"
+        labels.append((source.pool_names[state.node], state.state, in_service, find_stay_reason(state)))
+    yield from count_series(families.NODES, labels)
+    ages = (((source.pool_names[state.node], state.state), state.since) for state in states)
     yield from oldest_series_at(families.STATE_OLDEST, ages, source.now_s)
     yield from _list_pending(source)
-    holds = [(source.pool_names[one.node], one.hold) for one in states if one.hold]
+    holds = [(source.pool_names[state.node], state.hold) for state in states if state.hold]
     yield from _list_by_pool(source, families.HOLDS, [pool for pool, _ in holds])
     held = (((pool,), parse_epoch_seconds(hold.at)) for pool, hold in holds)
     yield from oldest_series(families.HOLD_OLDEST, held, source.now_s)
-    stopped = [source.pool_names[one.node] for one in states if one.is_held_by_breaker]
+    stopped = [source.pool_names[state.node] for state in states if state.is_held_by_breaker]
     yield from _list_by_pool(source, families.BREAKER_NODES, stopped)
     yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in stopped)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
     yield from _list_by_pool(source, families.JOBS_UNKNOWN, [source.pool_names[name] for name in unknown])
     yield from _list_nodes_out(source)
-
-
-def _label_node(source: MetricSource, state: NodeState) -> tuple[str, ...]:
-    in_service = "true" if state.state in source.service_states else "false"
-    return source.pool_names[state.node], state.state, in_service, find_stay_reason(state)
 
 
 def find_stay_reason(state: NodeState) -> str:
@@ -110,7 +109,7 @@ def _list_by_pool(source: MetricSource, family: Family, pools: Iterable[str]) ->
 def _list_nodes_out(source: MetricSource) -> Iterator[Series]:
     """Yield the nodes out of service that have been in their state for longest."""
     out = [state for state in source.states.values() if state.state not in source.service_states]
-    listed = nsmallest(MAX_LISTED_NODES, out, key=lambda one: one.since)
+    listed = nsmallest(MAX_LISTED_NODES, out, key=lambda state: state.since)
     for state in listed:
         age_s = max(0.0, source.now_s - parse_epoch_seconds(state.since))
         yield Series(families.NODE_STATE_AGE, (state.node, source.pool_names[state.node], state.state), age_s)
@@ -123,8 +122,8 @@ PROGRESS = ("waiting", "out", "proven")
 def list_effect_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of effects that have not ended."""
     effects = source.counts.effects.values()
-    yield from count_series(families.EFFECTS_OPEN, ((one.action, one.status) for one in effects))
-    since = (((one.action,), one.begun_s) for one in effects)
+    yield from count_series(families.EFFECTS_OPEN, ((effect.action, effect.status) for effect in effects))
+    since = (((effect.action,), effect.begun_s) for effect in effects)
     yield from oldest_series(families.EFFECT_OLDEST, since, source.now_s)
 
 
@@ -145,8 +144,8 @@ def list_fault_series(source: MetricSource) -> Iterator[Series]:
 def list_ticket_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of open tickets."""
     tickets = source.counts.tickets.values()
-    yield from count_series(families.TICKETS_OPEN, ((one.severity,) for one in tickets))
-    since = (((one.severity,), one.opened_s) for one in tickets)
+    yield from count_series(families.TICKETS_OPEN, ((ticket.severity,) for ticket in tickets))
+    since = (((ticket.severity,), ticket.opened_s) for ticket in tickets)
     yield from oldest_series(families.TICKET_OLDEST, since, source.now_s)
 
 
@@ -154,7 +153,7 @@ def list_rollout_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of the active rollout; without one, that no node waits for one."""
     rollout = source.rollout
     members = list(rollout.members.values()) if rollout else []
-    progress = [_find_progress(member) for member in members]
+    progress = ["proven" if member.proof else "out" if member.is_ordered_out else "waiting" for member in members]
     yield from (Series(families.ROLLOUT_NODES, (name,), progress.count(name)) for name in PROGRESS)
     if rollout:
         yield from _list_rollout_ages(rollout, source.now_s)
@@ -165,12 +164,6 @@ def _list_rollout_ages(rollout: Rollout, now_s: float) -> Iterator[Series]:
     if pause := rollout.pause:
         age_s = max(0.0, now_s - parse_epoch_seconds(pause.at))
         yield Series(families.ROLLOUT_PAUSE_AGE, (pause.rule or PERSON_RULE,), age_s)
-
-
-def _find_progress(member: RolloutMember) -> str:
-    if member.proof:
-        return "proven"
-    return "out" if member.is_ordered_out else "waiting"
 
 
 LOG_SUFFIXES = ("", "-wal")
@@ -206,11 +199,13 @@ def list_pass_series(source: MetricSource) -> Iterator[Series]:
 
 def list_workflow_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of the queues of DBOS: each pool has one, and it may be empty."""
-    found = count_unfinished_workflows(source.context)
-    counts = {(one.queue, one.status): one.count for one in found}
+    queues = count_unfinished_workflows(source.context)
+    counts = {(queue.queue, queue.status): queue.count for queue in queues}
     waiting = {(format_queue_name(pool), "ENQUEUED"): 0 for pool in source.pools}
     yield from (Series(families.WORKFLOWS, labels, count) for labels, count in sorted((waiting | counts).items()))
-    yield from oldest_series(families.WORKFLOW_OLDEST, (((one.queue,), one.oldest_s) for one in found), time.time())
+    yield from oldest_series(
+        families.WORKFLOW_OLDEST, (((queue.queue,), queue.oldest_s) for queue in queues), time.time()
+    )
 
 
 def _measure(ledger: Ledger, suffix: str) -> int:
@@ -321,7 +316,7 @@ class TelemetrySources:
 def list_expected_nodes(source: MetricSource) -> set[str]:
     """Return the nodes that must be heard: their state asks for checks, and no effect may have shut them down."""
     states = {name for name, state in source.context.policy.states.items() if state.watch or state.requires}
-    return {name for name, one in source.states.items() if one.state in states and not one.unsettled_effects}
+    return {name for name, state in source.states.items() if state.state in states and not state.unsettled_effects}
 
 
 def _count_silent(

@@ -65,7 +65,9 @@ class FleetMetrics(Collector):
             metrics = _make_metrics(self._list_series())
         if self._current().fleet.is_lab:
             for metric in metrics:
-                metric.samples = [one._replace(labels={**one.labels, "context": "lab"}) for one in metric.samples]
+                metric.samples = [
+                    sample._replace(labels={**sample.labels, "context": "lab"}) for sample in metric.samples
+                ]
         return metrics
 
     def _list_series(self) -> list[Series]:
@@ -113,8 +115,8 @@ def format_metrics(metrics: FleetMetrics) -> bytes:
 def _make_metrics(series: Iterable[Series]) -> list[Metric]:
     """Return every family in the order of `FAMILIES`, each with its series."""
     by_family: dict[str, list[Series]] = defaultdict(list)
-    for one in series:
-        by_family[one.family.name].append(one)
+    for item in series:
+        by_family[item.family.name].append(item)
     return [_make_metric(family, by_family[family.name]) for family in chain.from_iterable(FAMILIES.values())]
 
 
@@ -123,17 +125,17 @@ def _make_metric(family: Family, series: Iterable[Series]) -> Metric:
         return _make_histogram(family, series)
     kind = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
     metric = kind(family.name, family.help, labels=list(family.labels))
-    for one in series:
-        assert not isinstance(one.number, Distribution), family.name
-        metric.add_metric(one.values, one.number)
+    for item in series:
+        assert not isinstance(item.number, Distribution), family.name
+        metric.add_metric(item.values, item.number)
     return metric
 
 
 def _make_histogram(family: Family, series: Iterable[Series]) -> Metric:
     metric = HistogramMetricFamily(family.name, family.help, labels=list(family.labels))
-    for one in series:
-        assert isinstance(one.number, Distribution), family.name
-        metric.add_metric(one.values, list(_list_buckets(family, one.number)), one.number.total)
+    for item in series:
+        assert isinstance(item.number, Distribution), family.name
+        metric.add_metric(item.values, list(_list_buckets(family, item.number)), item.number.total)
     return metric
 
 

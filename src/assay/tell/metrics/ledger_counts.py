@@ -1,15 +1,13 @@
-"""Counts what the ledger's entries say. Pure: the same entries give the same counts, however they are cut into parts.
+"""Counts what the ledger says: its entries, and the outcomes in its tables, of which it reads what new runs changed.
 
-Counters and distributions by label values, as one family has them.
-
-Counts outcomes, and dates the oldest passes, from the ledger's tables. Reads only what new runs have changed.
+The same entries give the same counts, however they are cut into parts.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import get_args
@@ -19,6 +17,7 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.store import Ledger
 from assay.model.decision import ActionName
 from assay.model.entries import effects, faults, node, rollouts, schedules, tickets
+from assay.model.entries.entry_content import EntryContent
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection
@@ -135,6 +134,20 @@ class OpenTicket:
     opened_s: float
 
 
+Handler = Callable[["LedgerCounts", LedgerEntry], None]
+_HANDLERS: dict[str, Handler] = {}
+
+
+def _counts(*contents: type[EntryContent]) -> Callable[[Handler], Handler]:
+    """Let a method of LedgerCounts count the entries of these kinds."""
+
+    def register(handler: Handler) -> Handler:
+        _HANDLERS.update((content.kind, handler) for content in contents)
+        return handler
+
+    return register
+
+
 class LedgerCounts:
     """The counts, and what is open: `effects` by id, `tickets` by id.
 
@@ -153,10 +166,8 @@ class LedgerCounts:
         self._retries = Tally(families.EFFECT_RETRIES, product(ACTIONS))
         self._unreadable = Tally(families.EFFECT_UNREADABLE, product(ACTIONS))
         self._faults, self._ticket_counts = Tally(families.FAULTS), Tally(families.TICKETS, product(TICKET_RESULTS))
-        self._rollouts, self._commits = (
-            Tally(families.ROLLOUTS, product(ROLLOUT_RESULTS)),
-            Tally(families.COMMITS, [()]),
-        )
+        self._rollouts = Tally(families.ROLLOUTS, product(ROLLOUT_RESULTS))
+        self._commits = Tally(families.COMMITS, [()])
         self._slots, self._visits = Tally(families.SCHEDULE_RUNS), Tally(families.VISITS)
         self._delays, self._missed = Distributions(families.CUSTOMER_DELAY), Tally(families.VERIFICATIONS_MISSED)
         self._losses = Tally(families.AGENT_LOSSES)
@@ -175,21 +186,25 @@ class LedgerCounts:
 
     def series(self) -> Iterator[Series]:
         """Yield every series of the counts."""
-        tallies = [one for one in vars(self).values() if isinstance(one, Tally | Distributions)]
-        return chain.from_iterable(one.series() for one in tallies)
+        tallies = [tally for tally in vars(self).values() if isinstance(tally, Tally | Distributions)]
+        return chain.from_iterable(tally.series() for tally in tallies)
 
+    @_counts(node.NodeEnrolledEntry)
     def _enrol(self, entry: LedgerEntry) -> None:
         enrolled = node.NodeEnrolledEntry.read(entry)
         self._stays[entry.node] = NodeStay(enrolled.pool, enrolled.state, parse_epoch_seconds(entry.at))
 
+    @_counts(node.NodeRenamedEntry)
     def _rename(self, entry: LedgerEntry) -> None:
         renamed = node.NodeRenamedEntry.read(entry)
         if stay := self._stays.get(renamed.old):
             self._stays[entry.node] = NodeStay(renamed.pool, stay.state, stay.since_s)
 
+    @_counts(node.NodeLeftEntry)
     def _leave(self, entry: LedgerEntry) -> None:
         self._stays.pop(entry.node, None)
 
+    @_counts(node.TransitionEntry)
     def _move(self, entry: LedgerEntry) -> None:
         moved, at_s = node.TransitionEntry.read(entry), parse_epoch_seconds(entry.at)
         before = self._stays.get(entry.node)
@@ -199,17 +214,21 @@ class LedgerCounts:
             self._stay_times.add(at_s - before.since_s, pool, before.state)
         self._stays[entry.node] = NodeStay(pool, moved.to_state, at_s)
 
+    @_counts(effects.EffectIntentEntry)
     def _begin_effect(self, entry: LedgerEntry) -> None:
         intent = effects.EffectIntentEntry.read(entry)
         self.effects.setdefault(intent.effect, OpenEffect(intent.action, parse_epoch_seconds(entry.at)))
 
+    @_counts(effects.EffectDoneEntry)
     def _finish_attempt(self, entry: LedgerEntry) -> None:
         self._advance_effect(effects.EffectDoneEntry.read(entry).effect, "done")
 
+    @_counts(effects.EffectTriedEntry)
     def _retry_effect(self, entry: LedgerEntry) -> None:
         if effect := self._advance_effect(effects.EffectTriedEntry.read(entry).effect, "tried"):
             self._retries.add(effect.action)
 
+    @_counts(effects.EffectUnknownEntry)
     def _lose_sight(self, entry: LedgerEntry) -> None:
         if effect := self._advance_effect(effects.EffectUnknownEntry.read(entry).effect, "unknown"):
             self._unreadable.add(effect.action)
@@ -219,9 +238,11 @@ class LedgerCounts:
             self.effects[ident] = OpenEffect(effect.action, effect.begun_s, status)
         return effect
 
+    @_counts(effects.EffectVerifiedEntry)
     def _verify_effect(self, entry: LedgerEntry) -> None:
         self._end_effect(effects.EffectVerifiedEntry.read(entry).effect, entry, "verified")
 
+    @_counts(effects.EffectFailedEntry)
     def _fail_effect(self, entry: LedgerEntry) -> None:
         self._end_effect(effects.EffectFailedEntry.read(entry).effect, entry, "failed")
 
@@ -230,23 +251,28 @@ class LedgerCounts:
             self._effects.add(effect.action, result)
             self._effect_times.add(parse_epoch_seconds(entry.at) - effect.begun_s, effect.action, result)
 
+    @_counts(faults.FaultEntry)
     def _find_fault(self, entry: LedgerEntry) -> None:
         fault = faults.FaultEntry.read(entry)
         if fault.fault not in self._open_faults:
             self._open_faults.add(fault.fault)
             self._faults.add(fault.fault_class, fault.severity)
 
+    @_counts(faults.FaultClearedEntry)
     def _clear_fault(self, entry: LedgerEntry) -> None:
         self._open_faults.discard(faults.FaultClearedEntry.read(entry).fault)
 
+    @_counts(faults.ObservationFailedEntry)
     def _lose_items(self, entry: LedgerEntry) -> None:
         if faults.ObservationFailedEntry.read(entry).channel == "agent":
             stay = self._stays.get(entry.node)
             self._losses.add(stay.pool if stay else "")
 
+    @_counts(tickets.TicketOpenedEntry)
     def _open_ticket(self, entry: LedgerEntry) -> None:
         self._add_ticket(tickets.TicketOpenedEntry.read(entry).ticket, entry, "opened")
 
+    @_counts(tickets.TicketReopenedEntry)
     def _reopen_ticket(self, entry: LedgerEntry) -> None:
         self._add_ticket(tickets.TicketReopenedEntry.read(entry).ticket, entry, "reopened")
 
@@ -254,58 +280,43 @@ class LedgerCounts:
         self._ticket_counts.add(result)
         self.tickets[ticket.id] = OpenTicket(ticket.severity or "none", parse_epoch_seconds(entry.at))
 
+    @_counts(tickets.TicketClosedEntry)
     def _close_ticket(self, entry: LedgerEntry) -> None:
         self._ticket_counts.add("closed")
         self.tickets.pop(tickets.TicketClosedEntry.read(entry).ticket, None)
 
+    @_counts(
+        rollouts.RolloutStartedEntry,
+        rollouts.RolloutFinishedEntry,
+        rollouts.RolloutAbortedEntry,
+        rollouts.RolloutSupersededEntry,
+    )
     def _change_rollout(self, entry: LedgerEntry) -> None:
         self._rollouts.add(entry.kind.removeprefix("rollout."))
 
+    @_counts(rollouts.CommitAdoptedEntry)
     def _adopt_commit(self, _: LedgerEntry) -> None:
         self._commits.add()
 
+    @_counts(schedules.ScheduleRanEntry)
     def _end_slot(self, entry: LedgerEntry) -> None:
         ran = schedules.ScheduleRanEntry.read(entry)
         self._slots.add(ran.schedule, ran.ended)
         if entry.at:
             self.slot_ends[ran.schedule, ran.part] = parse_epoch_seconds(entry.at)
 
+    @_counts(schedules.NodeLoadedEntry)
     def _visit_node(self, entry: LedgerEntry) -> None:
         visit = schedules.NodeLoadedEntry.read(entry)
         self._visits.add(visit.schedule, "cut" if visit.reason else "done")
         if visit.gone_ms is not None:
             self._delays.add(visit.gone_ms / 1000, visit.schedule)
 
+    @_counts(schedules.VerificationMissedEntry)
     def _miss_verification(self, entry: LedgerEntry) -> None:
         self._missed.add(schedules.VerificationMissedEntry.read(entry).schedule)
 
 
-_HANDLERS: dict[str, Callable[[LedgerCounts, LedgerEntry], None]] = {
-    node.NodeEnrolledEntry.kind: LedgerCounts._enrol,
-    node.NodeRenamedEntry.kind: LedgerCounts._rename,
-    node.NodeLeftEntry.kind: LedgerCounts._leave,
-    node.TransitionEntry.kind: LedgerCounts._move,
-    effects.EffectIntentEntry.kind: LedgerCounts._begin_effect,
-    effects.EffectDoneEntry.kind: LedgerCounts._finish_attempt,
-    effects.EffectTriedEntry.kind: LedgerCounts._retry_effect,
-    effects.EffectUnknownEntry.kind: LedgerCounts._lose_sight,
-    effects.EffectVerifiedEntry.kind: LedgerCounts._verify_effect,
-    effects.EffectFailedEntry.kind: LedgerCounts._fail_effect,
-    faults.FaultEntry.kind: LedgerCounts._find_fault,
-    faults.FaultClearedEntry.kind: LedgerCounts._clear_fault,
-    faults.ObservationFailedEntry.kind: LedgerCounts._lose_items,
-    tickets.TicketOpenedEntry.kind: LedgerCounts._open_ticket,
-    tickets.TicketReopenedEntry.kind: LedgerCounts._reopen_ticket,
-    tickets.TicketClosedEntry.kind: LedgerCounts._close_ticket,
-    rollouts.CommitAdoptedEntry.kind: LedgerCounts._adopt_commit,
-    rollouts.RolloutStartedEntry.kind: LedgerCounts._change_rollout,
-    rollouts.RolloutFinishedEntry.kind: LedgerCounts._change_rollout,
-    rollouts.RolloutAbortedEntry.kind: LedgerCounts._change_rollout,
-    rollouts.RolloutSupersededEntry.kind: LedgerCounts._change_rollout,
-    schedules.ScheduleRanEntry.kind: LedgerCounts._end_slot,
-    schedules.NodeLoadedEntry.kind: LedgerCounts._visit_node,
-    schedules.VerificationMissedEntry.kind: LedgerCounts._miss_verification,
-}
 LEDGER_COUNTS = Projection(frozenset(_HANDLERS), LedgerCounts, LedgerCounts.add, LedgerCounts.copy)
 
 
@@ -329,19 +340,16 @@ class CheckCounts:
         if ledger.outcomes_head() == self.last and phases == self._phases:
             return
         nodes = ledger.find_judged_nodes(self.last) if self.last and phases == self._phases else None
-        new = ledger.count_outcomes(self.last)
+        new, oldest = ledger.count_outcomes(self.last), dict[str, dict[str, float]]()
         for (check, verdict), count in new.outcomes.items():
             self._outcomes[find_check_family(check), verdict] += count
         self._runs += new.runs
         if new.last_at:
             self._last_at_s = parse_epoch_seconds(new.last_at)
-        self._read_oldest(ledger, phases, nodes)
-        self.last, self._phases = new.last, phases
-
-    def _read_oldest(self, ledger: Ledger, phases: Phases, nodes: Collection[str] | None) -> None:
-        before = self._oldest if nodes is not None else {}
-        found = {phase: ledger.oldest_passes(checks, nodes) for phase, checks in phases.items()}
-        self._oldest = {phase: {**before.get(phase, {}), **passes} for phase, passes in found.items()}
+        for phase, checks in phases.items():
+            kept = self._oldest.get(phase, {}) if nodes is not None else {}
+            oldest[phase] = {**kept, **ledger.oldest_passes(checks, nodes)}
+        self._oldest, self.last, self._phases = oldest, new.last, phases
 
     def series(
         self, policy: LifecyclePolicy, states: Iterable[NodeState], pools: Mapping[str, str], now_s: float

@@ -38,16 +38,16 @@ def draw_ticket_part(records: LiveRecords, ticket: str) -> str:
 
 def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page of all fabrics."""
-    fabrics = [summarize_fabric(one, find_address) for one in records.read_fabrics()]
+    fabrics = [summarize_fabric(fabric, find_address) for fabric in records.read_fabrics()]
     return render_frame("fabric.html.j2", request, fabrics=fabrics, most=MAX_FAULTS, drawn=Markup)
 
 
 def render_switch_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of a switch, None without one of this name."""
-    found = find_switch(records.read_fabrics(), request.path_params["name"])
-    if found is None:
+    located = find_switch(records.read_fabrics(), request.path_params["name"])
+    if located is None:
         return None
-    fabric, switch = found
+    fabric, switch = located
     faults = list_faults(fabric.scan, find_address) if fabric.scan else ()
     here = [fault for fault in faults if any(end.guid == switch.guid for end in fault.discrepancy.ends)]
     return render_frame(

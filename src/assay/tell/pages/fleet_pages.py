@@ -126,8 +126,10 @@ def render_machines_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page, of the machines in which the query's `text` stands."""
     listed = build_machine_list(records.fleet, records.read_machines(), records.ledger_for_reading)
     text = request.query.get("text", "").strip()
-    found = [one for one in listed.machines if _has(one, text)]
-    groups = {verdict: [one for one in found if one.verdict == verdict] for verdict in VERDICT_WORDS}
+    groups: dict[str, list[ListedMachine]] = {verdict: [] for verdict in VERDICT_WORDS}
+    for machine in listed.machines:
+        if text.lower() in f"{machine.node} {machine.delivery} {machine.describe()}".lower():
+            groups[machine.verdict].append(machine)
     return render_frame(
         "machines.html.j2",
         request,
@@ -139,10 +141,6 @@ def render_machines_page(records: LiveRecords, request: PageRequest) -> str:
         shown=SHOWN,
         known=records.fleet.nodes,
     )
-
-
-def _has(machine: ListedMachine, text: str) -> bool:
-    return text.lower() in f"{machine.node} {machine.delivery} {machine.describe()}".lower()
 
 
 def render_rollouts_page(records: LiveRecords, request: PageRequest) -> str:
@@ -178,8 +176,8 @@ def render_customer_page(records: LiveRecords, request: PageRequest) -> str | No
     view = build_customer_view(records, request.visitor.may_see, name)
     if name and not view.nodes:
         return None
-    told = [(node, asdict(explained)) for node, explained in view.explained]
-    return render_frame("customer.html.j2", request, view=view, told=told, headings=HEADINGS, name=name)
+    answers = [(node, asdict(explained)) for node, explained in view.explained]
+    return render_frame("customer.html.j2", request, view=view, told=answers, headings=HEADINGS, name=name)
 
 
 CLOSED_SHOWN = 30
@@ -188,15 +186,15 @@ CLOSED_SHOWN = 30
 def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page with the open tickets, the oldest first, and the last closed ones."""
     seen = records.read_tickets()
-    closed = sorted((one for one in seen if one.closed_at), key=lambda one: one.closed_at, reverse=True)
-    opened = [one for one in seen if not one.closed_at]
+    closed = sorted((record for record in seen if record.closed_at), key=lambda record: record.closed_at, reverse=True)
+    opened = [record for record in seen if not record.closed_at]
     return render_frame("tickets.html.j2", request, opened=opened, closed=closed[:CLOSED_SHOWN])
 
 
 def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of a ticket, None without one."""
     ident = request.path_params["id"]
-    record = next((one for one in records.read_tickets() if one.ticket.id == ident), None)
+    record = next((record for record in records.read_tickets() if record.ticket.id == ident), None)
     if record is None:
         return None
     cells = list_cells(records.fleet, records.read_node_states())

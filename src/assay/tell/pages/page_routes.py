@@ -83,8 +83,8 @@ class SharedPage:
 
 def accepts_gzip(accepted: str) -> bool:
     """Whether a reader that says this in `Accept-Encoding` takes gzip."""
-    for one in accepted.split(","):
-        name, _, weight = one.replace(" ", "").lower().partition(";q=")
+    for coding in accepted.split(","):
+        name, _, weight = coding.replace(" ", "").lower().partition(";q=")
         if name == "gzip":
             return weight.strip("0.") != "" or not weight
     return False
@@ -122,12 +122,10 @@ class SharedPages:
         """Keep a page; the oldest give way."""
         with self._lock:
             self._kept[page.tag] = page
-            while len(self._kept) > KEPT_PAGES or sum(map(_size, self._kept.values())) > KEPT_BYTES:
-                self._kept.popitem(last=False)
-
-
-def _size(page: SharedPage) -> int:
-    return len(page.body) + len(page.small)
+            size = sum(len(kept.body) + len(kept.small) for kept in self._kept.values())
+            while len(self._kept) > KEPT_PAGES or size > KEPT_BYTES:
+                _, oldest = self._kept.popitem(last=False)
+                size -= len(oldest.body) + len(oldest.small)
 
 
 PageRenderer = Callable[[LiveRecords, PageRequest], str | None]

@@ -56,8 +56,8 @@ class ReportAttachments:
         if artefact.digest not in self._files:
             self._files[artefact.digest] = file = self._find_path(artefact.digest)
             self._to_copy += [file] if file else []
-        found = self._files[artefact.digest]
-        return (_attachment_name(found), MEDIA_TYPES["".join(found.suffixes)]) if found else None
+        path = self._files[artefact.digest]
+        return (_attachment_name(path), MEDIA_TYPES["".join(path.suffixes)]) if path else None
 
     def copy_into(self, folder: Path) -> None:
         """Copy the files that were found since the last call."""
@@ -67,12 +67,12 @@ class ReportAttachments:
 
     def _find_path(self, digest: str) -> Path | None:
         paths = (folder / digest[:2] / f"{digest}{suffix}" for folder in self._folders for suffix in MEDIA_TYPES)
-        found = next((path for path in paths if digest and path.is_file()), None)
-        size = _read_size(found) if found else None
+        path = next((path for path in paths if digest and path.is_file()), None)
+        size = _read_size(path) if path else None
         if size is None or size > self._bytes_left:
             return None
         self._bytes_left -= size
-        return found
+        return path
 
 
 def _read_size(file: Path) -> int | None:
@@ -129,6 +129,11 @@ def allure_result(
     labels = [*allure_labels(fleet, node, subject, holder.shape.phases, ""), *(("fault", fault) for fault in faults)]
     labels += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
     message = describe_problems(holder)
+    declared = fleet.nodes.get(node)
+    description = ""
+    if declared:
+        place = f"{declared.site} {declared.rack} U{declared.u}"
+        description = f"{declared.spec}, serial {declared.serial}, {place}"
     return {
         "uuid": result_uuid(holder.name, run),
         "historyId": _md5(holder.name),
@@ -146,7 +151,7 @@ def allure_result(
         "steps": [
             _area_step(area, micros, holder, start, attachments) for area, micros in _list_areas_worst_first(holder)
         ],
-        "description": _describe_node(fleet, node),
+        "description": description,
     }
 
 
@@ -242,7 +247,16 @@ def _check_step(outcome: AbnormalOutcome, at: int, attachments: ReportAttachment
         "stop": at,
         "parameters": [{"name": name, "value": value} for name, value in _parameters(outcome, gone)],
         "attachments": [{"name": name, "source": source, "type": kind} for name, source, kind in attached],
-        "steps": [_measurement_step(measurement, at) for measurement in outcome.measurements],
+        "steps": [
+            {
+                "name": format_measurement(measurement),
+                "status": "passed" if _is_within_bounds(measurement) else "failed",
+                "stage": "finished",
+                "start": at,
+                "stop": at,
+            }
+            for measurement in outcome.measurements
+        ],
     }
 
 
@@ -264,11 +278,6 @@ def _parameters(outcome: AbnormalOutcome, gone: Iterable[FailureArtefact]) -> It
     yield "run", outcome.run
 
 
-def _measurement_step(measurement: Measurement, at: int) -> AllureJson:
-    status = "passed" if _is_within_bounds(measurement) else "failed"
-    return {"name": format_measurement(measurement), "status": status, "stage": "finished", "start": at, "stop": at}
-
-
 def _is_within_bounds(measurement: Measurement) -> bool:
     low, high, value = measurement.at_least, measurement.at_most, measurement.value
     return (low is None or value >= low) and (high is None or value <= high)
@@ -285,11 +294,6 @@ def _tags(holder: HolderStatus) -> Iterator[str]:
         yield "known issue"
     if holder.count(ON_TRIAL):
         yield "check on trial"
-
-
-def _describe_node(fleet: Fleet, name: str) -> str:
-    node = fleet.nodes.get(name)
-    return f"{node.spec}, serial {node.serial}, {node.site} {node.rack} U{node.u}" if node else ""
 
 
 def _md5(text: str) -> str:

@@ -77,11 +77,11 @@ class ChangeCluster:
     @property
     def causes(self) -> list[CauseSummary]:
         """The causes, the widest first."""
-        found = []
+        causes = []
         for changes in _group_by_cause(self.changes):
             checks, holders = {change.check for change in changes}, {change.holder for change in changes}
-            found.append(CauseSummary(changes[0].check, len(checks), changes[0].reason, len(holders)))
-        return sorted(found, key=lambda cause: (-cause.holders, -cause.checks))
+            causes.append(CauseSummary(changes[0].check, len(checks), changes[0].reason, len(holders)))
+        return sorted(causes, key=lambda cause: (-cause.holders, -cause.checks))
 
 
 def cluster_changes(
@@ -107,7 +107,9 @@ def cluster_changes(
         single += [change for change in changes if id(change) not in explained]
     *of_holders, rest = _cluster_by_holder(single)
     joined = _join_alike([*clusters, *of_holders])
-    widest_first = sorted(joined, key=lambda one: (-len(one.holders), -len(one.changes), one.group, one.holders))
+    widest_first = sorted(
+        joined, key=lambda cluster: (-len(cluster.holders), -len(cluster.changes), cluster.group, cluster.holders)
+    )
     return [*widest_first, *([rest] if rest.changes else [])]
 
 

@@ -35,7 +35,7 @@ class DrawnDistribution:
     `low` and `high` are the ends of the axis of the histogram. `change` is what a change of spec did, "" for none.
     """
 
-    told: PeerDistribution
+    distribution: PeerDistribution
     bars: tuple[HistogramBar, ...]
     limit_x: str
     low: str
@@ -61,39 +61,39 @@ def render_distributions(
     )
 
 
-def draw_distribution(told: PeerDistribution) -> DrawnDistribution:
+def draw_distribution(distribution: PeerDistribution) -> DrawnDistribution:
     """Return the pictures. Both axes reach to the limit, so that they show how far it is."""
-    points = [point.value for point in told.course]
-    bounds = [bound for bound in (told.limit.at_least, told.limit.at_most) if bound is not None]
-    across = _span([told.levels[0], told.levels[-1], *bounds])
+    points = [point.value for point in distribution.course]
+    bounds = [bound for bound in (distribution.limit.at_least, distribution.limit.at_most) if bound is not None]
+    across = _span([distribution.levels[0], distribution.levels[-1], *bounds])
     up = _span([*points, *bounds])
     runs = (0.0, max(len(points) - 1.0, 1.0))
     bound = bounds[0] if bounds else None
     return DrawnDistribution(
-        told=told,
-        bars=tuple(_draw_bars(told, across)),
+        distribution=distribution,
+        bars=tuple(_draw_bars(distribution, across)),
         limit_x="" if bound is None else f"{(bound - across[0]) / (across[1] - across[0]) * HISTOGRAM_SIZE[0]:.1f}",
         low=_format(across[0]),
         high=_format(across[1]),
         course=draw_polyline(enumerate(points), COURSE_SIZE, runs, up) if len(points) > 1 else "",
         limit_y="" if bound is None else f"{COURSE_SIZE[1] * (1 - (bound - up[0]) / (up[1] - up[0])):.1f}",
-        change=format_change(told.change, told.unit) if told.change else "",
+        change=format_change(distribution.change, distribution.unit) if distribution.change else "",
     )
 
 
-def _draw_bars(told: PeerDistribution, across: tuple[float, float]) -> list[HistogramBar]:
-    first, last = told.levels[0], told.levels[-1]
-    scale, step = HISTOGRAM_SIZE[0] / (across[1] - across[0]), (last - first) / len(told.bars)
-    most, found = max(told.bars), []
-    for number, count in enumerate(told.bars):
+def _draw_bars(distribution: PeerDistribution, across: tuple[float, float]) -> list[HistogramBar]:
+    first, last = distribution.levels[0], distribution.levels[-1]
+    scale, step = HISTOGRAM_SIZE[0] / (across[1] - across[0]), (last - first) / len(distribution.bars)
+    most, bars = max(distribution.bars), []
+    for number, count in enumerate(distribution.bars):
         if count:
             low = first + step * number
             height = max(count / most * HISTOGRAM_SIZE[1], MIN_BAR)
             ends = f"{_format(low)} to {_format(low + step)}" if step else _format(first)
-            text = f"{count:,} of {told.parts:,} from {ends}"
+            text = f"{count:,} of {distribution.parts:,} from {ends}"
             x, width = (low - across[0]) * scale, max(step * scale - 0.5, MIN_BAR)
-            found.append(HistogramBar(x, HISTOGRAM_SIZE[1] - height, width, height, text))
-    return found
+            bars.append(HistogramBar(x, HISTOGRAM_SIZE[1] - height, width, height, text))
+    return bars
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:

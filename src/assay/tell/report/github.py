@@ -17,7 +17,6 @@ from pathlib import Path
 from assay.model.text.lists import format_count
 from assay.validate.results.comparison_summary import (
     KIND_TITLES,
-    ChangeGroup,
     RunDifferences,
     format_comparison_headline,
 )
@@ -86,14 +85,12 @@ def format_github(summary: RunSummary) -> Iterator[str]:
 def format_github_comparison(differences: RunDifferences) -> Iterator[str]:
     """Yield an error for what is worse, a warning for what still fails, and the counts as the last line."""
     groups = [group for group in differences.groups if group.decides]
-    rows = [_make_row("error" if group.kind in WORSE_KINDS else "warning", group) for group in groups]
+    rows: list[AnnotationRow] = []
+    for group in groups:
+        level, check = "error" if group.kind in WORSE_KINDS else "warning", group.example.check
+        rows.append((level, check, f"{shorten_check(check)} {KIND_TITLES[group.kind]}", group.description))
     yield from _annotations(differences.root, rows)
     yield format_comparison_headline(differences)
-
-
-def _make_row(level: str, group: ChangeGroup) -> AnnotationRow:
-    check = group.example.check
-    return level, check, f"{shorten_check(check)} {KIND_TITLES[group.kind]}", group.description
 
 
 def _annotations(root: Path, rows: Iterable[AnnotationRow]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def _document(summary: RunSummary, suites: Iterator[str]) -> Iterator[str]:
 
 def escape_xml_text(text: str) -> str:
     r"""Return text with the characters that XML forbids written as `\x1b`."""
-    return _FORBIDDEN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _FORBIDDEN.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _outcome_suites(summary: RunSummary) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _outcome_suites(summary: RunSummary) -> Iterator[str]:
     with TemporaryDirectory() as folder, ExitStack() as opened:
         files: dict[str, TextIO] = {}
         for outcome in summary.outcomes():
-            scope, case = _scope(outcome), _make_outcome_case(outcome)
+            scope, case = outcome.subject.partition("/")[0], _make_outcome_case(outcome)
             if scope not in files:
                 place = Path(folder, str(len(files)))
                 files[scope] = opened.enter_context(place.open("w+", encoding="utf-8", newline="\n"))
@@ -124,10 +124,6 @@ def _element(place: PlaceCounts) -> str:
         if place.deciding[verdict]:
             return ELEMENT_OF_WORD[verdict]
     return "" if place.counts["pass"] else "skipped"
-
-
-def _scope(outcome: Outcome) -> str:
-    return outcome.subject.partition("/")[0]
 
 
 def _quoted(text: str) -> str:

@@ -314,4 +314,5 @@ def _make_shape(rows: Sequence[tuple[str, int, int]], phases_of: Mapping[str, It
     totals = Counter[int]()
     for _, status, count in rows:
         totals[status] += count
-    return StatusShape(areas, totals, tuple(dict.fromkeys(chain.from_iterable(phases_of[one.area] for one in areas))))
+    phases = dict.fromkeys(phase for counts in areas for phase in phases_of[counts.area])
+    return StatusShape(areas, totals, tuple(phases))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,5 +60,7 @@ def read_past(fleet: Fleet, reports: Path, now: float, unread: list[str]) -> Pas
 
 def list_outliers(distributions: Iterable[PeerDistribution]) -> list[CheckOutlier]:
     """Return the parts that are unlike their peers, the farthest first."""
-    of_each = ([CheckOutlier(each.check, str(each.kind), one) for one in each.outliers] for each in distributions)
-    return sorted(chain.from_iterable(of_each), key=lambda one: (-abs(one.outlier.score), one.outlier.part.subject))
+    outliers = []
+    for each in distributions:
+        outliers += [CheckOutlier(each.check, str(each.kind), outlier) for outlier in each.outliers]
+    return sorted(outliers, key=lambda of_check: (-abs(of_check.outlier.score), of_check.outlier.part.subject))

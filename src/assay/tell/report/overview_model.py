@@ -71,9 +71,9 @@ class HolderSummary:
 
 @dataclass(frozen=True, slots=True)
 class ExcusedChecks:
-    """Outcomes that a known issue (`why` is its link) or the stage of a check (`why` is the check) excuses."""
+    """Outcomes that a known issue (`excuse` is its link) or the stage of a check (`excuse` is the check) excuses."""
 
-    why: str
+    excuse: str
     checks: tuple[str, ...]
     holders: tuple[str, ...]
     reason: str
@@ -224,25 +224,25 @@ def _group_excused(excused: Iterable[AbnormalOutcome], status: int) -> list[Excu
     for outcome in excused:
         if outcome.status == status:
             groups[outcome.known if status == KNOWN else outcome.check].append(outcome)
-    found = []
-    for why, outcomes in groups.items():
+    checks_by_cause = []
+    for cause, outcomes in groups.items():
         checks = dict.fromkeys(outcome.check for outcome in outcomes)
         holders = dict.fromkeys(read_whole(outcome.subject).rpartition("/")[2] for outcome in outcomes)
-        found.append(ExcusedChecks(why, tuple(checks), tuple(holders), outcomes[0].reason))
-    return sorted(found, key=lambda group: (-len(group.holders), group.why))
+        checks_by_cause.append(ExcusedChecks(cause, tuple(checks), tuple(holders), outcomes[0].reason))
+    return sorted(checks_by_cause, key=lambda group: (-len(group.holders), group.excuse))
 
 
 def _list_on_trial(latest: LatestOutcomes, excused: Iterable[AbnormalOutcome]) -> list[ExcusedChecks]:
     """Return every check at stage `observe`, also those that never fail: these can be promoted."""
-    failing = {group.why: group for group in _group_excused(excused, ON_TRIAL)}
+    failing = {group.excuse: group for group in _group_excused(excused, ON_TRIAL)}
     query = """SELECT c.name, count(DISTINCT s.holder) FROM state o JOIN check_ c ON c.id = o.check_
       JOIN subject s ON s.id = o.subject WHERE o.stands IN (?, ?) GROUP BY c.name ORDER BY c.name"""
-    found = []
+    on_trial = []
     for name, judged in latest.connection.execute(query, (ON_TRIAL, ON_TRIAL_PASSING)):
         group = failing.get(name)
         holders, reason = (group.holders, group.reason) if group else ((), "")
-        found.append(ExcusedChecks(name, (name,), holders, reason, judged))
-    return found
+        on_trial.append(ExcusedChecks(name, (name,), holders, reason, judged))
+    return on_trial
 
 
 def _list_trends(latest: LatestOutcomes, rates: Iterable[PoolDayRate], today: date) -> list[PoolTrend]:

@@ -123,10 +123,10 @@ def render_overview(
 
 def _group_fixed_by_holder(overview: FleetOverview) -> list[tuple[str, list[str]]]:
     """Return the fixed checks by holder, the holder with the most first."""
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+    by_holder: dict[str, dict[str, None]] = defaultdict(dict)
     for change in overview.fixed:
-        found[change.holder][change.check] = None
-    return sorted(((holder, list(checks)) for holder, checks in found.items()), key=lambda each: -len(each[1]))
+        by_holder[change.holder][change.check] = None
+    return sorted(((holder, list(checks)) for holder, checks in by_holder.items()), key=lambda each: -len(each[1]))
 
 
 def draw_pool_maps(

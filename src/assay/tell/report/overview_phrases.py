@@ -29,9 +29,9 @@ _GROUP_TITLES = {
 
 def headline(overview: FleetOverview) -> str:
     """Return the number of new failures as one sentence."""
-    where = format_quantity(
-        len({change.holder for change in overview.broke}), "place" if _is_beyond_nodes(overview) else "node"
-    )
+    holders = {change.holder for change in overview.broke}
+    are_nodes = not any("/" in holder for holder in holders)
+    where = format_quantity(len(holders), "node" if are_nodes else "place")
     count = format_quantity(len(overview.broke), "failure" if overview.first else "new failure")
     if overview.first:
         return f"{count} on {where} in the first run" if overview.broke else "Nothing fails in the first run"
@@ -102,9 +102,9 @@ def places(shares: Sequence[PlaceShare]) -> str:
     return ", ".join([_list_first(named, 6), *left] if named else left)
 
 
-def cause(one: CauseSummary) -> str:
+def cause(summary: CauseSummary) -> str:
     """Return the check of a cause, or how many checks share its reason."""
-    return short(one.check) if one.checks == 1 else format_quantity(one.checks, "check")
+    return short(summary.check) if summary.checks == 1 else format_quantity(summary.checks, "check")
 
 
 def certainty(cluster: ChangeCluster) -> str:
@@ -144,10 +144,6 @@ def percent(share: float | None) -> str:
 def _list_first(names: Sequence[str], shown: int) -> str:
     left = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {left} more" if left > 0 else "")
-
-
-def _is_beyond_nodes(overview: FleetOverview) -> bool:
-    return any("/" in change.holder for change in overview.broke)
 
 
 def _time(at: float) -> datetime:

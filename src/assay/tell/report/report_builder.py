@@ -49,11 +49,11 @@ class AllureTools:
     @classmethod
     def require_installed(cls, root: Path) -> AllureTools:
         """Return the tools of this environment, checkout or fleet. Raises AssayError where they are not installed."""
-        found = cls.find_installed(root)
-        if found is None:
+        tools = cls.find_installed(root)
+        if tools is None:
             fix = "in a checkout of assay, `.venv/bin/npm ci` installs it (make run and make test do that)"
             raise AssayError("the Allure report needs Node and the npm package allure", fix=fix)
-        return found
+        return tools
 
     @classmethod
     def find_installed(cls, root: Path) -> AllureTools | None:
@@ -92,7 +92,8 @@ def build_reports(
     """
     if ledger is None or not ledger.outcomes_head():
         raise AssayError("there is no run in the ledger to report on", fix="run `assay validate` first")
-    pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread := [])
+    unread: list[str] = []
+    pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread)
     checks, holders, fresh_hours = _list_declared(fleet)
     with LatestOutcomes(ledger, reports, fresh_hours) as latest:
         latest.delete_undeclared(checks, holders)
@@ -116,7 +117,7 @@ def find_last_reported(history: Path) -> str:
     if not history.exists():
         return ""
     with history.open() as file:
-        return max((found[1] for line in file if (found := _POINT_NAME.search(line, 0, 300))), default="")
+        return max((match[1] for line in file if (match := _POINT_NAME.search(line, 0, 300))), default="")
 
 
 def _generate_allure(fleet: Fleet, reports: Path, evidence: Path, latest: LatestOutcomes, run: str) -> None:

@@ -104,13 +104,13 @@ class RolloutWaits:
     nodes: frozenset[str] = frozenset()
     checks: frozenset[str] = frozenset()
 
-    def explains(self, one: StatusChange) -> bool:
+    def explains(self, change: StatusChange) -> bool:
         """Whether the rollout explains this failure. Any other failure on the same node is a real one."""
-        return one.now == FAILING and one.holder in self.nodes and one.check in self.checks
+        return change.now == FAILING and change.holder in self.nodes and change.check in self.checks
 
     def select_rest(self, changes: Iterable[StatusChange]) -> Iterator[StatusChange]:
         """Yield the changes that the rollout does not explain."""
-        return (one for one in changes if not self.explains(one))
+        return (change for change in changes if not self.explains(change))
 
 
 NO_ROLLOUT = RolloutWaits()

@@ -111,12 +111,13 @@ class AgentTokens:
     async def _is_one_of(self, name: str, references: tuple[TokenReference, ...], presented: str) -> bool:
         cached, now = self._cached.get(name), time.monotonic()
         if cached is not None and cached.references == references:
-            fresh_s = COMMAND_CACHE_S if all(one.command or one.vault for one in references) else FILE_CACHE_S
+            are_files = any(not (reference.command or reference.vault) for reference in references)
+            fresh_s = FILE_CACHE_S if are_files else COMMAND_CACHE_S
             if now - cached.read_at < fresh_s and _is_any(presented, cached.digests):
                 return True
             if now - cached.read_at < TOKEN_RETRY_S:
                 return False
-        digests = await run_in_threadpool(lambda: tuple(self._read_digest(name, one) for one in references))
+        digests = await run_in_threadpool(lambda: tuple(self._read_digest(name, reference) for reference in references))
         self._cached[name] = CachedDigests(now, references, digests)
         return _is_any(presented, digests)
 

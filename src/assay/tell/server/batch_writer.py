@@ -231,16 +231,18 @@ class BatchWriter:
                 return
 
     def _take_waiting(self) -> list[PendingBatch | None]:
-        found: list[PendingBatch | None] = []
-        while not self._queue.empty() and len(found) < MAX_BATCHES_AT_ONCE:
-            found.append(self._queue.get())
-        return found
+        taken: list[PendingBatch | None] = []
+        while not self._queue.empty() and len(taken) < MAX_BATCHES_AT_ONCE:
+            taken.append(self._queue.get())
+        return taken
 
     def _write_pending(self, waiting: Sequence[PendingBatch]) -> None:
         """Write batches and acknowledge them. If that fails, their agents get an error and send them again."""
         try:
             context = self._current.refresh()
-            self._record_listening(context)
+            if time.monotonic() - self._listening_recorded >= LISTENING_NOTE_S:
+                record_listening(context)
+                self._listening_recorded = time.monotonic()
             acked = self._write(context, [pending.batch for pending in waiting])
         except Exception as error:  # the thread must go on; nothing was acknowledged
             self._report(str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}")
@@ -249,11 +251,6 @@ class BatchWriter:
             return
         for pending in waiting:
             pending.resolve(acked[pending.batch.node])
-
-    def _record_listening(self, context: ControllerContext) -> None:
-        if time.monotonic() - self._listening_recorded >= LISTENING_NOTE_S:
-            record_listening(context)
-            self._listening_recorded = time.monotonic()
 
     def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, WrittenBatch]:
         """Write faults, losses, readings and positions of batches, in this order; return the new positions by node."""

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from assay.model.specs.serving import AccessRules, ProxyTrust, VisitorRights
+from assay.model.specs.serving import AccessRules, ProxyTrust
 from assay.tell.server.agent_tokens import read_bearer_token
 from assay.tell.server.app_state import AppState, Authenticator
 from assay.tell.server.requests import make_refusal
@@ -76,13 +76,10 @@ def read_proxy_visitor(rules: AccessRules, request: Request) -> Visitor | str:
     name = names[0].strip()
     if not name or len(name) > MAX_NAME or not name.isprintable():
         return "the proxy names somebody whose name cannot be one"
-    rights = rules.visitors.get(name) or _find_group(proxy, groups[0] if groups else "")
+    member_of = {group.strip() for group in groups[0].split(",")} if groups else set()
+    of_groups = (rights for group, rights in proxy.groups.items() if group in member_of)
+    rights = rules.visitors.get(name) or next(of_groups, None)
     return make_visitor(name, rights) if rights else "neither this name nor one of its groups is declared"
-
-
-def _find_group(proxy: ProxyTrust, header: str) -> VisitorRights | None:
-    member_of = {group.strip() for group in header.split(",")}
-    return next((rights for group, rights in proxy.groups.items() if group in member_of), None)
 
 
 ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
@@ -112,15 +109,17 @@ class AccessGate:
         """Return who asks. Raises a refusal for everybody who is not declared, and for a request of another site."""
         rules = (await run_in_threadpool(self.state.current.refresh)).policy.access
         if rules is None:
-            return self._admit_local_reader(request)
-        found = await self._identify(rules, request, read_bearer_token(request))
-        if found.refusal == NOT_LOGGED_IN and "text/html" in request.headers.get("accept", ""):
-            raise HTTPException(303, found.refusal, {"Location": "/login"})
-        self._authenticator.settle(request, name_visitor(found.visitor), found.refusal)
-        assert found.visitor is not None, "everybody else is refused"
-        if not found.is_explicit:
+            if not is_local_reader(request) or request.method not in SAFE_METHODS:
+                raise make_refusal(403, ONLY_HERE)
+            return LOCAL_READER
+        identity = await self._identify(rules, request, read_bearer_token(request))
+        if identity.refusal == NOT_LOGGED_IN and "text/html" in request.headers.get("accept", ""):
+            raise HTTPException(303, identity.refusal, {"Location": "/login"})
+        self._authenticator.settle(request, name_visitor(identity.visitor), identity.refusal)
+        assert identity.visitor is not None, "everybody else is refused"
+        if not identity.is_explicit:
             refuse_other_site(request)
-        return found.visitor
+        return identity.visitor
 
     async def find_token_owner(self, rules: AccessRules, token: str) -> Identity:
         """Return whose token it is."""
@@ -131,18 +130,13 @@ class AccessGate:
                 return Identity(make_visitor(name, declared), is_explicit=True)
         return Identity(None, "not a token of any visitor")
 
-    def _admit_local_reader(self, request: Request) -> Visitor:
-        if not is_local_reader(request) or request.method not in SAFE_METHODS:
-            raise make_refusal(403, ONLY_HERE)
-        return LOCAL_READER
-
     async def _identify(self, rules: AccessRules, request: Request, token: str) -> Identity:
         """Return who asks: by a token, else by a trusted proxy's word, else by a login."""
         if token:
             return await self.find_token_owner(rules, token)
         if is_trusted_proxy(rules.proxy, request.client.host if request.client else ""):
-            found = read_proxy_visitor(rules, request)
-            return Identity(found) if isinstance(found, Visitor) else Identity(None, found)
+            proxied = read_proxy_visitor(rules, request)
+            return Identity(proxied) if isinstance(proxied, Visitor) else Identity(None, proxied)
         visitor = await run_in_threadpool(self.state.sessions.find_visitor, rules, request)
         return Identity(visitor, "" if visitor else NOT_LOGGED_IN)
 

@@ -96,7 +96,9 @@ class AgentRoutes:
     async def post_batch(self, request: Request) -> Response:
         """Receive one batch, and reply when it is written."""
         node = await self._authenticate(request)
-        budget = self._current_budget()
+        if self._budget.limits != self._state.limits.node:  # the policy's limits have changed
+            self._budget = DeliveryBudget(self._state.limits.node)
+        budget = self._budget
         if wait := budget.wait_s(node):
             raise make_refusal(429, "too many batches; wait a little", wait_s=wait)
         await self._refuse_flood(request, node, budget)
@@ -114,12 +116,6 @@ class AgentRoutes:
         words = self._kernel_words()
         reply = {"acked": written.acked, "entry": written.last_entry}
         return JSONResponse(reply | ({} if batch.agent.words == words else {"words": words}))
-
-    def _current_budget(self) -> DeliveryBudget:
-        """Return the budget, a new one if the policy's limits have changed."""
-        if self._budget.limits != self._state.limits.node:
-            self._budget = DeliveryBudget(self._state.limits.node)
-        return self._budget
 
     async def _refuse_flood(self, request: Request, node: str, budget: DeliveryBudget) -> None:
         """Let a node wait that has delivered more than it may. The ledger says so once an hour."""
@@ -206,8 +202,8 @@ class AlertmanagerWebhook:
     async def _authenticate(self, request: Request) -> tuple[str, AlertMapping]:
         """Return the Monitoring that is addressed, and its alert mapping. A refusal does not say why."""
         name = str(request.path_params["monitoring"])
-        found = self._state.context.fleet.monitorings.get(name)
-        alerts = found.alerts if found else None
+        monitoring = self._state.context.fleet.monitorings.get(name)
+        alerts = monitoring.alerts if monitoring else None
         expected = await run_in_threadpool(self._read_digest, name, alerts) if alerts else ""
         presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
         is_good = bool(expected) and hmac.compare_digest(presented, expected)

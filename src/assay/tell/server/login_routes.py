@@ -49,11 +49,11 @@ class LoginRoutes:
             raise make_refusal(403, "nobody is declared who may log in: `access` of the policy")
         body = await read_body(request, MAX_FORM_BYTES, self._state.limits.connections.body_seconds)
         token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
-        found = await self._gate.find_token_owner(rules, token)
-        self._authenticator.settle(request, name_visitor(found.visitor), found.refusal)
-        assert found.visitor is not None, "everybody else is refused"
+        owner = await self._gate.find_token_owner(rules, token)
+        self._authenticator.settle(request, name_visitor(owner.visitor), owner.refusal)
+        assert owner.visitor is not None, "everybody else is refused"
         response = RedirectResponse("/", 303, SECURITY_HEADERS)
-        await run_in_threadpool(self._state.sessions.begin, rules, request, response, found.visitor.name)
+        await run_in_threadpool(self._state.sessions.begin, rules, request, response, owner.visitor.name)
         return response
 
     async def end(self, request: Request) -> Response:

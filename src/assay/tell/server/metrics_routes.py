@@ -45,7 +45,9 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the route of `assay serve`."""
     authenticator = state.make_authenticator(NOT_PERMITTED)
     endpoint = MetricsEndpoint(
-        lambda: state.context, state.report, lambda request, why: authenticator.settle(request, "Prometheus", why)
+        lambda: state.context,
+        state.report,
+        lambda request, refusal: authenticator.settle(request, "Prometheus", refusal),
     )
     return [Route("/metrics", endpoint.get_metrics)]
 
@@ -135,16 +137,13 @@ def parse_address(address: str) -> tuple[str, int]:
     """Return host and port of `127.0.0.1:9464` or `[::1]:9464`. Raises AssayError for another text."""
     host, _, port = address.rpartition(":")
     try:
-        return str(ipaddress.ip_address(host.strip("[]"))), _parse_port(port)
+        ip_address = str(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
+        ip_address = ""
+    if not ip_address or not port.isdecimal() or int(port) > 65535:
         fix = "write an IP address of this machine and a port, such as 127.0.0.1:9464"
-        raise AssayError(f"{address!r} is no address to listen on", fix=fix) from None
-
-
-def _parse_port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise ValueError(text)
-    return int(text)
+        raise AssayError(f"{address!r} is no address to listen on", fix=fix)
+    return ip_address, int(port)
 
 
 def build_metrics_app(

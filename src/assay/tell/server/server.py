@@ -148,7 +148,9 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
     with _open_listener(listen) as listener:
         enroll_nodes(current.context)
         gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
-        state = _make_state(current, report)
+        tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
+        refusals = RefusalLog(current.context.home / REFUSALS_FILE, report)
+        state = AppState(current, tokens, intake, refusals, report)
         scheme, (host, port) = "https" if certificate.context else "http", listener.getsockname()[:2]
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         report(ONLY_BOOTS if listen.boot_only else ONLY_RECORDS)
@@ -175,12 +177,6 @@ class _EndingServer(uvicorn.Server):
         notify_service_manager(STOPPING)
         self._ending.set()
         super().handle_exit(sig, frame)
-
-
-def _make_state(current: CurrentContext, report: Callable[[str], None]) -> AppState:
-    tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
-    refusals = RefusalLog(current.context.home / REFUSALS_FILE, report)
-    return AppState(current, tokens, intake, refusals, report)
 
 
 def _make_config(state: AppState, app: Starlette, certificate: ServerCertificate) -> uvicorn.Config:

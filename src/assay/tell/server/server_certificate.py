@@ -53,12 +53,12 @@ class ServerCertificate:
             handshake.context = self._newest
 
     def _read_stamp(self) -> list[tuple[int, int]]:
-        found = []
+        stamps = []
         for path in (self._listen.certificate, self._listen.key):
             if path is not None and path.exists():
                 about = path.stat()
-                found.append((about.st_mtime_ns, about.st_size))
-        return found
+                stamps.append((about.st_mtime_ns, about.st_size))
+        return stamps
 
 
 def make_tls_context(listen: ListenConfig) -> ssl.SSLContext | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -90,7 +90,8 @@ class BootScripts:
         if not is_known and (wait_s := self._strangers.wait_s("strangers")):
             raise make_refusal(429, "too many machines that are no nodes", wait_s=wait_s)
         try:
-            answer = await run_in_threadpool(self._find_answer, machine)
+            # By the fleet as its files are now: no agent's delivery lets a boot server read them.
+            answer = await run_in_threadpool(lambda: answer_machine(self._state.current.refresh(), machine))
         except AssayError as error:
             self._state.report(f"a machine with the MAC address {machine.mac} gets no answer: {error}")
             raise make_refusal(503, error.what, wait_s=10) from None
@@ -98,10 +99,6 @@ class BootScripts:
             return wait(answer.reason, answer.pause_s)
         self._authenticator.settle(request, f"boot of {answer.node}", "")
         return render(answer)
-
-    def _find_answer(self, machine: BootingMachine) -> BootOrder | BootRefusal:
-        """Return the answer by the fleet as its files are now: no agent's delivery lets a boot server read them."""
-        return answer_machine(self._state.current.refresh(), machine)
 
     async def get_data(self, request: Request) -> Response:
         """Return a document for cloud-init. Who fetches its meta-data runs the image's first program."""
@@ -124,7 +121,7 @@ class BootScripts:
         """Record that a start says to have reached a stage: a hint, as anybody can send it."""
         body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         name, stage = str(request.path_params["attempt"]), str(request.path_params["stage"])
-        reported = next((one for one in HINTS if one == stage), None)
+        reported = next((hint for hint in HINTS if hint == stage), None)
         if reported is None:
             raise make_refusal(404, f"nobody reports the stage {stage[:40]} here: {', '.join(HINTS)}")
         attempt = await run_in_threadpool(find_attempt, self._state.context, name)
@@ -195,25 +192,23 @@ class BootFiles:
     async def get_loader(self, request: Request) -> Response:
         """Return a boot loader: a file of `.assay/loaders`, such as ipxe.efi."""
         folder, name = self._state.context.home / LOADERS_FOLDER, str(request.path_params["name"])
-        known = await run_in_threadpool(_list_files, folder)
+        is_known = await run_in_threadpool(lambda: name in {path.name for path in folder.glob("*") if path.is_file()})
         address = request.client.host if request.client else ""
-        self._authenticator.settle(request, f"loaders for {address}", "" if name in known else "no such loader")
+        self._authenticator.settle(request, f"loaders for {address}", "" if is_known else "no such loader")
         return FileResponse(folder / name, media_type="application/efi")
 
     def _find(self, sha256: str, name: str, is_signature: bool) -> Path | None:
         """Return the file, None if no image has it. Raises a refusal while it is being fetched."""
-        image = next((one for one in self._list_images() if _has(one, sha256, name)), None)
+        images = [image for image in self._state.current.refresh().fleet.images.values() if name in image.artifacts]
+        image = next((image for image in images if image.artifacts[name].sha256 == sha256), None)
         if image is None:
             return None
         artifact = image.artifacts[name]
-        found = self._store.find_verified(artifact)
-        if found is None:
+        path = self._store.find_verified(artifact)
+        if path is None:
             self._begin_fetch(image, name)
             raise make_refusal(503, f"{image.name} {name} is being fetched or verified", wait_s=COMING_S)
-        return self._store.find_signature(artifact) if is_signature else found
-
-    def _list_images(self) -> Iterator[Image]:
-        yield from self._state.current.refresh().fleet.images.values()
+        return self._store.find_signature(artifact) if is_signature else path
 
     def _begin_fetch(self, image: Image, name: str) -> None:
         """Fetch and verify a file in a thread of its own, unless one does: gigabytes take seconds."""
@@ -233,11 +228,3 @@ class BootFiles:
         finally:
             with self._lock:
                 self._coming.discard(sha256)
-
-
-def _has(image: Image, sha256: str, name: str) -> bool:
-    return name in image.artifacts and image.artifacts[name].sha256 == sha256
-
-
-def _list_files(folder: Path) -> frozenset[str]:
-    return frozenset(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else frozenset()

@@ -31,8 +31,8 @@ class ScannedFabric:
     @property
     def wrong_ports(self) -> set[PortId]:
         """The ports at which something is wrong."""
-        found = self.scan.comparison.discrepancies if self.scan else ()
-        return {end.port_id for one in found for end in one.ends}
+        discrepancies = self.scan.comparison.discrepancies if self.scan else ()
+        return {end.port_id for discrepancy in discrepancies for end in discrepancy.ends}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,16 @@ def summarize_fabric(fabric: ScannedFabric, find_address: FindAddress) -> Fabric
     """Return one fabric. `find_address` gives the pages of devices in the pictures."""
     topology, scan = fabric.topology, fabric.scan
     wrong = Counter(port.guid for port in fabric.wrong_ports)
+    devices = [(device, len(topology.cables_of_device(device.guid))) for device in topology if device.kind == "switch"]
     switches = tuple(
-        SwitchSummary(one.name, one.rack, one.u, len(topology.cables_of_device(one.guid)), wrong[one.guid])
-        for one in topology
-        if one.kind == "switch"
+        SwitchSummary(device.name, device.rack, device.u, cables, wrong[device.guid]) for device, cables in devices
     )
     if scan is None:
         return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), (), "", switches)
-    found, faults = scan.comparison, tuple(list_faults(scan, find_address))
-    drawing = draw_fabric(FabricPicture(topology, found.discrepancies), style="") if faults else ""
+    seen, faults = scan.comparison, tuple(list_faults(scan, find_address))
+    drawing = draw_fabric(FabricPicture(topology, seen.discrepancies), style="") if faults else ""
     return FabricSummary(
-        topology.name, found.summary, scan.scanned_at, found.problems, found.notes, faults, drawing, switches
+        topology.name, seen.summary, scan.scanned_at, seen.problems, seen.notes, faults, drawing, switches
     )
 
 
@@ -106,14 +105,16 @@ def list_faults(
     scan: ScannedFabricComparison, find_address: FindAddress, node: str = "", ticket: str = ""
 ) -> Iterator[FaultyCabling]:
     """Yield what is wrong, each with its picture and its ticket: everything, or that of a node or of a ticket."""
-    found = scan.comparison
-    tickets = make_cabling_tickets(found)
-    repairs = group_by_common_cause(found.discrepancies) if tickets else []
-    named = {id(one): ticket.id for repair, ticket in zip(repairs, tickets, strict=True) for one in repair.members}
-    for one in found.discrepancies:
-        its_ticket = named.get(id(one), "")
-        if (not node or node in one.nodes) and ticket in ("", its_ticket):
-            yield FaultyCabling(one, draw_discrepancy(one, find_address), its_ticket)
+    comparison = scan.comparison
+    tickets = make_cabling_tickets(comparison)
+    repairs = group_by_common_cause(comparison.discrepancies) if tickets else []
+    named = {
+        id(member): ticket.id for repair, ticket in zip(repairs, tickets, strict=True) for member in repair.members
+    }
+    for discrepancy in comparison.discrepancies:
+        its_ticket = named.get(id(discrepancy), "")
+        if (not node or node in discrepancy.nodes) and ticket in ("", its_ticket):
+            yield FaultyCabling(discrepancy, draw_discrepancy(discrepancy, find_address), its_ticket)
 
 
 def draw_ticket(fabric: ScannedFabric, ticket: str) -> str:
@@ -129,7 +130,7 @@ def draw_ticket(fabric: ScannedFabric, ticket: str) -> str:
 def find_switch(fabrics: Iterable[ScannedFabric], name: str) -> tuple[ScannedFabric, DesignedDevice] | None:
     """Return a switch of this name, with its fabric; None without one."""
     devices = ((fabric, device) for fabric in fabrics for device in fabric.topology if device.kind == "switch")
-    return next((found for found in devices if found[1].name == name), None)
+    return next((place for place in devices if place[1].name == name), None)
 
 
 def list_ports(fabric: ScannedFabric, switch: DesignedDevice) -> list[SwitchPort]:

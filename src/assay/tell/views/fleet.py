@@ -20,7 +20,7 @@ from assay.tell.views.node_status import STANDINGS, Standing, find_standing
 
 @dataclass(frozen=True, slots=True)
 class NodeOnMap:
-    """One node on the map. `since` is ISO 8601 UTC, `why` the reason of its state; both "" if it was never observed.
+    """One node on the map. `since` is ISO 8601 UTC, `reason` that of its state; both "" if it was never observed.
 
     `has_fault`: a fault is open that no repair has answered. `waits_for` are the jobs that it waits for.
     """
@@ -33,7 +33,7 @@ class NodeOnMap:
     standing: Standing
     state: str = ""
     since: str = ""
-    why: str = ""
+    reason: str = ""
     has_fault: bool = False
     waits_for: tuple[str, ...] = ()
 
@@ -74,11 +74,9 @@ class FleetFilter:
         names = ("site", "pool", "rack", "state", "standing")
         wanted = [(name, value) for name in names if (value := getattr(self, name))]
         for cell in cells:
-            if all(getattr(cell, name) == value for name, value in wanted) and self._has_text(cell):
+            has_text = self.text in cell.name or self.text in cell.rack
+            if has_text and all(getattr(cell, name) == value for name, value in wanted):
                 yield cell
-
-    def _has_text(self, cell: NodeOnMap) -> bool:
-        return not self.text or self.text in cell.name or self.text in cell.rack
 
 
 NO_FILTER = FleetFilter()
@@ -178,20 +176,20 @@ class RackPicture:
 
 def find_racks(cells: Iterable[NodeOnMap], name: str, site: str = "") -> list[RackOnMap]:
     """Return the racks of this name, of one site or of all ("")."""
-    found = group_by_site(FleetFilter(rack=name, site=site).select(cells))
-    return [rack for racks in found.values() for rack in racks]
+    sites = group_by_site(FleetFilter(rack=name, site=site).select(cells))
+    return [rack for racks in sites.values() for rack in racks]
 
 
 def draw_rack(fleet: Fleet, rack: RackOnMap, marked: Iterable[TicketPlace] = ()) -> RackPicture:
     """Return the picture of a rack, with the places of a ticket that are in it."""
-    here = [one for one in marked if _is_in(one, rack)]
-    names = {one.device for one in here}
+    here = [place for place in marked if _is_in(place, rack)]
+    names = {place.device for place in here}
     slots = {
         node.name: RackSlot(node.u, fleet.spec_of(node.name).height_u, node.name, node, node.name in names)
         for node in rack.nodes
     }
-    for one in here:
-        slots.setdefault(one.device, RackSlot(one.u, 1, one.device, is_marked=True))
+    for place in here:
+        slots.setdefault(place.device, RackSlot(place.u, 1, place.device, is_marked=True))
     ordered = sorted(slots.values(), key=lambda slot: (-slot.u, slot.label))
     return RackPicture(rack.site, rack.name, tuple(_fill_gaps(ordered)))
 
@@ -209,9 +207,9 @@ def _fill_gaps(slots: Iterable[RackSlot]) -> Iterator[RackSlot]:
 
 def draw_ticket_racks(fleet: Fleet, cells: Iterable[NodeOnMap], places: Iterable[TicketPlace]) -> list[RackPicture]:
     """Return a picture of each rack in which a ticket has work, in the order of its places."""
-    every, in_racks = list(cells), [one for one in places if one.rack]
+    every, in_racks = list(cells), [place for place in places if place.rack]
     pictures = []
-    for site, name in dict.fromkeys((one.site, one.rack) for one in in_racks):
+    for site, name in dict.fromkeys((place.site, place.rack) for place in in_racks):
         racks = find_racks(every, name, site) or [RackOnMap(site, name, (), {})]
         pictures.append(draw_rack(fleet, racks[0], in_racks))
     return pictures
@@ -219,7 +217,11 @@ def draw_ticket_racks(fleet: Fleet, cells: Iterable[NodeOnMap], places: Iterable
 
 def select_rack_tickets(tickets: Iterable[TicketRecord], rack: RackOnMap) -> list[TicketRecord]:
     """Return the open tickets with work in a rack."""
-    return [one for one in tickets if not one.closed_at and any(_is_in(place, rack) for place in one.ticket.places)]
+    return [
+        record
+        for record in tickets
+        if not record.closed_at and any(_is_in(place, rack) for place in record.ticket.places)
+    ]
 
 
 def _is_in(place: TicketPlace, rack: RackOnMap) -> bool:

@@ -46,7 +46,7 @@ class WaitingNodes:
     """Nodes that wait: `who` must do something, and `what` that is. Each node with what it waits for."""
 
     who: str
-    what: str
+    task: str
     nodes: tuple[tuple[str, str], ...]
 
 
@@ -74,14 +74,15 @@ def build_fleet_news(
 ) -> FleetNews:
     """Return the news of the nodes `cells`; `states` may be of more nodes. Tickets about no node are of everybody."""
     seen = {cell.name for cell in cells}
+    seen_or_none = {*seen, ""}  # a ticket may be of no node
     ours = [state for state in states if state.node in seen]
     serving = frozenset(chain.from_iterable(policy.states_in_service for policy in fleet.policies.values()))
     return FleetNews(
         since=since,
         changes=tuple(_list_changes(ours, serving, since)),
         faults=tuple(_list_new_faults(ours, since)),
-        waiting=tuple(one for one in _list_waiting(ours, cells) if one.nodes),
-        tickets=tuple(one for one in tickets if not one.closed_at and (one.ticket.node in seen or not one.ticket.node)),
+        waiting=tuple(group for group in _list_waiting(ours, cells) if group.nodes),
+        tickets=tuple(record for record in tickets if not record.closed_at and record.ticket.node in seen_or_none),
         breakers=tuple(list_open_breakers(ours)),
         rollout=rollouts.find_active(),
     )
@@ -93,17 +94,17 @@ def list_pool_breakers(states: Iterable[NodeState], pool: str) -> list[OpenBreak
 
 
 def _list_changes(states: Iterable[NodeState], serving: frozenset[str], since: str) -> Iterator[StateChange]:
-    found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    moved: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     newest: dict[tuple[str, str], str] = {}
     for state in states:
         for move in reversed(state.transitions):
             if move.at < since:
                 break
             way = (move.origin, move.target)
-            found[way].append((state.node, state.reason if move is state.transitions[-1] else ""))
+            moved[way].append((state.node, state.reason if move is state.transitions[-1] else ""))
             newest[way] = max(newest.get(way, ""), move.at)
-    for way in sorted(found, key=lambda way: newest[way], reverse=True):
-        yield StateChange(*way, _find_direction(*way, serving), newest[way], tuple(found[way]))
+    for way in sorted(moved, key=lambda way: newest[way], reverse=True):
+        yield StateChange(*way, _find_direction(*way, serving), newest[way], tuple(moved[way]))
 
 
 def _find_direction(origin: str, target: str, serving: frozenset[str]) -> Direction:
@@ -113,22 +114,22 @@ def _find_direction(origin: str, target: str, serving: frozenset[str]) -> Direct
 
 
 def _list_new_faults(states: Iterable[NodeState], since: str) -> list[NewFault]:
-    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    nodes_by_kind: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for state in states:
         for fault in state.faults:
             if (fault.arrived_at or fault.first_seen) >= since:
-                found[fault.fault_class, fault.severity][state.node] = None
-    new = [NewFault(*kind, tuple(nodes)) for kind, nodes in found.items()]
-    return sorted(new, key=lambda one: (-len(one.nodes), one.fault_class))
+                nodes_by_kind[fault.fault_class, fault.severity][state.node] = None
+    new = [NewFault(*kind, tuple(nodes)) for kind, nodes in nodes_by_kind.items()]
+    return sorted(new, key=lambda fault: (-len(fault.nodes), fault.fault_class))
 
 
 def _list_waiting(states: Sequence[NodeState], cells: Iterable[NodeOnMap]) -> Iterator[WaitingNodes]:
     hands = {cell.name for cell in cells if cell.standing == "people"}
-    of_people = tuple((one.node, one.note or one.reason) for one in states if one.node in hands)
+    of_people = tuple((state.node, state.note or state.reason) for state in states if state.node in hands)
     yield WaitingNodes("technicians and engineers", "look at the node, and certify it", of_people)
-    held = tuple((one.node, f"{one.hold.who}: {one.hold.reason}") for one in states if one.hold)
+    held = tuple((state.node, f"{state.hold.who}: {state.hold.reason}") for state in states if state.hold)
     yield WaitingNodes("whoever holds them", "release the node", held)
-    pending = [(one.node, one.pending) for one in states if one.pending]
+    pending = [(state.node, state.pending) for state in states if state.pending]
     jobs = tuple((node, ", ".join(wait.blockers)) for node, wait in pending if wait.blockers)
     yield WaitingNodes("running jobs", "end, so that the node can leave service", jobs)
     unseen = tuple((cell.name, "") for cell in cells if cell.standing == "unseen")

@@ -69,31 +69,33 @@ def build_trend_table(reports: Path, now: datetime, pool: str, check: str) -> Tr
     unread: list[str] = []
     with OutcomeHistory(history_folder(reports), now, lambda error: unread.append(str(error))) as history:
         shown, total = query_strain(history, pool, check, most=SHOWN)
-        course = query_course(history, [_name(one) for one in shown], days=DAYS)
-    trends = tuple(_make_trend(one, tuple(course[_name(one)])) for one in shown)
+        course = query_course(history, [_name(measurement) for measurement in shown], days=DAYS)
+    trends = tuple(_make_trend(measurement, tuple(course[_name(measurement)])) for measurement in shown)
     return TrendTable(now, trends, total, tuple(unread))
 
 
-def _name(one: StrainedMeasurement) -> tuple[str, str, str]:
-    return one.check, one.name, one.nearest[0].subject
+def _name(measurement: StrainedMeasurement) -> tuple[str, str, str]:
+    return measurement.check, measurement.name, measurement.nearest[0].subject
 
 
-def _make_trend(one: StrainedMeasurement, points: tuple[tuple[str, float], ...]) -> FleetTrend:
-    worst, *others = one.nearest
+def _make_trend(measurement: StrainedMeasurement, points: tuple[tuple[str, float], ...]) -> FleetTrend:
+    worst, *others = measurement.nearest
     series = LimitedSeries(
-        one.check,
-        one.name,
+        measurement.check,
+        measurement.name,
         worst.subject,
-        one.parts,
+        measurement.parts,
         points or ((worst.at, worst.value),),
-        one.unit,
+        measurement.unit,
         worst.at_least,
         worst.at_most,
         worst.source,
-        PeerValues(one.low, one.middle, one.high, one.parts) if one.parts > 1 else None,
+        PeerValues(measurement.low, measurement.middle, measurement.high, measurement.parts)
+        if measurement.parts > 1
+        else None,
     )
     direction, change = find_direction(series)
-    return FleetTrend(one.pool, series, worst.node, worst.strain, tuple(others), direction, change)
+    return FleetTrend(measurement.pool, series, worst.node, worst.strain, tuple(others), direction, change)
 
 
 def find_direction(series: LimitedSeries) -> tuple[Direction, float]:

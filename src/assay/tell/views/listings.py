@@ -73,8 +73,8 @@ def summarize_node(fleet: Fleet, state: NodeState, *, for_customer: bool) -> Nod
     """Return a node in short."""
     in_service = any(policy.is_in_service(state.state) for policy in fleet.policies.values())
     if for_customer:
-        told = IN_SERVICE if in_service else OUT_OF_SERVICE
-        return NodeSummary(state.node, state.pool, told, in_service, state.since)
+        standing = IN_SERVICE if in_service else OUT_OF_SERVICE
+        return NodeSummary(state.node, state.pool, standing, in_service, state.since)
     declared = fleet.nodes.get(state.node)
     return NodeSummary(
         node=state.node,
@@ -95,7 +95,7 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
     for node in nodes:
         by_pool.setdefault(node.pool, []).append(node)
     return [
-        PoolSummary(pool, len(some), sum(one.in_service for one in some), dict(Counter(one.state for one in some)))
+        PoolSummary(pool, len(some), sum(node.in_service for node in some), dict(Counter(node.state for node in some)))
         for pool, some in sorted(by_pool.items())
     ]
 
@@ -130,21 +130,21 @@ class RolloutSummary:
     """The id of the rollout that took over its nodes; "" if none did."""
 
 
-def summarize_rollout(one: Rollout) -> RolloutSummary:
+def summarize_rollout(rollout: Rollout) -> RolloutSummary:
     """Return a rollout in short."""
     return RolloutSummary(
-        id=one.id,
-        base=one.base,
-        commit=one.commit,
-        plan=one.plan,
-        status=one.status,
-        started_at=one.started_at,
-        ended_at=one.ended_at,
-        nodes=len(one.members),
-        proven=len(one.members) - len(one.unproven),
-        paused_by=one.pause,
-        reason=one.end_reason,
-        replaced_by=one.replaced_by,
+        id=rollout.id,
+        base=rollout.base,
+        commit=rollout.commit,
+        plan=rollout.plan,
+        status=rollout.status,
+        started_at=rollout.started_at,
+        ended_at=rollout.ended_at,
+        nodes=len(rollout.members),
+        proven=len(rollout.members) - len(rollout.unproven),
+        paused_by=rollout.pause,
+        reason=rollout.end_reason,
+        replaced_by=rollout.replaced_by,
     )
 
 
@@ -181,10 +181,10 @@ def list_changes(source: RecordSource, after: int, most: int, sees: Callable[[No
     is_cut = len(entries) == most
     position = entries[-1].seq if is_cut else max([after, head, *(entry.seq for entry in entries[-1:])])
     if sees is None:
-        changes = tuple(RecordedChange(one.seq, one.at, one.kind, one.node, one.body) for one in entries)
+        changes = tuple(RecordedChange(entry.seq, entry.at, entry.kind, entry.node, entry.body) for entry in entries)
     else:
         visible = {state.node for state in source.read_node_states() if sees(state)}
-        changes = tuple(_tell_customer(source, one) for one in entries if one.node in visible)
+        changes = tuple(_tell_customer(source, entry) for entry in entries if entry.node in visible)
     return ChangePage(changes, position, more=is_cut)
 
 

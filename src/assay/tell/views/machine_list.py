@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.act.boot.matching import KnownMachine, MachineMatch, Sighting, Verdict, find_unseen, match_machines
+from assay.act.boot.matching import MachineMatch, Sighting, Verdict, find_unseen, match_machines
 from assay.act.ingest.bmc_takeovers import list_open_takeovers
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
@@ -47,14 +47,14 @@ class ListedMachine(MachineMatch):
         """Return what it says of itself, in a line."""
         seen = self.seen
         bmc = " ".join(part for part in (seen.bmc_mac, seen.address) if part)
-        said = [
+        parts = [
             f"serial {seen.serial}" if seen.serial else "serial not read",
             " ".join(part for part in (seen.vendor, seen.model) if part),
             f"BMC {bmc}" if bmc else "",
             f"boots from {seen.mac}" if seen.mac else "",
             f"{seen.rack} U{seen.u}" if seen.rack else "",
         ]
-        return ", ".join(part for part in said if part)
+        return ", ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,13 @@ def build_machine_list(fleet: Fleet, sightings: Sequence[Sighting], ledger: Ledg
     matches = match_machines([sighting.machine for sighting in sightings], fleet)
     machines = [_list_machine(sighting, match) for sighting, match in zip(sightings, matches, strict=True)]
     ranks = {verdict: rank for rank, verdict in enumerate(VERDICT_WORDS)}
-    machines.sort(key=lambda one: (ranks[one.verdict], one.node, one.seen.rack, -one.seen.u, one.seen.key))
-    unseen = list(_list_unseen(find_unseen(matches, fleet)))
+    machines.sort(
+        key=lambda machine: (ranks[machine.verdict], machine.node, machine.seen.rack, -machine.seen.u, machine.seen.key)
+    )
+    unseen = [
+        UnseenMachine(known.name, known.serial, known.rack, known.u, known.delivery)
+        for known in sorted(find_unseen(matches, fleet), key=lambda known: (known.delivery, known.name))
+    ]
     return MachineList(machines, unseen, list_open_takeovers(fleet, ledger))
 
 
@@ -106,8 +111,3 @@ def _list_machine(sighting: Sighting, match: MachineMatch) -> ListedMachine:
         command = f"assay discover --scan {shlex.quote(match.seen.address)} --login"
     named = (match.seen, match.verdict, match.node, match.delivery, match.problems)
     return ListedMachine(*named, sighting.at, sighting.source, todo, command)
-
-
-def _list_unseen(unseen: Iterable[KnownMachine]) -> Iterable[UnseenMachine]:
-    for one in sorted(unseen, key=lambda known: (known.delivery, known.name)):
-        yield UnseenMachine(one.name, one.serial, one.rack, one.u, one.delivery)

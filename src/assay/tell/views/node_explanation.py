@@ -62,15 +62,15 @@ def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> list[Js
     entries = ledger.entries(state.node, kinds=[DecisionEntry.kind])
     decisions = [(entry.at, DecisionEntry.read(entry).to_body()) for entry in (entries[-last:] if last else entries)]
     names = ("decision", "from", "to", "timing", "rule", "remedy", "blockers")
-    return [
-        {
-            "at": at,
-            **{name: decision[name] for name in names},
-            "because": [_resolve_cause(ledger, state, cause) for cause in decision["because"]],
-            "effects": _effects_as_json(state, decision["decision"]),
-        }
-        for at, decision in decisions
-    ]
+    of_effects = ("id", "action", "standing", "at", "reason")
+    chain = []
+    for at, decision in decisions:
+        answer = {"at": at, **{name: decision[name] for name in names}}
+        answer["because"] = [_resolve_cause(ledger, state, cause) for cause in decision["because"]]
+        effects = [effect for effect in state.effects if effect.decision == decision["decision"]]
+        answer["effects"] = [{name: getattr(effect, name) for name in of_effects} for effect in effects]
+        chain.append(answer)
+    return chain
 
 
 def _resolve_cause(ledger: Ledger, state: NodeState, cause: Mapping[str, str]) -> JsonObject:
@@ -96,17 +96,15 @@ def _find_outcome(ledger: Ledger, state: NodeState, cause: str) -> JsonObject:
     for outcome in recorded:
         if outcome.id == cause:
             return _outcome_as_json(outcome)
-    return {"run": run, "checks": [_outcome_as_json(one) for one in recorded if phase in one.outcome.phases]}
+    return {
+        "run": run,
+        "checks": [_outcome_as_json(outcome) for outcome in recorded if phase in outcome.outcome.phases],
+    }
 
 
 def _outcome_as_json(recorded: RecordedOutcome) -> JsonObject:
     names = ("check", "subject", "verdict", "reason", "fault", "evidence", "evidence_at")
     return {"run": recorded.run, **{name: getattr(recorded.outcome, name) for name in names}}
-
-
-def _effects_as_json(state: NodeState, decision: str) -> list[JsonObject]:
-    names = ("id", "action", "standing", "at", "reason")
-    return [{name: getattr(effect, name) for name in names} for effect in state.effects if effect.decision == decision]
 
 
 def describe_requirements(source: RecordSource, state: NodeState) -> JsonObject:
@@ -165,10 +163,10 @@ def _requirement_as_json(result: RequirementResult) -> JsonObject:
 
 def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Iterator[JsonObject]:
     for recorded in node.latest:
-        if why := _reason_undecided(snapshot, node, recorded):
+        if reason := _reason_undecided(snapshot, node, recorded):
             names = ("check", "subject", "reason", "fault")
             outcome = {name: getattr(recorded.outcome, name) for name in names}
-            yield {**outcome, "run": recorded.run, "why": why}
+            yield {**outcome, "run": recorded.run, "why": reason}
 
 
 def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
@@ -200,7 +198,7 @@ def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | 
     if not state.is_held_by_breaker:
         return None
     return next(
-        (one for one in list_open_breakers(source.read_node_states()) if state.node in one.nodes),
+        (breaker for breaker in list_open_breakers(source.read_node_states()) if state.node in breaker.nodes),
         None,
     )
 

@@ -54,7 +54,7 @@ class LimitedSeries:
 
 def list_peers(fleet: Fleet, node: Node) -> list[str]:
     """Return the nodes of the same spec that stand next to this one in the inventory, without it."""
-    alike = [one.name for one in fleet.nodes.values() if one.spec == node.spec]
+    alike = [other.name for other in fleet.nodes.values() if other.spec == node.spec]
     at = alike.index(node.name)
     first = max(0, min(at - MAX_PEERS // 2, len(alike) - MAX_PEERS - 1))
     return [name for name in alike[first : first + MAX_PEERS + 1] if name != node.name]
@@ -62,14 +62,18 @@ def list_peers(fleet: Fleet, node: Node) -> list[str]:
 
 def list_series(outcomes: Iterable[RecordedOutcome], of_peers: Iterable[RecordedOutcome]) -> list[LimitedSeries]:
     """Return the series of a node, the ones nearest to their limits first. `outcomes` are in the order of writing."""
-    found: dict[SeriesKey, dict[str, list[tuple[str, Measurement]]]] = defaultdict(lambda: defaultdict(list))
+    parts_by_key: dict[SeriesKey, dict[str, list[tuple[str, Measurement]]]] = defaultdict(lambda: defaultdict(list))
     for recorded in outcomes:
-        for one in recorded.outcome.measurements:
-            series = found[recorded.outcome.check, one.name][recorded.outcome.subject]
-            series.append((recorded.measured_at, one))
+        for measurement in recorded.outcome.measurements:
+            series = parts_by_key[recorded.outcome.check, measurement.name][recorded.outcome.subject]
+            series.append((recorded.measured_at, measurement))
     peers = _collect_peers(of_peers)
-    made = [_make_series(key, parts, peers.get(key)) for key, parts in found.items()]
-    return sorted(made, key=lambda one: (-_find_strain(one.points[-1][1], one.at_least, one.at_most), one.name))
+    made = [_make_series(key, parts, peers.get(key)) for key, parts in parts_by_key.items()]
+
+    def rank(series: LimitedSeries) -> tuple[float, str]:
+        return -_find_strain(series.points[-1][1], series.at_least, series.at_most), series.name
+
+    return sorted(made, key=rank)
 
 
 def _make_series(
@@ -85,7 +89,7 @@ def _make_series(
         *key,
         subject=worst,
         parts=len(parts),
-        points=tuple((at, one.value) for at, one in parts[worst]),
+        points=tuple((at, measurement.value) for at, measurement in parts[worst]),
         unit=newest.unit,
         at_least=newest.at_least,
         at_most=newest.at_most,
@@ -102,8 +106,8 @@ def _find_strain(value: float, at_least: float | None, at_most: float | None) ->
 
 
 def _collect_peers(outcomes: Iterable[RecordedOutcome]) -> dict[SeriesKey, list[float]]:
-    found: dict[SeriesKey, list[float]] = defaultdict(list)
+    values: dict[SeriesKey, list[float]] = defaultdict(list)
     for recorded in outcomes:
-        for one in recorded.outcome.measurements:
-            found[recorded.outcome.check, one.name].append(one.value)
-    return found
+        for measurement in recorded.outcome.measurements:
+            values[recorded.outcome.check, measurement.name].append(measurement.value)
+    return values

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from assay.decide.state.node_state import LostCordon, NodeState, PendingDecision
-from assay.decide.trust.record import MoveRequest
+from assay.decide.state.node_state import LostCordon, NodeState
 from assay.model.facts import fact
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.tell.views.burn_in_status import BurnInStatus, burn_in_as_json
@@ -120,24 +119,26 @@ def node_status_as_json(
         pool=state.pool,
         state=state.state,
         since=state.since,
-        pending=_pending_as_json(pending) if pending else None,
+        pending=(
+            PendingMove(
+                to=pending.to,
+                since=pending.since,
+                waiting_for=list(pending.blockers),
+                because="; ".join(cause.text for cause in pending.because),
+            )
+            if pending
+            else None
+        ),
         held=CurrentHold(who=hold.who, reason=hold.reason, since=hold.at, until=hold.until) if hold else None,
-        asked=_request_as_json(request) if request else None,
+        asked=(
+            RequestedMove(to=request.to, who=request.who, reason=request.reason, since=request.at) if request else None
+        ),
         opened=[OpenedCordon(at=lost.at, reason=lost.reason) for lost in list_current_lost_cordons(state)],
         returned=list(returned),
         jobs_unknown=JobsUnknown(since=unknown_jobs.since, reason=unknown_jobs.reason) if unknown_jobs else None,
         burn_in=burn_in_as_json(state),
         because=state.note or state.reason,
     )
-
-
-def _pending_as_json(pending: PendingDecision) -> PendingMove:
-    because = "; ".join(cause.text for cause in pending.because)
-    return PendingMove(to=pending.to, since=pending.since, waiting_for=list(pending.blockers), because=because)
-
-
-def _request_as_json(request: MoveRequest) -> RequestedMove:
-    return RequestedMove(to=request.to, who=request.who, reason=request.reason, since=request.at)
 
 
 def list_current_lost_cordons(state: NodeState) -> list[LostCordon]:

@@ -92,12 +92,11 @@ class NodeSyncStatus:
 
 def node_sync_as_json(node: NodeSync) -> NodeSyncStatus:
     """Return one node as plain JSON data."""
-    return NodeSyncStatus(node=node.node, state=node.state, items=[_item_as_json(item) for item in node.items])
-
-
-def _item_as_json(item: DriftItem) -> SyncDifference:
-    since = item.since or None
-    return SyncDifference(what=item.what, wanted=item.wanted, seen=item.seen, where=item.where, since=since)
+    items = [
+        SyncDifference(what=item.what, wanted=item.wanted, seen=item.seen, where=item.where, since=item.since or None)
+        for item in node.items
+    ]
+    return NodeSyncStatus(node=node.node, state=node.state, items=items)
 
 
 def format_node_sync(node: Mapping[str, Any]) -> Iterator[str]:
@@ -138,7 +137,7 @@ def find_node_rollout(source: RecordSource, node: str) -> NodeInRollout | None:
     """Return the active rollout with this node, None without one. Nothing is written."""
     rollout = _find_active(source)
     step = _decide_next_step(source, rollout) if rollout and node in rollout.members else None
-    progress = next((one for one in step.progress if one.node == node), None) if step else None
+    progress = next((member for member in step.progress if member.node == node), None) if step else None
     return NodeInRollout(rollout, progress, step.waits_for) if rollout and step and progress else None
 
 
@@ -151,7 +150,7 @@ def find_rollout_waits(source: RecordSource) -> RolloutWaits:
     step = _decide_next_step(source, rollout) if rollout else None
     if rollout is None or step is None:
         return NO_ROLLOUT
-    nodes = frozenset(one.node for one in step.progress if one.kind in EXPLAINED)
+    nodes = frozenset(member.node for member in step.progress if member.kind in EXPLAINED)
     return RolloutWaits(rollout.id, nodes, frozenset(check.id for check in list_drift_checks(source.fleet)))
 
 
@@ -169,9 +168,9 @@ def _decide_next_step(source: RecordSource, rollout: Rollout) -> RolloutStep:
     return find_next_step(source.fleet, source.ledger_for_reading, states, rollout, source.clock.now())[1]
 
 
-def node_rollout_as_json(one: NodeInRollout) -> RolloutOfNode:
+def node_rollout_as_json(in_rollout: NodeInRollout) -> RolloutOfNode:
     """Return the object that `assay explain --format json` prints."""
-    rollout, progress = one.rollout, one.progress
+    rollout, progress = in_rollout.rollout, in_rollout.progress
     return RolloutOfNode(
         id=rollout.id,
         base=rollout.base,
@@ -182,19 +181,19 @@ def node_rollout_as_json(one: NodeInRollout) -> RolloutOfNode:
         progress=progress.kind,
         why=progress.why,
         change=progress.member.reason,
-        waits_for=one.waits_for,
+        waits_for=in_rollout.waits_for,
     )
 
 
-def format_node_rollout(one: NodeInRollout) -> Iterator[str]:
+def format_node_rollout(in_rollout: NodeInRollout) -> Iterator[str]:
     """Yield the lines for people."""
-    rollout, progress = one.rollout, one.progress
+    rollout, progress = in_rollout.rollout, in_rollout.progress
     head = f"rollout {rollout.id[:8]} ({rollout.base[:8]} → {rollout.commit[:8]}): {progress.member.reason}"
     proven = len(rollout.members) - len(rollout.unproven)
     yield f"{head}; {proven} of {format_count(len(rollout.members), 'node')} proven"
     yield f"  this node: {progress.kind}{f', {progress.why}' if progress.why else ''}"
-    if one.waits_for:
-        yield f"  the rollout waits: {one.waits_for}"
+    if in_rollout.waits_for:
+        yield f"  the rollout waits: {in_rollout.waits_for}"
 
 
 class CodeMeaning(TypedDict, total=False):

@@ -16,7 +16,6 @@ from assay.act.loop.projections import read_unknown_jobs
 from assay.decide.drift.sync_report import NodeSync
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
-    InstalledPart,
     describe_returned_part,
     find_returned_parts,
     project_node_assets,
@@ -51,12 +50,12 @@ SUBJECTS_OF_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class StateStay:
-    """A stay in one state. `until` is "" for the present one; `why` is what led there, `rule` as `file:line name`."""
+    """A stay in one state. `until` is "" for the present one; `reason` is what led there, `rule` `file:line name`."""
 
     state: str
     since: str
     until: str
-    why: str = ""
+    reason: str = ""
     rule: str = ""
 
 
@@ -72,12 +71,14 @@ class TimelineItem:
 def list_stays(state: NodeState, decisions: Iterable[LedgerEntry]) -> list[StateStay]:
     """Return the stays of a node, oldest first. `decisions` are its entries of that kind."""
     made = {entry.id: DecisionEntry.read(entry) for entry in decisions}
-    causes = {one.decision: describe_causes(one.causes) for one in made.values()}
+    causes = {decision.decision: describe_causes(decision.causes) for decision in made.values()}
     moves = state.transitions
     begins = [(moves[0].origin if moves else state.state, state.enrolled_at, "", "")]
     begins += [(move.target, move.at, causes.get(move.decision, ""), move.rule) for move in moves]
     ends = [*(at for _, at, _, _ in begins[1:]), ""]
-    return [StateStay(name, at, until, why, rule) for (name, at, why, rule), until in zip(begins, ends, strict=True)]
+    return [
+        StateStay(name, at, until, reason, rule) for (name, at, reason, rule), until in zip(begins, ends, strict=True)
+    ]
 
 
 def make_state_path(stays: Sequence[StateStay], now: datetime) -> StatePath:
@@ -99,13 +100,12 @@ def build_timeline(
 ) -> tuple[TimelineItem, ...]:
     """Return the `last` things that happened to a node, newest first: its entries, and checks whose verdict changed."""
     formatter = EntryFormatter()
-    items = [TimelineItem(entry.at, _find_subject(entry), formatter.format(entry)) for entry in entries]
+    items = []
+    for entry in entries:
+        subject = SUBJECTS_OF_KINDS.get(entry.kind, entry.kind.partition(".")[0])
+        items.append(TimelineItem(entry.at, subject, formatter.format(entry)))
     items += _list_verdict_changes(outcomes)
     return tuple(sorted(items, key=lambda item: item.at)[::-1][:last])
-
-
-def _find_subject(entry: LedgerEntry) -> str:
-    return SUBJECTS_OF_KINDS.get(entry.kind, entry.kind.partition(".")[0])
 
 
 def _list_verdict_changes(outcomes: Iterable[RecordedOutcome]) -> Iterator[TimelineItem]:
@@ -163,12 +163,12 @@ class NodeRecord:
 
 def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
     """Return the view of a node, None if the ledger has none of this name."""
-    state = next((one for one in source.read_node_states() if one.node == name), None)
+    state = next((state for state in source.read_node_states() if state.node == name), None)
     if state is None:
         return None
     fleet, ledger, now = source.fleet, source.ledger_for_reading, source.clock.now()
     node = fleet.nodes.get(name)
-    policy = next((one for one in fleet.policies.values() if state.state in one.states), None)
+    policy = next((policy for policy in fleet.policies.values() if state.state in policy.states), None)
     entries = ledger.entries(name)
     outcomes = ledger.outcomes(node=name, since=format_time(now - WINDOW))
     stays = list_stays(state, [entry for entry in entries if entry.kind == DecisionEntry.kind])
@@ -190,14 +190,12 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         graph=draw_path_svg(policy, make_state_path(stays, now)) if policy else "",
         timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN),
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
-        parts=tuple(_place_part(place, part, dates) for place, part in installed),
+        parts=tuple(
+            InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), "")) for place, part in installed
+        ),
         sync=find_node_sync(source, state),
         trust=find_node_trust(fleet, state),
     )
-
-
-def _place_part(place: str, part: InstalledPart, dates: Mapping[tuple[str, str], str]) -> InstalledAt:
-    return InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), ""))
 
 
 def _date_parts(entries: Iterable[LedgerEntry]) -> dict[tuple[str, str], str]:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from assay.decide.moves.held_answers import OpenBreaker
 
 
-def format_breaker(one: OpenBreaker, now: datetime) -> str:
+def format_breaker(breaker: OpenBreaker, now: datetime) -> str:
     """Return a breaker as lines for people: what it holds, why, and how to clear it."""
-    cordoned = f", {len(one.cordoned)} cordoned" if one.cordoned else ""
+    cordoned = f", {len(breaker.cordoned)} cordoned" if breaker.cordoned else ""
     return (
-        f"the breaker of pool {one.pool} holds back {format_count(len(one.nodes), 'node')}{cordoned}, "
-        f"since {format_ago(one.since, now)}: {format_list(list(one.nodes))}\n"
-        f"  {one.reason}\n"
-        f"  → find the common cause; then, to have them answered within the limits: {one.clear}"
+        f"the breaker of pool {breaker.pool} holds back {format_count(len(breaker.nodes), 'node')}{cordoned}, "
+        f"since {format_ago(breaker.since, now)}: {format_list(list(breaker.nodes))}\n"
+        f"  {breaker.reason}\n"
+        f"  → find the common cause; then, to have them answered within the limits: {breaker.clear}"
     )

@@ -21,7 +21,7 @@ class NodeInWave:
 
     node: str
     progress: str
-    why: str
+    reason: str
     change: str
 
 
@@ -41,16 +41,16 @@ class RolloutView:
 def find_rollout(records: LiveRecords, ident: str) -> Rollout | None:
     """Return the rollout of an id, or of the begin of one; None if there is none, or more than one."""
     known = records.read_rollouts().rollouts
-    found = [one for name, one in known.items() if name.startswith(ident)] if ident else []
-    return known.get(ident) or (found[0] if len(found) == 1 else None)
+    matches = [rollout for name, rollout in known.items() if name.startswith(ident)] if ident else []
+    return known.get(ident) or (matches[0] if len(matches) == 1 else None)
 
 
 def build_rollout_view(records: LiveRecords, rollout: Rollout) -> RolloutView:
     """Return the view of a rollout, by the records of now."""
     ledger, states = records.ledger_for_reading, records.read_node_states()
     report = report_rollout(records.fleet, ledger, states, rollout, records.clock.now())
-    nodes = sorted(_list_nodes(report), key=lambda one: (STILL_OPEN.index(one.progress), one.node))
-    counts = Counter(one.progress for one in nodes)
+    nodes = sorted(_list_nodes(report), key=lambda node: (STILL_OPEN.index(node.progress), node.node))
+    counts = Counter(node.progress for node in nodes)
     return RolloutView(
         rollout=rollout,
         proven=len(rollout.members) - len(rollout.unproven),
@@ -63,7 +63,7 @@ def build_rollout_view(records: LiveRecords, rollout: Rollout) -> RolloutView:
 
 
 def _list_nodes(report: RolloutReport) -> list[NodeInWave]:
-    progress = {one.node: one for one in report.step.progress} if report.step else {}
+    progress = {member.node: member for member in report.step.progress} if report.step else {}
     return [
         NodeInWave(name, progress[name].kind, progress[name].why, member.reason)
         if name in progress

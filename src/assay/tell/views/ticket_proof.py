@@ -28,7 +28,9 @@ def find_ticket_proof(records: RecordSource, record: TicketRecord) -> TicketProo
         return TicketProof("closed")
     if record.done is None:
         return TicketProof("open")
-    failed = tuple(_describe(one) for one in _list_failed(records, record, record.done.at))
+    verbs = {"fail": "still fails", "error": "could not be judged", "skip": "was skipped"}
+    outcomes = [recorded.outcome for recorded in _list_failed(records, record, record.done.at)]
+    failed = tuple(f"{outcome.subject} {verbs[outcome.verdict]}: {outcome.reason}" for outcome in outcomes)
     return TicketProof("refuted" if failed else "waits", failed)
 
 
@@ -39,14 +41,9 @@ def _list_failed(records: RecordSource, record: TicketRecord, since: str) -> lis
         return []
     newest = records.ledger_for_reading.latest(nodes=[record.ticket.node])
     return [
-        one
-        for one in newest
-        if f"{one.outcome.check}[{one.outcome.subject}]" in checks
-        and one.outcome.verdict != "pass"
-        and parse_time(one.measured_at) > parse_time(since)
+        recorded
+        for recorded in newest
+        if f"{recorded.outcome.check}[{recorded.outcome.subject}]" in checks
+        and recorded.outcome.verdict != "pass"
+        and parse_time(recorded.measured_at) > parse_time(since)
     ]
-
-
-def _describe(one: RecordedOutcome) -> str:
-    verb = {"fail": "still fails", "error": "could not be judged", "skip": "was skipped"}[one.outcome.verdict]
-    return f"{one.outcome.subject} {verb}: {one.outcome.reason}"

@@ -74,7 +74,7 @@ def format_fleet_trust(trust: FleetTrust) -> Iterator[str]:
     own = format_list([f"{name}: {step}" for name, step in {**trust.pools, **trust.actions}.items()])
     yield _format_step(trust) + (f"; {own}" if own else "")
     if record := trust.watched:
-        kinds = format_list([f"{count} × {what}" for what, count in record.decisions.items()], 4)
+        kinds = format_list([f"{count} × {decision}" for decision, count in record.decisions.items()], 4)
         count = format_count(sum(record.decisions.values()), "decision")
         yield (
             f"in {record.days} days it would have made {count} on {format_count(record.nodes, 'node')}"
@@ -94,6 +94,6 @@ def _format_step(trust: NodeTrust) -> str:
 
 
 def _format_wait(wait: TrustWait) -> str:
-    said = f"; {wait.said}" if wait.said else ""
+    remark = f"; {wait.said}" if wait.said else ""
     rest = "" if wait.kind == "would" else f"; {wait.undo}; assay approve {wait.id[:12]} --reason …"
-    return f"{wait.node}: {wait.text} (since {format_minute(wait.since)}){said}{rest}"
+    return f"{wait.node}: {wait.text} (since {format_minute(wait.since)}){remark}{rest}"
