@@ -12,11 +12,14 @@ import typer
 
 from assay.cli.context import format_answer
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.text.csv_rows import format_csv
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from assay.tell.views.listings import NodeSummary
 
 Server = Annotated[
     str,
@@ -30,6 +33,14 @@ ServerAuthority = Annotated[
     Path | None, typer.Option("--ca", metavar="FILE", envvar="ASSAY_CA", help="The certificate that it is trusted by.")
 ]
 PAGE_NODES, TIMEOUT_S, PIPE_WIDTH = 1000, 30.0, 160
+
+
+@fact
+class ServerNodesAnswer:
+    """The nodes that the server lets the visitor see."""
+
+    nodes: list[NodeSummary]
+    """The nodes that were asked for."""
 
 
 class FleetServer:

@@ -1,8 +1,6 @@
 """The streams to which every verb prints: no control character reaches a terminal, a file or a pipe by them.
 
-Texts inside rich's markup: nothing in them is markup, and none begins a line of its own.
-
-Progress on stderr: bars in a terminal, else a line now and then.
+Texts inside rich's markup hold no markup and begin no line. Progress goes to stderr: bars in a terminal, else lines.
 """
 
 from __future__ import annotations

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from assay.cli.answers.status_answers import UnknownNode, UnknownNodeAnswer, UnknownNodesAnswer
-from assay.cli.answers.ticket_answers import UnknownTicketsAnswer
 from assay.cli.context import format_answer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
-from assay.model.facts import extend
+from assay.model.facts import extend, fact
 from assay.model.text.csv_rows import format_csv
 from assay.model.timestamps import format_ago
 
@@ -26,6 +24,52 @@ if TYPE_CHECKING:
     from assay.tell.customer.explanation import UnknownForCustomerAnswer
 
 UNKNOWN = "unknown"
+
+
+@fact
+class UnknownNode:
+    """What is known of a node without the ledger."""
+
+    node: str
+    """The name of the node."""
+    pool: str
+    """The pool that the node is in."""
+    state: None
+    """Always null: the ledger knows the state."""
+    node_spec: str
+    """The node spec that says what the node must be."""
+    observed: str | None
+    """When evidence of it was last stored here: ISO 8601 with the offset of UTC; null if never."""
+
+
+@fact
+class UnknownNodesAnswer:
+    """The nodes of the inventory, with unknown states."""
+
+    nodes: list[UnknownNode]
+    """The nodes of the inventory, by pool and name."""
+    problem: str
+    """Why the ledger cannot be read."""
+
+
+@fact
+class UnknownNodeAnswer(UnknownNode):
+    """What is known of the node without the ledger."""
+
+    problem: str
+    """Why the ledger cannot be read."""
+
+
+@fact
+class UnknownTicketsAnswer:
+    """The tickets as they were last written to files, open or closed."""
+
+    tickets: None
+    """Always null: only the ledger knows which tickets are open."""
+    files: dict[str, str]
+    """The first line of each file of a ticket, by the path of the file."""
+    problem: str
+    """Why the ledger cannot be read."""
 
 
 def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: str, node: str = "") -> NoReturn:

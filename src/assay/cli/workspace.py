@@ -1,12 +1,7 @@
-"""The workspace of a verb: the fleet repository, its ledger, its evidence and its clock.
+"""The workspace of a verb: the fleet repository, its ledger, its evidence and its clock, and what verbs read of them.
 
-Finds the specs for verbs that also work outside a fleet repository: the named one, this folder's, or assay's own.
-
-Reads node states from the ledger for the verbs, and the parts in a node that were returned before.
-
-Reads for the verbs how far nodes are what the fleet repository declares.
-
-Damaged files of history, which a command leaves out and names.
+Verbs that also work outside a fleet repository find specs here: the named ones, this folder's, or assay's own. A
+damaged file of history is left out and named.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""The report of a search as text for people.
+"""`assay collectives`: finds the node, adapter or uplink that makes collectives slow, wrong or hang.
 
-`assay collectives`: finds the node, adapter or uplink that makes collectives slow, wrong or hang.
-
-What the verbs of `assay collectives` work on: the fabric's map, and the nodes that are free.
-
-The plan of a search as text and as JSON: free nodes, rounds, minutes, and what the rounds would exercise.
+Its plan says beforehand which nodes are free, how long the rounds take, and what they exercise.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """`assay discover`: finds machines that are no nodes yet, tells which they are, and drafts their inventory.
 
-Logs in to BMCs that were found, with the credentials with which the declared deliveries are shipped.
-
-Proposes the inventory of machines that were expected and are there: a branch of one commit for each delivery.
-
-Renders machines that were seen: which node each is, what contradicts that, and which machines nobody has seen.
+It may log in to BMCs, with the credentials with which the declared deliveries are shipped. The inventory is proposed
+as a branch of one commit for each delivery.
 """
 
 from __future__ import annotations

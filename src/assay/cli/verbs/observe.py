@@ -23,7 +23,7 @@ from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, c
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import extend, fact
+from assay.model.facts import extend, fact, shown
 from assay.model.specs.load_parts import LOAD_PARTS
 
 if TYPE_CHECKING:
@@ -59,6 +59,22 @@ class RecordingAnswer(CollectedNode):
 
     foreign_hosts: list[str]
     """The hosts with other names that the files name."""
+
+
+@fact
+class LocalEvidenceAnswer:
+    """The evidence of this machine, with all readings."""
+
+    schema: str
+    """The version of the form of the evidence."""
+    node: str
+    """The name of this machine."""
+    at: str
+    """When it was collected: ISO 8601 with the offset of UTC."""
+    channels: dict[str, Any]
+    """The readings as a tree, by channel."""
+    after_entry: int | None = shown(omit=True, default=None)
+    """The number of the last ledger entry before it was collected; missing where nothing says it."""
 
 
 @fact

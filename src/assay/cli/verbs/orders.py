@@ -1,9 +1,4 @@
-"""`assay hold NODE…` and `assay release NODE…`: stop automation for a node, and let it act again.
-
-`assay move`, `assay zap`, `assay wipe` and `assay certify`: people's orders within the policy.
-
-`assay approve` and `assay decline`: a person's yes or no where automation only suggests, or an order is too old.
-"""
+"""People's orders: `hold`, `release`, `move`, `zap`, `wipe` and `certify` by the policy, `approve`, `decline`."""
 
 from __future__ import annotations
 
@@ -236,9 +231,7 @@ def _request_move(
     if earlier and (earlier.to, earlier.now) == (to, now) and not node_state.trust.find_outlived(earlier.id):
         text = f"{node} is already ordered to {to}, by {earlier.who}: {earlier.reason}"
         return OperatorOrder(node, f"{text}; `assay explain {node}` shows what it waits for")
-    orders = workspace.ledger.entries(node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
-    # The order before it makes the id unique: the same order may be given again in the same stay.
-    ident = derive_id(entry_type.kind, node, node_state.stay_id, to, orders[-1].id if orders else "")
+    ident = derive_id(entry_type.kind, node, node_state.stay_id, to, _last_request(workspace, node_state))
     order = entry_type(to, operator.who, operator.reason, now, within_hours=meant.within_hours)
     entry = order.make_entry(ident, operator.at, node)
     if earlier and to == node_state.state:
@@ -279,6 +272,12 @@ def certify(
     workspace = Workspace(fleet.resolve())
     operator = identify_operator(workspace, who, reason)
     record_orders(workspace, nodes, lambda node_state: certify_node(workspace.fleet, operator, node_state), form)
+
+
+def _last_request(workspace: Workspace, node_state: NodeState) -> str:
+    """Return the id of the node's last order to move, "" for none. It makes the id of the next order unique."""
+    entries = workspace.ledger.entries(node_state.node, kinds=[MoveEntry.kind, ZapRequestedEntry.kind])
+    return entries[-1].id if entries else ""
 
 
 def find_policy_of_state(workspace: Workspace, node_state: NodeState) -> LifecyclePolicy:

@@ -17,6 +17,7 @@ from assay.model.facts import fact
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
+    from assay.tell.report.registry import ComparisonAnswer
     from assay.validate.results.comparison_summary import RunDifferences
     from assay.validate.runs.rejudge import RejudgedRun
 
@@ -41,6 +42,14 @@ class RejudgeHead:
     """How many outcomes only one of the two has."""
     programs: list[str]
     """The programs that judged in another version."""
+
+
+@fact
+class RejudgeAnswer(RejudgeHead):
+    """A run that was judged again, and how that differs."""
+
+    comparison: ComparisonAnswer
+    """What differs, as `assay results --compare` tells it."""
 
 
 rejudge_app = typer.Typer(add_completion=False)

@@ -1,9 +1,4 @@
-"""`assay replay --policy FILE --events FILE`: what a policy would have done with a history of faults, and its costs.
-
-What `assay replay` reads: a history, policies, the fleet around them, and the cost assumptions.
-
-The answer of `assay replay` for people: decisions, costs and what they assume, and what another policy would do.
-"""
+"""`assay replay --policy FILE --events FILE`: what a policy would have done with a history of faults, and its costs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
-from assay.cli.answers.rollout_answers import UncomparedCommit
 from assay.cli.context import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.orders import Reason, Who, identify_operator
@@ -89,6 +88,20 @@ class RolloutShowAnswer:
     """Each node that takes part."""
     waves: list[ComingWave]
     """The waves to come, in order."""
+
+
+@fact
+class UncomparedCommit:
+    """A commit that was adopted without a rollout, because it could not be compared with the one before."""
+
+    commit: str
+    """The adopted commit."""
+    base: str
+    """The commit that was adopted before it."""
+    at: str
+    """When it was adopted: ISO 8601 with the offset of UTC."""
+    reason: str
+    """Why the two cannot be compared."""
 
 
 @fact

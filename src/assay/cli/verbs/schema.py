@@ -1,8 +1,6 @@
 """`assay schema`: the JSON Schemas of what commands print with `--format json`.
 
-Which shape the answer of each command has with `--format json`: data alone, so that nothing else is imported.
-
-Builds the JSON Schema of what a command prints with `--format json`, from the shapes that the code declares.
+ANSWERS names the shape of each answer as data alone, so that nothing else is imported.
 """
 
 from __future__ import annotations
@@ -44,24 +42,24 @@ def _forms(*forms: tuple[str, str]) -> Answer:
     return tuple(AnswerForm(shape, when) for when, shape in forms)
 
 
-ORDER = "assay.cli.answers.order_answers"
+ORDER = "assay.cli.orders"
 BROKEN = "if the ledger is broken (exit code 1)"
 NO_LEDGER = "if the ledger cannot be read (exit code 2)"
 
 ANSWERS: dict[str, Answer] = {
     "status": _forms(
         ("", "assay.cli.verbs.status:StatusAnswer"),
-        ("with --server", "assay.cli.answers.status_answers:ServerNodesAnswer"),
-        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodesAnswer"),
+        ("with --server", "assay.cli.fleet_server:ServerNodesAnswer"),
+        (NO_LEDGER, "assay.cli.without_ledger:UnknownNodesAnswer"),
     ),
     "show": _forms(
         ("", "assay.cli.verbs.show:ShowAnswer"),
-        ("with --cloud-init", "assay.cli.answers.declaration_answers:CloudInitAnswer"),
+        ("with --cloud-init", "assay.cli.verbs.show:CloudInitAnswer"),
     ),
     "sync": _one("assay.cli.verbs.sync:SyncAnswer"),
     "tickets": _forms(
         ("", "assay.cli.verbs.tickets:TicketsAnswer"),
-        (NO_LEDGER, "assay.cli.answers.ticket_answers:UnknownTicketsAnswer"),
+        (NO_LEDGER, "assay.cli.without_ledger:UnknownTicketsAnswer"),
     ),
     "tickets deliver": _one("assay.cli.verbs.tickets:DeliveryAnswer"),
     "tickets done": _one("assay.cli.verbs.tickets:WorkDoneAnswer"),
@@ -85,11 +83,11 @@ ANSWERS: dict[str, Answer] = {
     "observe": _forms(
         ("", "assay.cli.verbs.observe:ObserveAnswer"),
         ("with --from", "assay.cli.verbs.observe:RecordingAnswer"),
-        ("with --here", "assay.cli.answers.evidence_answers:LocalEvidenceAnswer"),
+        ("with --here", "assay.cli.verbs.observe:LocalEvidenceAnswer"),
     ),
     "suites list": _one("assay.cli.verbs.suites:SuitesListAnswer"),
     "suites verify": _one("assay.cli.verbs.suites:SuitesVerifyAnswer"),
-    "rejudge": _one("assay.cli.answers.run_answers:RejudgeAnswer"),
+    "rejudge": _one("assay.cli.verbs.rejudge:RejudgeAnswer"),
     "report": _one("assay.cli.verbs.report:ReportPagesAnswer"),
     "prune": _one("assay.cli.verbs.prune:PruneAnswer"),
     "lab status": _one("assay.cli.verbs.lab:LabStatusAnswer"),
@@ -113,7 +111,7 @@ ANSWERS: dict[str, Answer] = {
             "with --for customer, or for a customer's token",
             "assay.tell.customer.explanation:CustomerExplanationAnswer",
         ),
-        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
+        (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
         (f"with --for customer, {NO_LEDGER}", "assay.tell.customer.explanation:UnknownForCustomerAnswer"),
     ),
     "history": _forms(
@@ -122,7 +120,7 @@ ANSWERS: dict[str, Answer] = {
         ("with --outcomes, for a node", "assay.cli.verbs.history_outcomes:NodeOutcomesAnswer"),
         ("with --measurements", "assay.cli.verbs.history_outcomes:NodeMeasurementsAnswer"),
         ("with --outcomes, for the pools", "assay.cli.verbs.history_outcomes:PoolRatesAnswer"),
-        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
+        (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
     ),
     "reconcile": (
         AnswerForm("assay.cli.verbs.reconcile:ReconcileAnswer", "with --once"),

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -25,13 +25,10 @@ from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.secret_detection import find_secret_shape
 from assay.declare.spec_reader import DeclaredValue, walk_entries
 from assay.model.errors import AssayError
-from assay.model.facts import fact
+from assay.model.facts import fact, shown
 from assay.model.fleet import Fleet
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
-
-if TYPE_CHECKING:
-    pass
 
 
 @fact
@@ -46,6 +43,20 @@ class EffectiveSpecValue:
     """The value; an empty list or mapping too. A secret is shown as "(not shown)"."""
     where: str
     """The file and line that say it, as `file:line`; "default" if no file does."""
+
+
+@fact
+class CloudInitAnswer:
+    """The documents that cloud-init gets when the node boots."""
+
+    meta_data: str = shown("meta-data")
+    """The document meta-data, in YAML."""
+    user_data: str = shown("user-data")
+    """The document user-data: the node's system as declared."""
+    vendor_data: str = shown("vendor-data")
+    """The document vendor-data: what assay asks of every node."""
+    network_config: str | None = shown("network-config", omit=True, default=None)
+    """The document network-config; only with a declared network."""
 
 
 @fact

@@ -1,9 +1,4 @@
-"""`assay status`: the state of every node, since when, and why.
-
-The nodes of a fleet as tables: how many of each pool are in which state, and one row for each node.
-
-Which nodes a verb shows: those that people name, of a pool, a rack or a state, or that changed lately.
-"""
+"""`assay status`: the state of every node, since when, and why; of all nodes, or of those that options name."""
 
 from __future__ import annotations
 
@@ -44,7 +39,7 @@ from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fl
 
 if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
-    from assay.cli.answers.rollout_answers import UncomparedCommit
+    from assay.cli.verbs.rollout import UncomparedCommit
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.rollouts.rollout_history import RolloutHistory
     from assay.tell.views.listings import RolloutSummary

@@ -1,11 +1,4 @@
-"""`assay trends`: what is getting worse, compared with its peers, and when it reaches its limit.
-
-`assay trends rules`: how good each rule of TrendRules has been.
-
-The answer of `assay trends` in lines for people.
-
-The records of trend rules in lines for people.
-"""
+"""`assay trends`: what gets worse compared with its peers, when it reaches its limit, and how good each rule was."""
 
 from __future__ import annotations
 

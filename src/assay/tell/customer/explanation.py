@@ -2,10 +2,6 @@
 
 The texts hold no ids, no codes, no paths, no names of people and nothing that a person typed. They promise nothing
 that the records or the policy do not support. All times are UTC.
-
-What a customer is told of a node in service for which a rollout has planned work.
-
-The shape of what a customer is told of a node.
 """
 
 from __future__ import annotations

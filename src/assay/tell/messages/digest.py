@@ -1,10 +1,7 @@
-"""A digest: one message about all the tickets that changed since the last one. Sinks load it, so it imports little.
+"""A digest: one message about all the tickets that changed since the last one.
 
-Which digests the ledger knows of, what nobody was told yet, and the next digest. Pure.
-
-Sends digests: the ledger says what each route was told, and that a digest was started before it is sent.
-
-Formats a digest as plain text: a headline, a line for each ticket, and where the tickets are if there are many.
+The ledger says what each route was told, and that a digest was started before it is sent. Sinks load this module, so
+it imports little.
 """
 
 from __future__ import annotations

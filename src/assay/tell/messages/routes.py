@@ -1,8 +1,6 @@
-"""Says which routes tickets take, where each leads, and opens the sink of a route with its secret.
+"""The routes that tickets take, and the attempts to reach the sink of each: a few at once, then after growing waits.
 
-The attempts to reach the sink of one route: a few at once, and later ones that wait after each failure.
-
-Deliveries that failed and wait: after each failure twice as long. Stored in a file that may be deleted.
+Deliveries that failed wait in a file that may be deleted.
 """
 
 from __future__ import annotations

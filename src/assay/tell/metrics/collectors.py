@@ -1,12 +1,6 @@
-"""Where the nodes are, for how long, what they wait for, and who holds them.
+"""The series of each subject, from the states, the ledger's counts and the files of this machine.
 
-What is open: effects, faults, tickets, and the active rollout.
-
-assay itself: its version, its fleet, its ledger, its passes, and the queues of DBOS.
-
-When each schedule ran last and runs next, and whether a slot is late.
-
-Which agents, probes and BMCs answer, and when each pool's most silent one last did.
+Nodes and what they wait for; what is open; schedules; agents, probes and BMCs; and assay itself.
 """
 
 from __future__ import annotations
@@ -22,6 +16,7 @@ from pathlib import Path
 
 from assay.act.effects.workflow_queues import count_unfinished_workflows, format_queue_name
 from assay.act.ingest.silent_nodes import list_sources, open_last_seen
+from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_unknown_jobs
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, compute_due_tasks, list_schedule_lines
@@ -40,11 +35,38 @@ from assay.model.timestamps import parse_epoch_seconds
 from assay.observe.last_seen import ALL_AGENTS
 from assay.tell.metrics import families
 from assay.tell.metrics.families import Distribution, Family, Series
-from assay.tell.metrics.ledger_counts import count_series, oldest_series, oldest_series_at
-from assay.tell.metrics.metric_source import MetricSource
+from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_series, oldest_series, oldest_series_at
 
 MAX_LISTED_NODES = 500
 INVENTORY = "inventory"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSource:
+    """The fleet at one moment. `states` holds the enrolled nodes of the inventory, by name.
+
+    `pool_names` are the pools of the inventory's nodes, by node. `service_states` are those that customers use.
+    `rollout` is the active one.
+    """
+
+    context: ControllerContext
+    now: datetime
+    states: Mapping[str, NodeState]
+    pool_names: Mapping[str, str]
+    service_states: frozenset[str]
+    counts: LedgerCounts
+    checks: CheckCounts
+    rollout: Rollout | None = None
+
+    @property
+    def pools(self) -> list[str]:
+        """The pools of the inventory."""
+        return list(dict.fromkeys(self.pool_names.values()))
+
+    @property
+    def now_s(self) -> float:
+        """The fleet's time in seconds since 1970."""
+        return self.now.timestamp()
 
 
 def list_node_series(source: MetricSource) -> Iterator[Series]:

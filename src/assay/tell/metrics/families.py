@@ -1,8 +1,7 @@
-"""Every metric family of assay, by subject. The collectors use these constants; docs/metrics.md is made from them.
+"""Every metric family of assay, by subject: name, type, labels and unit, by Prometheus' rules for names.
 
-Ages are by the fleet's clock, which is not the real one in a lab. So they are ages, and no times of day.
-
-What a metric family is: its name, type, labels and unit, by Prometheus' rules for names.
+The collectors use these constants; docs/metrics.md is made from them. Ages are by the fleet's clock, which is not the
+real one in a lab. So they are ages, and no times of day.
 """
 
 from __future__ import annotations

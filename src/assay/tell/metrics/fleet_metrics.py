@@ -22,6 +22,7 @@ from assay.ledger.errors import LedgerError
 from assay.ledger.ledger_reader import read_projection
 from assay.tell.metrics import families
 from assay.tell.metrics.collectors import (
+    MetricSource,
     ScheduleTimes,
     TelemetrySources,
     list_build_series,
@@ -36,7 +37,6 @@ from assay.tell.metrics.collectors import (
 )
 from assay.tell.metrics.families import FAMILIES, Distribution, Family, Series
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS, CheckCounts
-from assay.tell.metrics.metric_source import MetricSource
 
 
 class FleetMetrics(Collector):

@@ -1,19 +1,4 @@
-"""The page of the fleet: racks as they stand, what changed since yesterday, what waits for whom.
-
-The pages of a rack, as a person who stands before it sees it, and of a pool.
-
-The page of machines that were seen: strangers, what stands elsewhere, contradictions, and what was delivered.
-
-The pages of rollouts: all of them, and how far one is with each node.
-
-The page of a file of the fleet repository at a commit, to which rules and limits are linked by line.
-
-The page for customers: their nodes, in words without jargon, and nothing of anybody else's.
-
-The pages of tickets, for a technician's phone: where to go, what to do, and what closes the ticket.
-
-The page of measurements: what gets worse among its peers, and what is nearest to its limit.
-"""
+"""The pages of more than a node: fleet, racks, pools, machines, rollouts, tickets, measurements, files, customers."""
 
 from __future__ import annotations
 

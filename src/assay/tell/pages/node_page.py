@@ -36,6 +36,11 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
     if view is None:
         return None
     commit = records.fleet.commit
+
+    def measure_stay(stay: StateStay) -> str:
+        ended = parse_time(stay.until) if stay.until else request.now
+        return format_duration(max(ended - parse_time(stay.since), ended - ended))
+
     return render_frame(
         "node.html.j2",
         request,
@@ -48,13 +53,8 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         faults=list_drawn_faults(records, node=view.state.node) if view.node and view.node.settings.fabric else [],
         drawn=Markup,
         sync_words=STATE_WORDS,
-        stay_span=lambda stay: _measure(stay, request),
+        stay_span=measure_stay,
     )
-
-
-def _measure(stay: StateStay, request: PageRequest) -> str:
-    ended = parse_time(stay.until) if stay.until else request.now
-    return format_duration(max(ended - parse_time(stay.since), ended - ended))
 
 
 def link_source(text: str, commit: str) -> str:

@@ -1,12 +1,8 @@
 """The routes of pages. A page is rendered in a thread, few at a time, so that no batch of an agent waits for it.
 
-One render serves everybody with the same rights: no page shows who reads it.
-
-`GET /live?after=SEQ` is the stream that tells an open page that the ledger has grown; the page then reads itself again.
-
-Pages that many ask for at once: rendered once for all of them, compressed once, and kept while nothing changes.
-
-However many viewers a page has, at most one render of it waits while another runs: a burst of entries is few renders.
+One render serves everybody with the same rights, for no page shows who reads it; it is kept while nothing changes. At
+most one render of a page waits while another runs: a burst of entries is few renders. `GET /live?after=SEQ` is the
+stream that tells an open page that the ledger has grown; the page then reads itself again.
 """
 
 from __future__ import annotations

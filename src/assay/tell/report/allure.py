@@ -1,10 +1,7 @@
 """Writes the latest outcomes as Allure results: one for each node, with steps for areas and for failing checks.
 
 A result keeps its identity over runs: it is a node, rack or fabric, and no parameter of it varies. Allure 2 and 3 both
-read the format. Artefacts of failures are attached as far as they exist and fit.
-
-Finds what was kept of failures, and copies it beside the results of a report, decompressed. Links to what Allure makes
-of the results.
+read the format. What was kept of failures is copied beside the results, as far as it exists and fits.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ A *member* is anything judged (a node, a GPU, an adapter); a *group* is a place 
 (`("rack", "r07")`). A group explains failures when its members fail at least MIN_LIFT times as often as others. That
 must be unlikely by chance (Fisher's exact test, one-sided, times the number of groups), or no other member may fail.
 The best group is taken, and the search continues with the failures outside of it.
-
-What a subject shares with others: its place, its parts, and the specs that it was judged by.
 """
 
 from __future__ import annotations

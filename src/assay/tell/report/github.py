@@ -1,10 +1,6 @@
 """Formats results as GitHub's workflow commands: an annotation at the function of each check that did not pass.
 
 GitHub shows ten errors and ten warnings of a step. So similar outcomes share an annotation, and the rest is counted.
-
-GitHub's workflow commands: lines that its runners show as annotations at a file and line.
-
-Also the lines of the functions of checks, at which annotations are shown.
 """
 
 from __future__ import annotations

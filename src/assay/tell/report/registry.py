@@ -1,12 +1,6 @@
-"""The formats of results by name, each with its functions for a run and for a comparison.
-
-Formats results as one JSON document, or as JSON lines, one for each outcome.
+"""The formats of results by name, with functions for a run and for a comparison; JSON, JSON lines and CSV are here.
 
 Outcomes are written as they are read, so that a million of them need no memory.
-
-Formats results as CSV: a line for each outcome, or for each change.
-
-The shapes of runs, their outcomes and comparisons as JSON.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Writes the batches of agents. One thread writes all batches that are waiting together, and then acknowledges them.
+"""Parses the batches of agents strictly, and writes them: one thread writes all that wait, and then acknowledges them.
 
 Faults go to the ledger before the agents' positions. If the process dies in between, agents send the same items again,
 and their sequence numbers show which ones are known.
-
-Parses a batch of an agent strictly: the sender is known, but the content is trusted only if its form is right.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""The gate of pages and API: finds out who asks, and refuses everybody else.
+"""The gate of pages and API: finds out who asks, by token, trusted proxy or login, and refuses everybody else.
 
-Where no access is declared: only people on this machine may read.
-
-Reads who asks from a proxy's headers, if the connection comes from an address that is declared.
-
-The headers of every reply that a browser may show.
+Where no access is declared, only people on this machine may read. Also the headers of every reply to a browser.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""`POST /agent/v1/nodes/NODE/batches`: receives the batches of a node's agent (see assay.node.agent.delivery).
+"""What comes in: batches of agents at `POST /agent/v1/nodes/NODE/batches`, and alerts of Alertmanager.
 
-What each node may still deliver: batches, bytes and ledger entries. A node that has used it up must wait.
-
-`POST /alertmanager/v1/MONITORING`: Alertmanager's webhook, for the Monitoring document of that name.
-
-In alertmanager.yml: `webhook_configs: [{url: https://HOST:8443/alertmanager/v1/exporters, send_resolved: true,
-http_config: {authorization: {credentials_file: TOKEN}}}]`. After a 5xx, Alertmanager sends the alerts again.
+Each node may deliver so many batches, bytes and ledger entries; one that has used them up must wait. Alertmanager's
+webhook is `POST /alertmanager/v1/MONITORING`, for the Monitoring document of that name. In alertmanager.yml:
+`webhook_configs: [{url: https://HOST:8443/alertmanager/v1/exporters, send_resolved: true, http_config: {authorization:
+{credentials_file: TOKEN}}}]`. After a 5xx, Alertmanager sends the alerts again.
 """
 
 from __future__ import annotations

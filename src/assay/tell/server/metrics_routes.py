@@ -1,8 +1,7 @@
-"""`GET /metrics`: assay's own metrics. One scrape is computed at a time, in a thread beside the event loop.
+"""`GET /metrics`: assay's own metrics, by the server, or by a small one beside a process such as `assay reconcile`.
 
-This machine needs no token, unless a proxy passes the request on. Others present a `metrics_token` of a Monitoring.
-
-A small server of metrics beside a process that has no other, such as `assay reconcile`, in a thread of its own.
+One scrape is computed at a time, in a thread beside the event loop. This machine needs no token, unless a proxy passes
+the request on. Others present a `metrics_token` of a Monitoring.
 """
 
 from __future__ import annotations

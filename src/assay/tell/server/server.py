@@ -1,6 +1,4 @@
-"""Serves agents and Alertmanager over HTTPS until SIGTERM or SIGINT.
-
-The application: its routes, and what runs beside them as long as the server does.
+"""Serves over HTTPS until SIGTERM or SIGINT: the routes, and what runs beside them as long as the server does.
 
 Each kind of route is a module with `routes(state)`. Add a new one to `ROUTE_BUILDERS`.
 """

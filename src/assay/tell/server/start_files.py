@@ -1,8 +1,6 @@
-"""What a machine boots: scripts for iPXE and GRUB, the first data for cloud-init, and how far the machine came.
+"""What a machine boots: scripts for iPXE and GRUB, images, boot loaders, cloud-init's data; and how far it came.
 
 Everybody on the provisioning network can ask, so nothing here is secret, and nothing that is said here is believed.
-
-The files that machines start: those of images, by digest, and boot loaders of a folder that the site fills.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Nodes and pools in short: what a list of them shows to staff, and to customers.
-
-Rollouts in short: how far each merged change is.
-
-What has changed after a position of the ledger: every entry for staff; for customers, when their nodes serve.
-
-The nodes that somebody may see: as a list, one by one, and why each is in its state.
-"""
+"""Nodes, pools, rollouts and changes in short: what lists show to staff, and to customers only of their own nodes."""
 
 from __future__ import annotations
 

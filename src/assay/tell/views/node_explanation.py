@@ -1,9 +1,8 @@
 """The evidence behind a node's state, as plain data and as lines: the answer of `assay explain`.
 
-`build_decision_chain`: outcome or fault → rule → decision → effects. `describe_requirements`: what the state still
-requires, and failures that decide nothing. `describe_recent_news`: faults without a decision, and the agent.
-
-What the codes in an explanation mean: the fault class of an XID or of a failed check, and an NVLink sub-code.
+`build_decision_chain`: outcome or fault → rule → decision → effects, with what their codes mean.
+`describe_requirements`: what the state still requires, and failures that decide nothing. `describe_recent_news`:
+faults without a decision, and the agent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""How one node compares with the fleet repository: what differs, what was wanted, where that stands, and since when.
+"""How one node compares with the fleet repository, and how far the active rollout is with it.
 
-Reads how far the active rollout is with one node, and which failures it explains.
-
-The shape of why a node is in its state: what `assay explain --format json` and the API answer.
+Also the shape of why a node is in its state: what `assay explain --format json` and the API answer.
 """
 
 from __future__ import annotations

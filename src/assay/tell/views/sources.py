@@ -1,8 +1,7 @@
-"""Files of the fleet repository as they were at a commit: what a rule or a limit said when it was used.
+"""What was declared at a commit: its files, and what the fleet's outcomes must have been judged by.
 
-What a fleet's outcomes must have been judged by, kept for the fleet that was asked for last.
-
-To find it, all suites are read, which takes a tenth of a second; and a page explains many nodes.
+The latter is kept for the fleet that was asked for last: all suites are read to find it, which takes a tenth of a
+second, and a page explains many nodes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""Takes the shapes of what commands print with `--format json`. Gives a JSON Schema of each, and their page."""
