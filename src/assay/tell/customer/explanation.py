@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 PLANNED = "The node will get new firmware or settings, as planned, like the other nodes of its kind."
 TURN = "It leaves service for this when its turn comes. Running jobs go on until they end."
 PAUSED = "This work is paused at present: the node stays in service meanwhile."
-
-
-def describe_planned_change(situation: CustomerSituation) -> Iterator[str]:
-    """Yield what is planned for a node that waits for its turn, nothing for any other."""
-    if situation.in_service and situation.planned_change:
-        yield PLANNED
-        yield PAUSED if situation.planned_change == "paused" else TURN
-
-
 RECENT_DAYS = 7
 """A node that serves again is said to have been out for so long after its return."""
 HEADINGS = {
@@ -70,6 +61,13 @@ _OBSTACLES = {
     "breaker": "Many nodes show this fault at once. Our staff look for the common cause before anything is changed.",
     "profile": "This node is set up so that we report its faults and do not act on them.",
 }
+
+
+def describe_planned_change(situation: CustomerSituation) -> Iterator[str]:
+    """Yield what is planned for a node that waits for its turn, nothing for any other."""
+    if situation.in_service and situation.planned_change:
+        yield PLANNED
+        yield PAUSED if situation.planned_change == "paused" else TURN
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from assay.model.ticket import TicketEvent
 
 
+DIGEST_KINDS = (DigestStartedEntry.kind, DigestSentEntry.kind)
+MAX_LINES = 20
+MAX_TITLE = 200
+SEVERITIES = ("catastrophic", "degraded", "informational")
+"""From bad to harmless: the worst tickets come first."""
+REPEAT_NOTE = "An attempt to send this message broke off, so you may have it already."
+
+
 @dataclass(frozen=True, slots=True)
 class DigestItem:
     """One ticket, and the last change of it that people are told."""
@@ -57,9 +65,6 @@ class Digest:
     items: tuple[DigestItem, ...]
     settled: tuple[str, ...] = ()
     may_repeat: bool = False
-
-
-DIGEST_KINDS = (DigestStartedEntry.kind, DigestSentEntry.kind)
 
 
 @dataclass(slots=True)
@@ -200,13 +205,6 @@ class DigestDelivery:
     def _append(self, content: DigestStartedEntry | DigestSentEntry) -> None:
         context = self._rules.context
         context.ledger.append(content.make_entry(derive_id(content.kind, content.digest), context.now))
-
-
-MAX_LINES = 20
-MAX_TITLE = 200
-SEVERITIES = ("catastrophic", "degraded", "informational")
-"""From bad to harmless: the worst tickets come first."""
-REPEAT_NOTE = "An attempt to send this message broke off, so you may have it already."
 
 
 def format_headline(digest: Digest) -> str:

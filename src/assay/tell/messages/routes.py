@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 
 SINK_BACKOFF = Backoff((60.0,), longest_s=3600.0)
+MAX_ATTEMPTS = 3
+REQUEST_BACKOFF = Backoff((0.2,), factor=4.0)
+MAX_WAIT_S = 3.0
+"""The longest wait for a sink within a pass. A sink that asks for more is tried in a later pass."""
+DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
 
 
 class PostponedDeliveries:
@@ -89,10 +94,6 @@ def _read_failures(path: Path) -> dict[str, Any]:
     return dict(failures)
 
 
-MAX_ATTEMPTS = 3
-REQUEST_BACKOFF = Backoff((0.2,), factor=4.0)
-MAX_WAIT_S = 3.0
-"""The longest wait for a sink within a pass. A sink that asks for more is tried in a later pass."""
 Answer = TypeVar("Answer")
 
 
@@ -183,9 +184,6 @@ class RouteAttempts:
 
     def _name(self, ticket: str) -> str:
         return f"{self._route.name}/{ticket}" if ticket else self._route.name
-
-
-DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
 
 
 def list_ticket_routes(fleet: Fleet) -> list[TicketRoute]:

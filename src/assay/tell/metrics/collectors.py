@@ -39,6 +39,9 @@ from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_se
 
 MAX_LISTED_NODES = 500
 INVENTORY = "inventory"
+PROGRESS = ("waiting", "out", "proven")
+LOG_SUFFIXES = ("", "-wal")
+"""An SQLite ledger is a file and its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +141,6 @@ def _list_nodes_out(source: MetricSource) -> Iterator[Series]:
     yield Series(families.NODES_UNLISTED, (), len(out) - len(listed))
 
 
-PROGRESS = ("waiting", "out", "proven")
-
-
 def list_effect_series(source: MetricSource) -> Iterator[Series]:
     """Yield the series of effects that have not ended."""
     effects = source.counts.effects.values()
@@ -186,10 +186,6 @@ def _list_rollout_ages(rollout: Rollout, now_s: float) -> Iterator[Series]:
     if pause := rollout.pause:
         age_s = max(0.0, now_s - parse_epoch_seconds(pause.at))
         yield Series(families.ROLLOUT_PAUSE_AGE, (pause.rule or PERSON_RULE,), age_s)
-
-
-LOG_SUFFIXES = ("", "-wal")
-"""An SQLite ledger is a file and its log."""
 
 
 def list_build_series() -> Iterator[Series]:

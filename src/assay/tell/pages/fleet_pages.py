@@ -39,6 +39,22 @@ from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
 MAX_NAMED_NODES, MAX_LETTERS = 200, 1500
 """Up to the first number a cell has the node's name, up to the second its letter; beyond that, a rack is one tile."""
 NEWS_WINDOW = timedelta(days=1)
+SHOWN = 100
+"""Machines of one kind. The API has all."""
+TITLES = {
+    "contradiction": "Contradictions",
+    "misplaced": "In the wrong place",
+    "expected": "Of a delivery",
+    "stranger": "Strangers",
+}
+"""Verdict → heading. A machine that is a node, as declared, is only counted."""
+CLOSED_SHOWN = 30
+DIRECTION_WORDS = {
+    "nearer": "towards its limit",
+    "away": "away from its limit",
+    "steady": "steady",
+    "unknown": "one value only",
+}
 
 
 def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
@@ -94,17 +110,6 @@ def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
         breakers=list_pool_breakers(states, name),
         waiting=[cell for cell in cells if cell.pool == name and cell.standing not in ("serving", "gone")],
     )
-
-
-SHOWN = 100
-"""Machines of one kind. The API has all."""
-TITLES = {
-    "contradiction": "Contradictions",
-    "misplaced": "In the wrong place",
-    "expected": "Of a delivery",
-    "stranger": "Strangers",
-}
-"""Verdict → heading. A machine that is a node, as declared, is only counted."""
 
 
 def render_machines_page(records: LiveRecords, request: PageRequest) -> str:
@@ -165,9 +170,6 @@ def render_customer_page(records: LiveRecords, request: PageRequest) -> str | No
     return render_frame("customer.html.j2", request, view=view, told=answers, headings=HEADINGS, name=name)
 
 
-CLOSED_SHOWN = 30
-
-
 def render_tickets_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page with the open tickets, the oldest first, and the last closed ones."""
     seen = records.read_tickets()
@@ -198,14 +200,6 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         closing=describe_wait(record),
         may_report=not record.closed_at and request.visitor.may_order("done"),
     )
-
-
-DIRECTION_WORDS = {
-    "nearer": "towards its limit",
-    "away": "away from its limit",
-    "steady": "steady",
-    "unknown": "one value only",
-}
 
 
 def render_trends_page(records: LiveRecords, request: PageRequest) -> str:

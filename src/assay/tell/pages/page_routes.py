@@ -49,6 +49,26 @@ RENDERED_AT_ONCE, KEPT_PAGES, KEPT_BYTES = 2, 64, 32 * 1024 * 1024
 COMPRESSED_FROM_BYTES, COMPRESSION = 1024, 4
 PageKey = tuple[object, ...]
 """What asks for a page have in common if one render serves them all."""
+MINUTE_S = 60
+MAX_QUERY = 512
+CUSTOMER_PAGE = "/customer"
+NOT_FOR_CUSTOMERS = "this page is for the operators of the fleet; /customer shows your nodes"
+PAGES: dict[str, PageRenderer] = {
+    "/": render_fleet_page,
+    "/nodes/{name}": render_node_page,
+    "/racks/{name}": render_rack_page,
+    "/pools/{name}": render_pool_page,
+    "/rollouts": render_rollouts_page,
+    "/rollouts/{id}": render_rollout_page,
+    "/tickets": render_tickets_page,
+    "/tickets/{id}": render_ticket_page,
+    "/machines": render_machines_page,
+    "/trends": render_trends_page,
+    "/fabric": render_fabric_page,
+    "/fabric/{name}": render_switch_page,
+    CUSTOMER_PAGE: render_customer_page,
+    "/source/{commit}/{path:path}": render_source_page,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,26 +146,6 @@ class SharedPages:
 
 PageRenderer = Callable[[LiveRecords, PageRequest], str | None]
 """Returns a page, None if there is no such thing."""
-MINUTE_S = 60
-MAX_QUERY = 512
-CUSTOMER_PAGE = "/customer"
-NOT_FOR_CUSTOMERS = "this page is for the operators of the fleet; /customer shows your nodes"
-PAGES: dict[str, PageRenderer] = {
-    "/": render_fleet_page,
-    "/nodes/{name}": render_node_page,
-    "/racks/{name}": render_rack_page,
-    "/pools/{name}": render_pool_page,
-    "/rollouts": render_rollouts_page,
-    "/rollouts/{id}": render_rollout_page,
-    "/tickets": render_tickets_page,
-    "/tickets/{id}": render_ticket_page,
-    "/machines": render_machines_page,
-    "/trends": render_trends_page,
-    "/fabric": render_fabric_page,
-    "/fabric/{name}": render_switch_page,
-    CUSTOMER_PAGE: render_customer_page,
-    "/source/{commit}/{path:path}": render_source_page,
-}
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:

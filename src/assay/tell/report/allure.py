@@ -38,6 +38,11 @@ from assay.tell.report.latest_outcomes import (
 MAX_ATTACHED_BYTES = 64 << 20
 """Size of all attachments of a report; further artefacts are only named, with their digests."""
 MEDIA_TYPES = {".txt": "text/plain", PLAIN_SUFFIX: "application/json", PACKED_SUFFIX: "application/json"}
+ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
+STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
+MAX_NAMED_FAILURES = 5
+"""Failures that a result's message names; its steps have all of them."""
+ALLURE_PAGE = "allure/index.html"
 
 
 class ReportAttachments:
@@ -85,11 +90,6 @@ def _read_size(file: Path) -> int | None:
 def _attachment_name(file: Path) -> str:
     return f"{read_digest(file)}-attachment{'.txt' if file.suffix == '.txt' else PLAIN_SUFFIX}"
 
-
-ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
-STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
-MAX_NAMED_FAILURES = 5
-"""Failures that a result's message names; its steps have all of them."""
 
 AllureJson = dict[str, Any]
 
@@ -295,9 +295,6 @@ def _tags(holder: HolderStatus) -> Iterator[str]:
 
 def _md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-ALLURE_PAGE = "allure/index.html"
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ M = TypeVar("M", bound=Hashable)
 TraitGroup = tuple[str, str]
 EVERYWHERE_GROUP: TraitGroup = ("", "everywhere")
 UNRELATED_GROUP: TraitGroup = ("", "nothing in common")
+GUID_BATCH_DIGITS = 14
+"""Length of an adapter's GUID without the last four digits: adapters of one production batch share that prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,6 @@ def _fit_groups(
 
 def _lift(count: int, judged: int, elsewhere: int, others: int) -> float:
     return count / judged / (max(elsewhere, 0.5) / max(others, 1))
-
-
-GUID_BATCH_DIGITS = 14
-"""Length of an adapter's GUID without the last four digits: adapters of one production batch share that prefix."""
 
 
 class SubjectTraits:

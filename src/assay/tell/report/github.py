@@ -20,6 +20,8 @@ from assay.validate.results.outcome_lines import escape_control, format_places, 
 from assay.validate.results.run_comparison import WORSE_KINDS
 from assay.validate.results.run_summary import RunSummary
 
+MAX_ANNOTATIONS = 10
+
 
 class CheckFunctionLines:
     """Lines of check functions in the suites of the repository `root`; a module is read with its first check."""
@@ -55,7 +57,6 @@ def escape_annotation(text: str, more: str = "") -> str:
     return "".join(f"%{ord(character):02X}" if character in "%\r\n" + more else character for character in text)
 
 
-MAX_ANNOTATIONS = 10
 AnnotationRow = tuple[str, str, str, str]
 """Level, check, title and message."""
 

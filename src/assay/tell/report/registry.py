@@ -22,6 +22,11 @@ from assay.validate.results.run_summary import RunSummary
 from assay.validate.results.shifts import FlakyOutcome, MeasurementShift
 
 ENCODE_JSON = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
+OUTCOME_COLUMNS = (
+    *("run", "node", "subject", "check", "verdict", "reason", "fault", "known", "observed", "phases", "evidence_at"),
+    *("duration_s", "measurements"),
+)
+CHANGE_COLUMNS = tuple(field.name for field in fields(OutcomeChange))
 
 
 def format_json(summary: RunSummary) -> Iterator[str]:
@@ -75,13 +80,6 @@ def format_jsonl(summary: RunSummary) -> Iterator[str]:
     run = summary.run.id
     for outcome in summary.outcomes():
         yield ENCODE_JSON({"run": run, **outcome.as_json()})
-
-
-OUTCOME_COLUMNS = (
-    *("run", "node", "subject", "check", "verdict", "reason", "fault", "known", "observed", "phases", "evidence_at"),
-    *("duration_s", "measurements"),
-)
-CHANGE_COLUMNS = tuple(field.name for field in fields(OutcomeChange))
 
 
 def format_csv_outcomes(summary: RunSummary) -> Iterator[str]:

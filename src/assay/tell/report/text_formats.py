@@ -25,6 +25,16 @@ from assay.validate.results.run_summary import VERDICT_PHRASES, RunSummary
 
 MAX_TEXT_LINES = 60
 SkippedRun = Callable[[AssayError], None]
+MAX_COMMENT_CHARACTERS = 65_535
+LINE_LIMITS = (200, 60, 20, 5, 1)
+MAX_LINE_CHARACTERS = 1000
+"""Characters of one line; a reason has at most 500."""
+_ESCAPES = {character: f"\\{character}" for character in "|*`[_"} | {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "@": "@\u200b",
+}
 
 
 def format_text(summary: RunSummary) -> Iterator[str]:
@@ -99,18 +109,6 @@ def _read_listing(path: Path) -> RunListing:
         summary = RunSummary(stored)
         counts = {verdict: summary.counts[verdict] for verdict in VERDICT_PHRASES}
         return RunListing(stored.run, summary.ended, counts, summary.deciding.total())
-
-
-MAX_COMMENT_CHARACTERS = 65_535
-LINE_LIMITS = (200, 60, 20, 5, 1)
-MAX_LINE_CHARACTERS = 1000
-"""Characters of one line; a reason has at most 500."""
-_ESCAPES = {character: f"\\{character}" for character in "|*`[_"} | {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    "@": "@\u200b",
-}
 
 
 def format_markdown(summary: RunSummary) -> Iterator[str]:

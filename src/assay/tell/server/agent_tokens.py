@@ -18,6 +18,11 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.credential_reference import TokenReference
 
+COMMAND_CACHE_S = 300.0
+FILE_CACHE_S = 2.0
+TOKEN_RETRY_S = 1.0
+DIGEST_PREFIX = "sha256:"
+
 
 class TokenBucket(NamedTuple):
     """The tokens that were left at a time."""
@@ -59,12 +64,6 @@ class RateLimiter:
         self._buckets.move_to_end(name)
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
-
-
-COMMAND_CACHE_S = 300.0
-FILE_CACHE_S = 2.0
-TOKEN_RETRY_S = 1.0
-DIGEST_PREFIX = "sha256:"
 
 
 class CachedDigests(NamedTuple):

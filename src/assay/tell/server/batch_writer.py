@@ -39,6 +39,8 @@ Seconds = Annotated[float, Field(ge=0, lt=1e10, allow_inf_nan=False)]
 
 
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+LISTENING_NOTE_S = 2.0
+MAX_BATCHES_AT_ONCE = 200
 
 
 class BatchRefused(Exception):
@@ -144,10 +146,6 @@ def _check_storable(batch: AgentBatch) -> None:
 def _measure_depth(tree: Any) -> int:
     children = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     return 1 + max(map(_measure_depth, children), default=0)
-
-
-LISTENING_NOTE_S = 2.0
-MAX_BATCHES_AT_ONCE = 200
 
 
 class WrittenBatch(NamedTuple):

@@ -22,6 +22,21 @@ from assay.tell.server.visitor_rights import LOCAL_READER, Visitor, make_visitor
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-user", "x-real-ip")
 """Headers of a proxy: behind one, every visitor seems to be on this machine."""
+MAX_NAME = 64
+ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
+NOT_LOGGED_IN = "no token, no login, and no trusted proxy"
+SAFE_METHODS = ("GET", "HEAD")
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+"""Scripts, styles and pictures of this server only; no frame of another page; no guesses about what a file is."""
 
 
 def is_local_reader(request: Request) -> bool:
@@ -42,9 +57,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-MAX_NAME = 64
 
 
 def is_trusted_proxy(proxy: ProxyTrust | None, address: str) -> bool:
@@ -76,11 +88,6 @@ def read_proxy_visitor(rules: AccessRules, request: Request) -> Visitor | str:
     of_groups = (rights for group, rights in proxy.groups.items() if group in member_of)
     rights = rules.visitors.get(name) or next(of_groups, None)
     return make_visitor(name, rights) if rights else "neither this name nor one of its groups is declared"
-
-
-ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
-NOT_LOGGED_IN = "no token, no login, and no trusted proxy"
-SAFE_METHODS = ("GET", "HEAD")
 
 
 class Identity(NamedTuple):
@@ -146,16 +153,3 @@ def refuse_other_site(request: Request) -> None:
     """Raise a refusal for a change that a page of another site may have asked a browser for."""
     if request.method not in SAFE_METHODS and request.headers.get("sec-fetch-site") != "same-origin":
         raise make_refusal(403, "changes are accepted from this server's own pages only, or with a token")
-
-
-SECURITY_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "private, no-cache",
-}
-"""Scripts, styles and pictures of this server only; no frame of another page; no guesses about what a file is."""

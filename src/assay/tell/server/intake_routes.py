@@ -34,6 +34,8 @@ from assay.tell.server.requests import drop_body, make_refusal, read_body
 
 FLOOD_NOTE_S = 3600.0
 MIB = 1024 * 1024
+MAX_BODY_BYTES = 8 * 1024 * 1024
+ALERTMANAGER_BURST, ALERTMANAGER_RATE = 200, 20.0
 
 
 class DeliveryBudget:
@@ -71,9 +73,6 @@ class DeliveryBudget:
             return False
         self._noted[node] = now
         return True
-
-
-MAX_BODY_BYTES = 8 * 1024 * 1024
 
 
 def agent_routes(state: AppState) -> Sequence[BaseRoute]:
@@ -153,9 +152,6 @@ def list_kernel_words(catalog: FaultCatalog) -> list[str]:
     begins = {max(head.split(NUMBER), key=len) for pattern in patterns for head in pattern.begins}
     words = begins | {word for pattern in patterns for word in pattern.holds}
     return sorted(words | ({""} if any(not (pattern.begins or pattern.holds) for pattern in patterns) else set()))
-
-
-ALERTMANAGER_BURST, ALERTMANAGER_RATE = 200, 20.0
 
 
 def alert_routes(state: AppState) -> Sequence[BaseRoute]:

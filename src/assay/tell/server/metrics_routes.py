@@ -38,6 +38,8 @@ NOT_PERMITTED = "these metrics need the token of a Monitoring"
 
 Settle = Callable[[Request, str], None]
 """Notes a good request (""), or raises a refusal with a reason that only the refusal log shows."""
+MAX_CONNECTIONS = 32
+IDLE_S = 75
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -104,10 +106,6 @@ def is_from_this_machine(request: Request) -> bool:
         return ipaddress.ip_address(request.client.host).is_loopback
     except ValueError:
         return False
-
-
-MAX_CONNECTIONS = 32
-IDLE_S = 75
 
 
 def start_metrics_server(

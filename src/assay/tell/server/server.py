@@ -60,6 +60,14 @@ ROUTE_BUILDERS: RouteBuilders = (
     photo_routes.routes,
     machine_reports.routes,
 )
+SHUTDOWN_GRACE_S = 10
+BACKLOG = 2048
+MAX_HEADER_BYTES = 16 * 1024
+SPARE_FILES = 256
+"""Files that the server needs beside those of its connections."""
+REFUSALS_FILE = "refusals.jsonl"
+ONLY_RECORDS = "records faults, and acts on nothing: `assay reconcile` decides, acts, and starts the rollouts of merges"
+ONLY_BOOTS = "answers machines that boot, with scripts, images and first data; secrets by HTTPS alone"
 
 
 def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBuilders = ROUTE_BUILDERS) -> Starlette:
@@ -124,16 +132,6 @@ async def _sweep(state: AppState, certificate: ServerCertificate) -> None:
         if (now := asyncio.get_running_loop().time()) - looked_at >= CERTIFICATE_LOOK_S:
             looked_at = now
             certificate.reload()
-
-
-SHUTDOWN_GRACE_S = 10
-BACKLOG = 2048
-MAX_HEADER_BYTES = 16 * 1024
-SPARE_FILES = 256
-"""Files that the server needs beside those of its connections."""
-REFUSALS_FILE = "refusals.jsonl"
-ONLY_RECORDS = "records faults, and acts on nothing: `assay reconcile` decides, acts, and starts the rollouts of merges"
-ONLY_BOOTS = "answers machines that boot, with scripts, images and first data; secrets by HTTPS alone"
 
 
 def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str], None]) -> None:

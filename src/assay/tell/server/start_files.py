@@ -45,6 +45,8 @@ STRANGERS_BURST, STRANGERS_RATE = 50, 1.0
 MAX_WORDS = 500
 HINTS: tuple[BootStage, ...] = ("kernel", "cloud-init")
 """Stages that anybody may report. `agent` ends a start, so only the probe or a proven node can reach it."""
+LOADERS_FOLDER = "loaders"
+COMING_S = 2.0
 
 
 def script_routes(state: AppState) -> Sequence[BaseRoute]:
@@ -153,10 +155,6 @@ def _read_words(body: bytes) -> str:
         raise make_refusal(422, "the body is not JSON") from None
     words = plain.get("words", "") if isinstance(plain, dict) else ""
     return "".join(char for char in str(words)[:MAX_WORDS] if char.isprintable())
-
-
-LOADERS_FOLDER = "loaders"
-COMING_S = 2.0
 
 
 def image_routes(state: AppState) -> Sequence[BaseRoute]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from assay.model.specs.fault_catalog import FaultCatalog
 
 
+MIB = 1024 * 1024
+
+
 def add_code_meanings(catalog: FaultCatalog | None, items: Iterable[JsonObject]) -> None:
     """Add `meaning`, `investigate` and `sub_code` to the JSON of faults (key `class`) and outcomes (key `fault`).
 
@@ -53,7 +56,6 @@ def format_code_meaning(item: Mapping[str, Any]) -> str:
 
 
 JsonObject = dict[str, Any]
-MIB = 1024 * 1024
 
 
 def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> list[JsonObject]:

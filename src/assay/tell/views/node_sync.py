@@ -46,6 +46,8 @@ STATE_WORDS: dict[SyncState, str] = {
 }
 
 EXPECTED_CHECKS = LastFleetCache(lambda fleet: ExpectedChecks(fleet, JUDGING_HASHES.find(fleet)))
+EXPLAINED = ("waiting", "leaving", "out", "held")
+"""How far a node is while the rollout explains its drift. Drift of a node that failed is a failure."""
 
 
 def find_node_sync(source: RecordSource, state: NodeState) -> NodeSync | None:
@@ -116,10 +118,6 @@ def format_difference(item: DriftItem) -> str:
     wanted = f", wanted {item.wanted}" if item.wanted and item.wanted != item.what else ""
     where = f" ({item.where})" if item.where else ""
     return f"{item.seen}{wanted}{where}"
-
-
-EXPLAINED = ("waiting", "leaving", "out", "held")
-"""How far a node is while the rollout explains its drift. Drift of a node that failed is a failure."""
 
 
 @dataclass(frozen=True, slots=True)

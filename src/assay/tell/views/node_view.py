@@ -46,6 +46,9 @@ SUBJECTS_OF_KINDS = {
     **dict.fromkeys(("transition", "node.enrolled", "node.renamed", "node.left"), "state"),
 }
 """What an entry of the timeline is about, by its kind; for other kinds it is the first word of the kind."""
+DECISIONS_SHOWN, TIMELINE_SHOWN, SERIES_SHOWN = 8, 150, 24
+WINDOW = timedelta(days=3)
+"""How far back measurements and changed verdicts go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +122,6 @@ def _list_verdict_changes(outcomes: Iterable[RecordedOutcome]) -> Iterator[Timel
             name = outcome.check.rpartition("::")[2].removeprefix("test_")
             reason = f": {outcome.reason}" if outcome.reason else ""
             yield TimelineItem(recorded.at, "outcome", f"{name} {words[outcome.verdict]} on {outcome.subject}{reason}")
-
-
-DECISIONS_SHOWN, TIMELINE_SHOWN, SERIES_SHOWN = 8, 150, 24
-WINDOW = timedelta(days=3)
-"""How far back measurements and changed verdicts go."""
 
 
 @dataclass(frozen=True, slots=True)
