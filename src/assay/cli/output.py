@@ -17,6 +17,7 @@ import typer
 from assay.model.text.safe_text import escape_all_but_styles, escape_controls, escape_line
 
 _REPLACED = {"strict": "backslashreplace"}
+LINE_EVERY_S = 30.0
 
 
 class PrintableOutput(io.TextIOWrapper):
@@ -60,8 +61,6 @@ def escape(text: str) -> str:
 
 ProgressByLabel = Mapping[str, tuple[int, int]]
 """Label (such as a pool) → done and total."""
-
-LINE_EVERY_S = 30.0
 
 
 @contextmanager

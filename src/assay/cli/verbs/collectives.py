@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 SHOWN_PAIRS = 8
 SHOWN_PARTS = 12
+USUAL_DEADLINE_S = 120.0
+SHOWN_REASONS = 12
 
 
 def format_report(report: CollectivesReport) -> str:
@@ -127,7 +129,6 @@ Deadline = Annotated[
         min=0.1,
     ),
 ]
-USUAL_DEADLINE_S = 120.0
 AtOnce = Annotated[int, typer.Option(metavar="N", rich_help_panel=HOW, help="Runs at the same time.", min=1)]
 
 
@@ -426,9 +427,6 @@ def require_two(nodes: FreeNodes) -> None:
         reasons = "; ".join(f"{', '.join(names[:3])}: {reason}" for reason, names in nodes.names_by_reason.items())
         fix = "`assay collectives plan` shows why each node is not free"
         raise AssayError(f"a pair needs two free nodes, and there are {len(nodes.free)} ({reasons})", fix=fix)
-
-
-SHOWN_REASONS = 12
 
 
 def format_plan(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> str:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 
 doctor_app = typer.Typer(add_completion=False)
+ALWAYS_NEEDED = {"ansible": "playbooks that act on nodes", "duckdb": "the history of runs, trends and reports"}
+"""Extras that every fleet uses, and for what."""
+SLURM_PROGRAMS = ("sinfo", "squeue", "scontrol", "srun", "sbatch", "scancel")
+LEAST_FREE_BYTES = 2**30
 
 
 @doctor_app.command()
@@ -70,12 +74,6 @@ def _format_text(needs: Sequence[Need], unused: Sequence[str], lab: Sequence[str
     missing = sum(bool(need.trouble) for need in needs)
     lines.append(f"{format_count(len(needs), 'thing')} needed: {f'{missing} missing' if missing else 'all there'}")
     return lines
-
-
-ALWAYS_NEEDED = {"ansible": "playbooks that act on nodes", "duckdb": "the history of runs, trends and reports"}
-"""Extras that every fleet uses, and for what."""
-SLURM_PROGRAMS = ("sinfo", "squeue", "scontrol", "srun", "sbatch", "scancel")
-LEAST_FREE_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True)

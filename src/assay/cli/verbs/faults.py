@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from assay.observe.logs.log_reader import LogReader
 
 
+SHOWN_LENGTH = 200
+FETCH_AGAIN = "fetch the file again: what is missing may name a fault"
+
+
 @fact
 class FaultsAnswer:
     """The faults in a log, by the fault catalogue."""
@@ -41,8 +45,6 @@ class FaultsAnswer:
     """
 
 
-SHOWN_LENGTH = 200
-FETCH_AGAIN = "fetch the file again: what is missing may name a fault"
 faults_app = typer.Typer(add_completion=False)
 
 

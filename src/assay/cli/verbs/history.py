@@ -38,6 +38,31 @@ if TYPE_CHECKING:
     from assay.ledger.copies.archive import ArchivedHistory
 
 
+MOVE_KINDS = frozenset(
+    (
+        "node.enrolled",
+        "node.renamed",
+        "node.left",
+        "transition",
+        "hold",
+        "release",
+        "certified",
+        "move",
+        "zap.asked",
+        "part.replaced",
+        "breaker.cleared",
+        "rollout.proven",
+    )
+)
+_RESULTS = "Results of all runs"
+PART_ENTRY_KINDS = (FaultEntry.kind, FaultClearedEntry.kind, PartReturnedEntry.kind)
+NODE_ENTRY_KINDS = (
+    *PART_ENTRY_KINDS,
+    *(TransitionEntry.kind, PartReplacedEntry.kind),
+    *(HoldEntry.kind, ReleaseEntry.kind, CertifiedEntry.kind, MoveEntry.kind, ZapRequestedEntry.kind),
+)
+
+
 @fact
 class HistoryEntry:
     """An entry of the ledger about a node."""
@@ -124,23 +149,6 @@ class PartHistoryAnswer:
 
 history_app = typer.Typer(add_completion=False)
 
-MOVE_KINDS = frozenset(
-    (
-        "node.enrolled",
-        "node.renamed",
-        "node.left",
-        "transition",
-        "hold",
-        "release",
-        "certified",
-        "move",
-        "zap.asked",
-        "part.replaced",
-        "breaker.cleared",
-        "rollout.proven",
-    )
-)
-_RESULTS = "Results of all runs"
 
 Node = Annotated[
     str,
@@ -272,14 +280,6 @@ def _history_as_json(
             ArchivedEntries(file=archive.file, entries=archive.entries, until=archive.until) for archive in archived
         ],
     )
-
-
-PART_ENTRY_KINDS = (FaultEntry.kind, FaultClearedEntry.kind, PartReturnedEntry.kind)
-NODE_ENTRY_KINDS = (
-    *PART_ENTRY_KINDS,
-    *(TransitionEntry.kind, PartReplacedEntry.kind),
-    *(HoldEntry.kind, ReleaseEntry.kind, CertifiedEntry.kind, MoveEntry.kind, ZapRequestedEntry.kind),
-)
 
 
 def show_part_history(workspace: Workspace, serial: str, form: str) -> None:

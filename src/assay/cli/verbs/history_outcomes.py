@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
 
 
+COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
+MAX_FLAKY_SHOWN = 20
+FAILURE_TEXTS: dict[CheckVerdict, str] = {"fail": "failed", "error": "could not be judged"}
+
+
 @fact
 class NodeOutcomesAnswer:
     """When each check of a node failed and recovered, and which checks are flaky."""
@@ -130,11 +135,6 @@ class PoolRatesAnswer:
     """The pools by day, oldest first."""
     flapping: list[FlakyCheck]
     """The flaky checks, those that turned most often first."""
-
-
-COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
-MAX_FLAKY_SHOWN = 20
-FAILURE_TEXTS: dict[CheckVerdict, str] = {"fail": "failed", "error": "could not be judged"}
 
 
 def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, form: str) -> None:

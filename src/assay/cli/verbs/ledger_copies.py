@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from assay.ledger.errors import BrokenLedgerError
 
 
+UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
+OLD_SEAL = "this seal of an older assay covers the entries only, no runs and no outcomes: keep the new one"
+
+
 @fact
 class LedgerChainEnd:
     """The end of one of the ledger's hash chains."""
@@ -358,10 +362,6 @@ def _end_broken(error: BrokenLedgerError, consequence: str, form: str) -> typer.
     else:
         typer.echo(format_broken(consequence, error.problems))
     return typer.Exit(1)
-
-
-UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
-OLD_SEAL = "this seal of an older assay covers the entries only, no runs and no outcomes: keep the new one"
 
 
 @dataclass(frozen=True, slots=True)

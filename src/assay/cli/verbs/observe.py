@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from assay.model.fleet import Fleet
 
 
+MAX_FAILURES_SHOWN = 3
+AREA_PATH_LENGTH = 2
+"""Length of a path that names a channel and an area. A missing reading at this level is a missing area."""
+
+
 @fact
 class CollectedNode:
     """What was collected of a node, without the evidence itself."""
@@ -85,11 +90,6 @@ class ObserveAnswer:
     """The nodes, in the order of the inventory."""
     took_s: float
     """How many seconds it took."""
-
-
-MAX_FAILURES_SHOWN = 3
-AREA_PATH_LENGTH = 2
-"""Length of a path that names a channel and an area. A missing reading at this level is a missing area."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,20 @@ if TYPE_CHECKING:
 
 
 replay_app = typer.Typer(add_completion=False)
+MAX_MOVES_SHOWN = 40
+COST_TITLES = {
+    "out_node_hours": "node-hours out of service",
+    "cordoned_idle_node_hours": "node-hours cordoned while idle",
+    "catastrophic_node_hours": "node-hours served with an open catastrophic fault",
+    "degraded_node_hours": "node-hours served with an open degraded fault",
+    "catastrophic_jobs": "jobs that met a catastrophic fault",
+    "degraded_jobs": "jobs that met a degraded fault",
+    "catastrophic_job_nodes": "nodes of the jobs that met a catastrophic fault",
+    "jobs_ended": "other jobs that automation ended",
+    "tickets": "tickets",
+    "person_hours": "hours of people",
+}
+WEIGHTED_TITLE = "weighted sum, in node-hours"
 
 
 @replay_app.command()
@@ -107,22 +121,6 @@ def _read_history_file(file: Path) -> FaultHistory:
     except OSError as error:
         fix = "name a file of events"
         raise AssayError(f"cannot be read: {error.strerror}", where=str(file), fix=fix) from None
-
-
-MAX_MOVES_SHOWN = 40
-COST_TITLES = {
-    "out_node_hours": "node-hours out of service",
-    "cordoned_idle_node_hours": "node-hours cordoned while idle",
-    "catastrophic_node_hours": "node-hours served with an open catastrophic fault",
-    "degraded_node_hours": "node-hours served with an open degraded fault",
-    "catastrophic_jobs": "jobs that met a catastrophic fault",
-    "degraded_jobs": "jobs that met a degraded fault",
-    "catastrophic_job_nodes": "nodes of the jobs that met a catastrophic fault",
-    "jobs_ended": "other jobs that automation ended",
-    "tickets": "tickets",
-    "person_hours": "hours of people",
-}
-WEIGHTED_TITLE = "weighted sum, in node-hours"
 
 
 def format_replay_text(document: Mapping[str, Any]) -> Iterator[str]:

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from assay.decide.rollouts.node_progress import ProgressKind
 
 
+BAR_WIDTH = 30
+NODES_SHOWN = 12
+"""So many nodes of each kind of progress have a line of their own."""
+
+
 @fact
 class RolloutProgress(RolloutSummary):
     """A rollout, what it waits for, and how long it will still take."""
@@ -126,11 +131,6 @@ class RolloutOrderAnswer:
     """Who gave the order."""
     reason: str
     """Why, in that person's words."""
-
-
-BAR_WIDTH = 30
-NODES_SHOWN = 12
-"""So many nodes of each kind of progress have a line of their own."""
 
 
 def report_as_json(report: RolloutReport) -> RolloutShowAnswer:

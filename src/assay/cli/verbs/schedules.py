@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from assay.model.specs.schedules import FleetSchedule
 
 
+PIPE_WIDTH = 160
+"""Columns of the table when stdout is not a terminal."""
+COVERAGE_TIME = timedelta(weeks=4)
+"""Of so long ago on, visits count for `assay schedules coverage`."""
+PERCENTILES = (50, 95, 99, 100)
+
+
 @fact
 class LastSlot:
     """The last slot of a schedule."""
@@ -178,11 +185,6 @@ class CoverageAnswer:
 
 
 schedules_app = typer.Typer(add_completion=False)
-
-PIPE_WIDTH = 160
-"""Columns of the table when stdout is not a terminal."""
-COVERAGE_TIME = timedelta(weeks=4)
-"""Of so long ago on, visits count for `assay schedules coverage`."""
 
 
 @dataclass(frozen=True)
@@ -404,9 +406,6 @@ def _make_table(rows: list[ScheduleRow]) -> Table:
 
 def _format_short_minute(at: str) -> str:
     return at[:16].replace("T", " ")
-
-
-PERCENTILES = (50, 95, 99, 100)
 
 
 def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> CoverageAnswer:

@@ -17,6 +17,18 @@ from assay.cli.name_check import suggest_names
 from assay.declare.schemas import build_list_schema
 from assay.model.errors import AssayError
 
+ORDER = "assay.cli.orders"
+BROKEN = "if the ledger is broken (exit code 1)"
+NO_LEDGER = "if the ledger cannot be read (exit code 2)"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+LIST_SIGN = "[]"
+CONTEXT = {
+    "type": "string",
+    "enum": ["fleet", "lab"],
+    "description": "What the command worked on: the real fleet, or its lab. Missing where it needs neither.",
+}
+"""The field that `format_answer` puts into each object that is an answer."""
+
 
 class AnswerForm(NamedTuple):
     """One form of an answer: the place of its `shape`, `module:name`, and `when` it comes.
@@ -41,10 +53,6 @@ def _forms(*forms: tuple[str, str]) -> Answer:
     """Return an answer of several forms, each with the words that say when it comes."""
     return tuple(AnswerForm(shape, when) for when, shape in forms)
 
-
-ORDER = "assay.cli.orders"
-BROKEN = "if the ledger is broken (exit code 1)"
-NO_LEDGER = "if the ledger cannot be read (exit code 2)"
 
 ANSWERS: dict[str, Answer] = {
     "status": _forms(
@@ -209,16 +217,6 @@ def schema(
         hint = suggest_names(command, set(ANSWERS), "`assay schema` lists the commands that have one")
         raise AssayError(f"there is no schema of `assay {command}`", fix=hint)
     typer.echo(format_answer_schema(command), nl=False)
-
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-LIST_SIGN = "[]"
-CONTEXT = {
-    "type": "string",
-    "enum": ["fleet", "lab"],
-    "description": "What the command worked on: the real fleet, or its lab. Missing where it needs neither.",
-}
-"""The field that `format_answer` puts into each object that is an answer."""
 
 
 def build_answer_schema(command: str) -> dict[str, Any]:

@@ -30,6 +30,12 @@ from assay.model.fleet import Fleet
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SpecDocument
 
+HIDDEN_VALUE = "(not shown)"
+DEFAULT_ORIGIN = "default"
+REFERENCE_KEYS = ("env", "file", "command")
+COMMENT_COLUMN = 80
+"""Comments start at this column at the latest."""
+
 
 @fact
 class EffectiveSpecValue:
@@ -67,11 +73,6 @@ class ShowAnswer:
     """The name of the node."""
     values: list[EffectiveSpecValue]
     """The innermost values below PATH, in the order of the documents."""
-
-
-HIDDEN_VALUE = "(not shown)"
-DEFAULT_ORIGIN = "default"
-REFERENCE_KEYS = ("env", "file", "command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +165,6 @@ def _default_values(document: str, model: type[BaseModel], declared: Any) -> Ite
 
 
 show_app = typer.Typer(add_completion=False)
-
-COMMENT_COLUMN = 80
-"""Comments start at this column at the latest."""
 
 
 @show_app.command()

@@ -46,6 +46,19 @@ if TYPE_CHECKING:
     from assay.tell.views.node_status import NodeStatus
 
 
+PIPE_WIDTH = 160
+"""Columns of the table when stdout is not a terminal."""
+CSV_COLUMNS = (
+    *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.waiting_for"),
+    *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
+)
+LISTED = 100
+"""Of more nodes than this, only those that need a look are listed, after a summary."""
+WATCH_EVERY_S = 5.0
+CLEARED_SCREEN = b"\x1b[H\x1b[2J"
+"""What clears a terminal. It is written past the stream that escapes control characters."""
+
+
 @fact
 class RolloutStatusPart:
     """What of the rollouts belongs to the state of the fleet."""
@@ -67,10 +80,6 @@ class StatusAnswer:
     rollouts: RolloutStatusPart = inline()
     trust: FleetTrust | None
     """How far automation may go; null without an inventory and one policy."""
-
-
-PIPE_WIDTH = 160
-"""Columns of the table when stdout is not a terminal."""
 
 
 def needs_a_look(state: NodeState, in_service: Collection[str] | None) -> bool:
@@ -183,16 +192,6 @@ def require_no_racks(wanted: NodeFilter) -> None:
 
 
 status_app = typer.Typer(add_completion=False)
-
-CSV_COLUMNS = (
-    *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.waiting_for"),
-    *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
-)
-LISTED = 100
-"""Of more nodes than this, only those that need a look are listed, after a summary."""
-WATCH_EVERY_S = 5.0
-CLEARED_SCREEN = b"\x1b[H\x1b[2J"
-"""What clears a terminal. It is written past the stream that escapes control characters."""
 
 
 @status_app.command()

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from assay.tell.views.node_sync import NodeSyncStatus
 
 
+SHOWN_NAMES = 12
+"""So many names and ranges of nodes are shown in one line."""
+SHOWN_DIGITS = 10
+"""So many digits of a commit are shown."""
+_PART = re.compile(r"([a-z]+(?:_[a-z]+)?\d+) (.+)")
+
+
 @fact
 class PoolSyncCounts:
     """How the nodes of a pool compare, in numbers."""
@@ -91,13 +98,6 @@ def sync(
     else:
         typer.echo("\n".join(format_sync(report, workspace.clock.now())))
     raise typer.Exit(0 if report.is_in_sync else 1)
-
-
-SHOWN_NAMES = 12
-"""So many names and ranges of nodes are shown in one line."""
-SHOWN_DIGITS = 10
-"""So many digits of a commit are shown."""
-_PART = re.compile(r"([a-z]+(?:_[a-z]+)?\d+) (.+)")
 
 
 def sync_as_json(report: SyncReport) -> SyncAnswer:

@@ -28,6 +28,21 @@ if TYPE_CHECKING:
     from assay.tell.messages.routes import UndeliveredTicket
 
 
+CSV_COLUMNS = (
+    "id",
+    "title",
+    "node",
+    "severity",
+    "opened_at",
+    "closed_at",
+    "places",
+    "expected",
+    "seen",
+    "steps",
+    "verify",
+)
+
+
 @fact
 class TicketInAnswer:
     """A ticket: work for a technician. Times are ISO 8601 with the offset of UTC."""
@@ -93,19 +108,6 @@ class DeliveryAnswer:
     """What failed; the exit code is then 2."""
 
 
-CSV_COLUMNS = (
-    "id",
-    "title",
-    "node",
-    "severity",
-    "opened_at",
-    "closed_at",
-    "places",
-    "expected",
-    "seen",
-    "steps",
-    "verify",
-)
 tickets_app = typer.Typer(add_completion=False)
 
 

@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from assay.declare.starter.starter_record import SiteFiles
 
 
+APPLY = "To write this into the working tree: `assay upgrade --apply`"
+CONFLICTS = "In each conflict, choose between the marked lines, then `git add` the file. `git status` lists them."
+NEXT = (
+    "Next: `assay check`, `git commit`, and `assay plan --base HEAD~1` shows what the new version means for the nodes."
+)
+OWNERS = "Spec files came or went: `assay specs codeowners` makes CODEOWNERS again."
+UNDO = "To take it back before you commit: `git reset --hard && git clean -i`"
+UNDO_BY_FILE = (
+    "To take a file back: `git checkout HEAD -- FILE`. `git reset --hard` would also undo your other changes."
+)
+ORDER: tuple[Status, ...] = ("updated", "new", "removed", "merged", "kept", "conflict")
+"""What needs a person comes last, next to the prompt."""
+FOLDED: tuple[Status, ...] = ("updated", "new", "removed")
+MOST_OF_A_FOLDER = 3
+
+
 @fact
 class UpgradedFile:
     """What becomes of one file of a fleet repository."""
@@ -70,17 +86,6 @@ class FinishedUpgradeAnswer:
 
 
 upgrade_app = typer.Typer(add_completion=False)
-
-APPLY = "To write this into the working tree: `assay upgrade --apply`"
-CONFLICTS = "In each conflict, choose between the marked lines, then `git add` the file. `git status` lists them."
-NEXT = (
-    "Next: `assay check`, `git commit`, and `assay plan --base HEAD~1` shows what the new version means for the nodes."
-)
-OWNERS = "Spec files came or went: `assay specs codeowners` makes CODEOWNERS again."
-UNDO = "To take it back before you commit: `git reset --hard && git clean -i`"
-UNDO_BY_FILE = (
-    "To take a file back: `git checkout HEAD -- FILE`. `git reset --hard` would also undo your other changes."
-)
 
 
 @upgrade_app.command()
@@ -219,12 +224,6 @@ def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
         marked = [CONFLICTS] if conflicts else []
         typer.echo("\n".join(["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO_BY_FILE]))
     return 1 if conflicts else 0
-
-
-ORDER: tuple[Status, ...] = ("updated", "new", "removed", "merged", "kept", "conflict")
-"""What needs a person comes last, next to the prompt."""
-FOLDED: tuple[Status, ...] = ("updated", "new", "removed")
-MOST_OF_A_FOLDER = 3
 
 
 def format_upgrade(plan: UpgradePlan) -> list[str]:
