@@ -1,7 +1,4 @@
-"""Command-line options that several verbs share.
-
-What a shell completes: names of the fleet where a command wants one; nothing where no fleet can be read.
-"""
+"""Command-line options that several verbs share, and what a shell completes for them: names of the fleet."""
 
 from __future__ import annotations
 

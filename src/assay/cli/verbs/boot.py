@@ -1,7 +1,4 @@
-"""`assay boot`: what the services beside assay need, so that machines boot from it.
-
-`assay images`: the images that nodes boot, and which of their files this server has.
-"""
+"""`assay boot` and `assay images`: what services beside assay need so that machines boot from it, and images' files."""
 
 from __future__ import annotations
 

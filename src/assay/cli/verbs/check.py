@@ -1,6 +1,6 @@
 """`assay check`: every mistake in the inventory and the specs, with its line and a fix.
 
-Asks each scheduler of the inventory about its nodes, as a pass would: `assay check --schedulers`. Only reads.
+With --schedulers, it asks each scheduler of the inventory about its nodes, as a pass would. It only reads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`assay doctor`: what is missing on this machine for this fleet.
+"""`assay doctor`: what this machine needs so that assay can work on a fleet from it, and what of that is missing.
 
-What a machine needs so that assay can work on a fleet from it, and what of that is missing. Reaches nothing else.
+It reaches no other machine.
 """
 
 from __future__ import annotations

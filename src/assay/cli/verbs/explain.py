@@ -1,7 +1,4 @@
-"""`assay explain NODE`: why a node is in its state, as a chain of evidence.
-
-The answer of `assay explain` as a tree for a terminal.
-"""
+"""`assay explain NODE`: why a node is in its state, as a chain of evidence; in a terminal, as a tree."""
 
 from __future__ import annotations
 

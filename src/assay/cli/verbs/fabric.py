@@ -1,6 +1,6 @@
-"""A comparison as text: the worst first, what has one cause together, and no more than people read.
+"""`assay fabric`: compares the InfiniBand fabric with its design, scans it, and evaluates a week of scans.
 
-`assay fabric`: compares the InfiniBand fabric with its design, scans it, and evaluates a week of scans.
+A comparison begins with the worst, puts together what has one cause, and is no longer than people read.
 """
 
 from __future__ import annotations

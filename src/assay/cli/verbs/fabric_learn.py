@@ -1,6 +1,6 @@
 """`assay fabric learn` and `assay fabric import`: a draft design from a discovery, or from a list of cables.
 
-Reads the text of a file that a fabric tool, a spreadsheet or a shell wrote.
+The text may come from a fabric tool, a spreadsheet or a shell.
 """
 
 from __future__ import annotations

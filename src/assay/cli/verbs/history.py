@@ -1,7 +1,4 @@
-"""`assay history`: everything recorded about a node, about a part by its serial number, or the results of all runs.
-
-The answer of `assay history --serial`: every place where a part, or a node, was, and what happened there.
-"""
+"""`assay history`: what is recorded of a node, of a part by its serial number, or the results of all runs."""
 
 from __future__ import annotations
 

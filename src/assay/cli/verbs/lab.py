@@ -1,7 +1,4 @@
-"""`assay lab`: the virtual fleet.
-
-`assay lab tour` in the terminal: plays a scenario, and shows its steps, results and the state at the end.
-"""
+"""`assay lab`: the virtual fleet. Its tour plays a scenario, and shows its steps, results and the state at the end."""
 
 from __future__ import annotations
 

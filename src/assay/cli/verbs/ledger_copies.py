@@ -1,6 +1,6 @@
 """`assay ledger backup`, `restore`, `archive`: the whole ledger or old entries in a file, and a ledger from a file.
 
-What `assay ledger` says: whether the ledger is unchanged, up to where anchors prove it, and where it was sealed.
+Also what `assay ledger` says: whether the ledger is unchanged, how far anchors prove it, and where it was sealed.
 """
 
 from __future__ import annotations

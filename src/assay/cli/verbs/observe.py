@@ -1,7 +1,4 @@
-"""`assay observe`: collects evidence now and reports what did not answer. `--from` reads other tools' files instead.
-
-The answer of `assay observe`: for each node which channels answered, and for evidence all its readings.
-"""
+"""`assay observe`: collects evidence now and reports what did not answer. `--from` reads other tools' files instead."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`assay rollout`: how far merged changes are on their way to the nodes; pauses, resumes and aborts.
-
-Rollouts as JSON and as lines: for `assay rollout`.
-"""
+"""`assay rollout`: how far merged changes are on their way to the nodes; pauses, resumes and aborts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`assay schedules`: scheduled jobs with their last and next slot; `run` runs the due ones without a running loop.
 
-Shows which loads the GPUs have seen, and what the visits to idle nodes cost customers, as text and as JSON.
+`coverage` shows which loads the GPUs have seen, and what the visits to idle nodes cost customers.
 """
 
 from __future__ import annotations

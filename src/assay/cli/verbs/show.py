@@ -1,6 +1,6 @@
-"""The effective values of a node: all layers of variables and specs merged, each value with its file and line.
+"""`assay show NODE`: the effective values of a node, all layers of variables and specs merged, or its first data.
 
-`assay show NODE`: the effective spec of a node, with the file and line of each value, or its first data.
+Each value comes with its file and line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`assay sync`: how far the fleet is what git says, and what differs where.
-
-Renders a SyncReport: a table of the pools, then what differs on nodes, each difference once with all its nodes.
-"""
+"""`assay sync`: how far the fleet is what git says, and what differs where, each difference once with all its nodes."""
 
 from __future__ import annotations
 

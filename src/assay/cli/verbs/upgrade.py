@@ -1,7 +1,4 @@
-"""`assay upgrade`: brings the files that `assay init` copied to the installed version of assay.
-
-Shows an upgrade for people: one line for each file, and one for several of a folder that fare alike.
-"""
+"""`assay upgrade`: brings the files that `assay init` copied to the installed version of assay."""
 
 from __future__ import annotations
 

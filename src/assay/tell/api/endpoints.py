@@ -1,6 +1,6 @@
-"""What the API answers: one line for each address, from which the routes and the OpenAPI document are made.
+"""What the API answers: one line for each address, with the fields that its query may have.
 
-What a request may ask for: the fields of its query, by endpoint.
+The routes and the OpenAPI document are made from these lines.
 """
 
 from __future__ import annotations

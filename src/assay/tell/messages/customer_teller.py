@@ -1,6 +1,6 @@
 """Tells customers what became of their nodes, wherever the policy's `notices` say. Called once in each round.
 
-What customers are to be told now, kept for a while: each notice costs a reading of what is known of the node.
+Notices are kept for a while: each costs a reading of what is known of the node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What all pages have: the frame with its navigation, the addresses of other pages, and the words for standings.
+"""What all pages have: the frame with its navigation, addresses, words for standings, stylesheet and scripts.
 
-The stylesheet and the scripts of pages. Their addresses hold the hash of their content, so browsers keep them.
+The addresses of stylesheet and scripts hold the hash of their content, so browsers keep them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Finds what changed since a time: new failures, fixes, and outcomes that are no longer known.
 
-The failures that a running rollout will remove: drift of nodes whose wave has not come, or that are on their way.
+Failures that a running rollout will remove are set apart: drift of nodes whose wave has not come, or that are on their
+way.
 """
 
 from __future__ import annotations

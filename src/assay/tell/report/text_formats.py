@@ -1,6 +1,6 @@
-"""Formats results as text for a terminal: the run, its counts, a line for each problem; and the list of runs.
+"""Formats results as text for a terminal, and as Markdown that is short enough for a comment on GitHub.
 
-Formats results as Markdown, short enough for a comment on GitHub; it states how much is left out.
+Both begin with the run and its counts, and have a line for each problem. Markdown states how much is left out.
 """
 
 from __future__ import annotations

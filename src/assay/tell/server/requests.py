@@ -1,6 +1,6 @@
-"""Reads bodies of HTTP requests within a limit, and refuses requests with the reason in plain words, as JSON.
+"""Reads bodies of HTTP requests within a limit, and refuses requests in plain words, as JSON.
 
-The audit of refusals: who was refused, from which address, why, and how often. Bounded, and without any token.
+Refusals are kept: who was refused, from which address, why, and how often. Bounded, and without any token.
 """
 
 from __future__ import annotations

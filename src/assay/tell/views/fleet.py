@@ -1,7 +1,4 @@
-"""The fleet as it stands: every rack with its nodes, how each stands, and how many stand so.
-
-One rack as it stands: which node is in which units, and the tickets for work there.
-"""
+"""The fleet as it stands: every rack with its nodes, how each stands, how many stand so; and the tickets of a rack."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A node's line of `assay status --format json`, which `assay explain` has too.
+"""How a node stands: its line of `assay status --format json`, and one of seven words.
 
-How a node stands, in one of seven words: what the colour, the letter and the shape of a node on a page mean.
+The colour, the letter and the shape of a node on a page mean that word.
 """
 
 from __future__ import annotations

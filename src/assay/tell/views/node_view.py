@@ -1,6 +1,6 @@
 """One node: its state and why, its life, what was measured on it, and its parts.
 
-The life of a node: its stays in states with what led there, its way through the policy's graph, and its timeline.
+Its life is its stays in states with what led there, its way through the policy's graph, and its timeline.
 """
 
 from __future__ import annotations

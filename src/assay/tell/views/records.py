@@ -1,6 +1,6 @@
 """Where views read: the declared fleet, its ledger, assay's own data folder, and the fleet's clock.
 
-The records of a server, kept warm: node states, rollouts and tickets, each entry of the ledger read once.
+A server keeps them warm: of node states, rollouts and tickets, each entry of the ledger is read once.
 """
 
 from __future__ import annotations
