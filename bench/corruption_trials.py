@@ -16,8 +16,8 @@ from assay.node.load.numpy_engine import NumpyArithmetic
 from assay.node.load.planted_faults import HEALTHY, NOT_A_NUMBER, WARP, FaultWords
 from assay.node.load.unit_tests import SMALL, BatteryTest
 from assay.node.load.workloads import make_workload
+from assay.validate.active.run_verdict import vote_on_unit
 from assay.validate.active.unit_results import LoadDevice, LoadUnit
-from assay.validate.active.verdict import vote_on_unit
 
 DEVICES, BAD = 8, 5
 TOLERANCE = 1e-3  # of tools that compare a product with the first one of the same GPU

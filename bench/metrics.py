@@ -16,7 +16,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from assay.act.loop.context import ControllerContext
-from assay.model.entries.node import TransitionEntry
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
 from bench.big_fleet import make

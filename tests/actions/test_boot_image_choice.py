@@ -16,7 +16,7 @@ from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.node import MoveEntry
+from assay.model.entries.node_entries import MoveEntry
 from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
     NodeProvenEntry,

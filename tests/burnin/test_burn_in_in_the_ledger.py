@@ -12,7 +12,7 @@ from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.model.entries import effects as burn
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.node import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.specs.burn_in import BurnInWindow, PartWork
 from assay.tell.views.burn_in_status import burn_in_as_json, describe_burn_in_of_stay, format_burn_in
 

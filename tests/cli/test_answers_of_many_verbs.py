@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from assay.act.loop.reconcile_pass import PassReport
 from assay.cli.app import app
 from assay.cli.verbs import reconcile, upgrade
-from assay.model.entries.node import TransitionEntry
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.entries.tickets import TicketOpenedEntry
 from assay.model.ticket import Ticket, TicketPlace
 from assay.tell.report.report_builder import ReportPages

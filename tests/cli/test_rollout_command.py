@@ -13,7 +13,7 @@ from assay.cli.app import app
 from assay.cli.workspace import Workspace
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
-from assay.model.entries.node import MoveEntry, NodeEnrolledEntry
+from assay.model.entries.node_entries import MoveEntry, NodeEnrolledEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

@@ -9,7 +9,7 @@ import pytest
 from assay.declare.check import check_repository
 from assay.declare.loader import load_fleet
 from assay.model.decision import Decision, DecisionCause
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.timestamps import format_time
 
 BECAUSE = ("--reason", "as planted")

@@ -13,7 +13,7 @@ from quiet_site import Site
 from assay.act.ingest.burn_ins import BurnInFollower
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
-from assay.model.entries.node import TransitionEntry
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.node import Node
 from assay.observe.transports.transport import TransportRegistry
 

@@ -27,7 +27,7 @@ from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.cli.verbs.slurm import build_hook_config
 from assay.decide.state.node_projection import project_node_states
 from assay.model.decision import ActionName, Decision, DecisionCause
-from assay.model.entries.node import DecisionEntry, TransitionEntry
+from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.specs.customers import NoticeRules
 from assay.model.specs.policy_sections import LifecycleState

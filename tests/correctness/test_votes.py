@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import failed, value
+from assay.validate.active.run_verdict import RunVerdict, judge_run
 from assay.validate.active.unit_results import LoadRun, UnreadableRun, read_load_run
-from assay.validate.active.verdict import RunVerdict, judge_run
 
 TRAY = ("NVIDIA GB200",) * 4
 

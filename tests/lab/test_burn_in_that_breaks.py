@@ -10,7 +10,7 @@ from forked_assay import run_assay
 from serving_fleet import make_serving_fleet
 
 from assay.ledger.store import Ledger
-from assay.model.entries.node import DecisionEntry, read_entered_state
+from assay.model.entries.node_entries import DecisionEntry, read_entered_state
 
 NODE = "n0001"
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 
 from assay.ledger import tables
 from assay.ledger.hash_chain import HASHED_FIELDS, OUTCOME_COLUMNS, RunDigest, hash_line
-from assay.ledger.newest.queries import select_expected_newest
+from assay.ledger.newest.outcome_queries import select_expected_newest
 from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.ledger.store import Ledger
 from assay.model.outcome import VERDICTS

@@ -10,7 +10,7 @@ from forks import Forked
 
 from assay.ledger.ledger_reader import open_reader_of, read_projection
 from assay.ledger.store import Ledger
-from assay.model.entries.node import HoldEntry
+from assay.model.entries.node_entries import HoldEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection

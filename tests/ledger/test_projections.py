@@ -17,7 +17,7 @@ from assay.act.schedules.due_slots import SLOTS
 from assay.ledger.copies.archive import ARCHIVABLE_KINDS, archive_entries
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
-from assay.model.entries.node import EntriesArchivedEntry, NodeEnrolledEntry
+from assay.model.entries.node_entries import EntriesArchivedEntry, NodeEnrolledEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS

@@ -17,13 +17,13 @@ from assay.model.outcome import RecordedOutcome
 from assay.model.specs.customers import FaultCustomerWords, StateCustomerWords
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.policy_response import respond_to_class
-from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
-from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
-from assay.tell.customer.explanation import (
+from assay.tell.customer.customer_explanation import (
     customer_explanation_as_json,
     explain_to_customer,
     format_customer_explanation,
 )
+from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
+from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
 
 RECORDED = Path(__file__).with_name("customer_explanations.md")
 INTERNAL = re.compile(

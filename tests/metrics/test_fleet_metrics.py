@@ -19,7 +19,7 @@ from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.projections import read_node_states
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.model.entries.node import DecisionEntry, HoldEntry, TransitionEntry
+from assay.model.entries.node_entries import DecisionEntry, HoldEntry, TransitionEntry
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.observe.evidence_store import EvidenceStore

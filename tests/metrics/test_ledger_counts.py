@@ -17,9 +17,9 @@ from assay.model.entries.effects import (
 )
 from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry, ObservationFailedEntry
-from assay.model.entries.node import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry, RolloutFinishedEntry
-from assay.model.entries.schedules import NodeLoadedEntry, ScheduleRanEntry, VerificationMissedEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEntry, VerificationMissedEntry
 from assay.model.entries.tickets import TicketClosedEntry, TicketOpenedEntry, TicketReopenedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket

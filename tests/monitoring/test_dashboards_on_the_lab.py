@@ -27,8 +27,8 @@ from assay.cli.workspace import Workspace
 from assay.ledger.store import Ledger
 from assay.model.entries.effects import EffectIntentEntry, EffectTriedEntry
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.node import DecisionEntry
-from assay.model.entries.schedules import NodeLoadedEntry, ScheduleRanEntry
+from assay.model.entries.node_entries import DecisionEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import parse_time
 from assay.tell.server.metrics_routes import start_metrics_server

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from assay.cli.context import CHOSEN
+from assay.cli.context_line import CHOSEN
 from assay.cli.output import escape_standard_streams
 from assay.declare.home import CONTEXT_VARIABLE
 from assay.model.errors import AssayError, find_missing_extra

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.text.csv_rows import format_csv

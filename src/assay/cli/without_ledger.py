@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
@@ -21,7 +21,7 @@ from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
-    from assay.tell.customer.explanation import UnknownForCustomerAnswer
+    from assay.tell.customer.customer_explanation import UnknownForCustomerAnswer
 
 UNKNOWN = "unknown"
 

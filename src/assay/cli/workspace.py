@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from assay.cli.context import CHOSEN, print_context
+from assay.cli.context_line import CHOSEN, print_context
 from assay.cli.name_check import suggest_names
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.asset_history import (

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from assay.lab.world import LabWorld
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.faults import FaultEntry, ObservationFailedEntry
-from assay.model.entries.node import read_entered_state
+from assay.model.entries.node_entries import read_entered_state
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.tickets import TicketClosedEntry, TicketReopenedEntry
 from assay.model.errors import AssayError

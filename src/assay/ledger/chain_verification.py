@@ -14,9 +14,9 @@ from assay.ledger import tables
 from assay.ledger.copies.archived_bodies import ARCHIVE_MARK, RestDigest, list_archives
 from assay.ledger.hash_chain import HASHED_FIELDS, OUTCOME_COLUMNS, ChainName, RunDigest, hash_line
 from assay.ledger.newest.grouped_rows import list_members
-from assay.ledger.newest.queries import NEWEST_COLUMNS, select_expected_newest
+from assay.ledger.newest.outcome_queries import NEWEST_COLUMNS, select_expected_newest
 from assay.ledger.schema_upgrade import select_hashed_columns
-from assay.model.entries.node import OutcomesPrunedEntry
+from assay.model.entries.node_entries import OutcomesPrunedEntry
 from assay.model.errors import AssayError
 
 ROWS_PER_FETCH = 2000

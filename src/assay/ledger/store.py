@@ -33,7 +33,7 @@ from assay.ledger.copies.archived_bodies import is_in_ledger
 from assay.ledger.errors import LedgerError, make_other_context_error
 from assay.ledger.hash_chain import ChainName, HashChain, find_known_ids, insert_entries
 from assay.ledger.leases import LedgerLease, hold_section
-from assay.ledger.newest import outcomes, pruning, queries
+from assay.ledger.newest import outcome_queries, outcomes, pruning
 from assay.ledger.newest.counts import (
     CheckAge,
     OutcomeCounts,
@@ -250,9 +250,9 @@ class Ledger:
     ) -> list[RecordedOutcome]:
         """Return outcomes, row by row as written: of one run, of one node, of some checks, or since a time."""
         table = tables.outcomes.c
-        query = queries.select_outcomes().order_by(table.seq, tables.members.c.place)
+        query = outcome_queries.select_outcomes().order_by(table.seq, tables.members.c.place)
         if run is not None:
-            query = query.where(queries.is_of_run(run))
+            query = query.where(outcome_queries.is_of_run(run))
         if since:
             query = query.where(table.measured_s >= parse_epoch_seconds(since))
         with open_reader(self._engine) as connection:
@@ -284,7 +284,7 @@ class Ledger:
     def newest_rows(self) -> Iterator[Sequence[Any]]:
         """Yield the newest outcome of each check × subject as numbers, see `select_newest_rows`."""
         with open_reader(self._engine) as connection:
-            yield from connection.execute(queries.select_newest_rows().execution_options(yield_per=10_000))
+            yield from connection.execute(outcome_queries.select_newest_rows().execution_options(yield_per=10_000))
 
     def read_texts(self, numbers: Collection[int]) -> Mapping[int, str]:
         """Return the texts of these numbers."""
@@ -330,14 +330,18 @@ class Ledger:
         """
         with open_reader(self._engine) as connection:
             numbers = find_text_number(connection, check), find_text_number(connection, subject)
-            query = queries.select_last_pass_before(before, *numbers) if before else queries.select_last_pass(*numbers)
+            query = (
+                outcome_queries.select_last_pass_before(before, *numbers)
+                if before
+                else outcome_queries.select_last_pass(*numbers)
+            )
             passes = outcomes.read_outcomes(connection, query, self._texts)
         return passes[0] if passes else None
 
     def newest_passes(self, check: str) -> list[RecordedOutcome]:
         """Return the newest pass of a check on each subject, in no order."""
         with open_reader(self._engine) as connection:
-            query = queries.select_newest_passes(find_text_number(connection, check))
+            query = outcome_queries.select_newest_passes(find_text_number(connection, check))
             return outcomes.read_outcomes(connection, query, self._texts)
 
     def verify(self) -> list[str]:

@@ -19,7 +19,7 @@ from assay.act.tickets.collective_link_tickets import find_links, make_link_tick
 from assay.act.tickets.ticket_diff import TICKET_KINDS
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
-from assay.model.entries.schedules import ScheduleRanEntry
+from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
 from assay.model.specs.workload import CollectiveWorkload

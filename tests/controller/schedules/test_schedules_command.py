@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from assay.act.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 from assay.cli.app import app
 from assay.ledger.store import Ledger
-from assay.model.entries.schedules import NodeLoadedEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 

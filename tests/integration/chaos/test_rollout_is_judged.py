@@ -15,7 +15,7 @@ from assay.act.actions.action import EffectIntent, EffectVerification
 from assay.act.effects.effect_journal import make_end_entry, make_intent_entry
 from assay.declare.loader import load_fleet
 from assay.model.entries import rollouts as content
-from assay.model.entries.node import MoveEntry
+from assay.model.entries.node_entries import MoveEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 

@@ -10,9 +10,9 @@ import pytest
 from assay.lab.faults.injection import inject_fault
 from assay.model.evidence import EvidenceDocument
 from assay.validate.active.golden import learn_golden, read_golden_run
+from assay.validate.active.run_verdict import RunVerdict, judge_run
 from assay.validate.active.training import compare_training, read_training_run
 from assay.validate.active.unit_results import read_load_run
-from assay.validate.active.verdict import RunVerdict, judge_run
 
 
 def verdict_of(node: Any, part: str = "battery") -> RunVerdict:

@@ -23,7 +23,7 @@ from assay.decide.state.part_holders import (
     make_setup_entry,
     project_node_setup,
 )
-from assay.model.entries.node import CertifiedEntry
+from assay.model.entries.node_entries import CertifiedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, name_gpus
 from assay.decide.state.visit_plan import UNIT_PART, VisitPlan, plan_visit
-from assay.model.entries.schedules import NodeLoadedEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
 
 SECONDS = {"all_reduce": 60.0, "gpu_burn": 120.0, "nvme_read": 10.0, "memory": 60.0, UNIT_PART: 180.0}

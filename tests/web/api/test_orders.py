@@ -9,7 +9,7 @@ import pytest
 from asgi_calls import Caller, Reply
 
 from assay.model.decision import Decision, DecisionCause
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.specs.trust_rules import TrustRules
 from assay.tell.server.app_state import AppState
 

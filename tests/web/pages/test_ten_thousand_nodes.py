@@ -13,7 +13,7 @@ from assay.decide.rollouts.rollout_history import RolloutHistory
 from assay.decide.state.node_projection import project_node_states
 from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
-from assay.model.entries.node import NodeEnrolledEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.tell.pages.fleet_pages import render_fleet_page
 from assay.tell.pages.page_frame import PageRequest
 

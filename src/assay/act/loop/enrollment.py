@@ -10,7 +10,7 @@ from assay.act.loop.projections import read_node_states
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.node_entry import find_lapsed_import, find_start_state
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.node import NodeEnrolledEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import LATEST_TIME
 from assay.model.ledger_entry import LedgerEntry

@@ -21,7 +21,7 @@ from assay.declare.repository import signed_commits
 from assay.declare.repository.signed_commits import CommitChain, CommitSignature
 from assay.ledger.ledger_reader import read_projection
 from assay.model.clock import Clock
-from assay.model.entries.node import CommitAcceptedEntry
+from assay.model.entries.node_entries import CommitAcceptedEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id

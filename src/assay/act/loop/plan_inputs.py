@@ -27,7 +27,7 @@ from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.declare.yaml import ParseCache
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
-from assay.model.entries.node import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.ledger_entry import LedgerEntry

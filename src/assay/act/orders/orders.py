@@ -17,7 +17,7 @@ from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState, OperatorNote
 from assay.decide.trust.gate import find_move_trust
 from assay.decide.trust.waits import TrustWait, list_trust_waits
-from assay.model.entries.node import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, ReleaseEntry
+from assay.model.entries.node_entries import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, ReleaseEntry
 from assay.model.entries.rollouts import RolloutPausedEntry, RolloutResumedEntry
 from assay.model.entries.tickets import TicketDoneEntry
 from assay.model.errors import AssayError

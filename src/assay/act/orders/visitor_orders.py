@@ -30,7 +30,14 @@ from assay.act.orders.orders import (
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.node import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, MoveEntry, ReleaseEntry
+from assay.model.entries.node_entries import (
+    ApprovedEntry,
+    CertifiedEntry,
+    DeclinedEntry,
+    HoldEntry,
+    MoveEntry,
+    ReleaseEntry,
+)
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.rollouts import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
 from assay.model.errors import AssayError

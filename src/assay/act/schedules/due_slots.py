@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from assay.model.entries.schedules import ScheduleRanEntry, ScheduleStartedEntry
+from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.projection import Projection

@@ -47,7 +47,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.visit_plan import describe_coverage
 from assay.ledger.ledger_reader import read_projection
 from assay.model.cordon_ownership import is_our_reason
-from assay.model.entries.schedules import NodeUndrainedEntry, VerificationMissedEntry
+from assay.model.entries.schedule_entries import NodeUndrainedEntry, VerificationMissedEntry
 from assay.model.errors import AssayError, describe_error
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id

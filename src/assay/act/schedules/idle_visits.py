@@ -16,7 +16,7 @@ from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs
 from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, name_gpus
 from assay.decide.state.visit_plan import VisitPlan, plan_visit
 from assay.ledger.ledger_reader import read_projection
-from assay.model.entries.schedules import NodeLoadedEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci

@@ -28,7 +28,7 @@ from assay.act.schedules.due_slots import (
 from assay.ledger.leases import hold_lease
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
-from assay.model.entries.schedules import ScheduleRanEntry, ScheduleStartedEntry
+from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.schedules import ScheduledWork

@@ -30,7 +30,7 @@ from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, WIPE
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome

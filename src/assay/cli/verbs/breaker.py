@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
+from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat, complete_pools
-from assay.cli.orders import Reason, Who, identify_operator
 from assay.cli.workspace import Workspace
-from assay.model.entries.node import BreakerClearedEntry
+from assay.model.entries.node_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
 from assay.model.facts import extend, fact
 from assay.model.ledger_entry import LedgerEntry, derive_id

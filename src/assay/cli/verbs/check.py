@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.adapters.scheduler import SchedulerAdapter, group_by_scheduler, load_scheduler_adapter
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError

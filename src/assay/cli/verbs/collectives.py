@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.adapters.scheduler import StatusReadings, group_by_scheduler, load_scheduler_adapter
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.verbs.fabric_learn import read_dump

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from assay.cli.context import describe_context
+from assay.cli.context_line import describe_context
 from assay.cli.options import FleetDir
 from assay.declare.home import CONTEXT_VARIABLE, choose_context, find_home
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from pydantic import BaseModel
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.declare.repository.git import read_revision

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state, pick_node_state
@@ -172,7 +172,7 @@ def explain(
 
 
 def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
-    from assay.tell.customer.explanation import customer_explanation_as_json, format_customer_explanation
+    from assay.tell.customer.customer_explanation import customer_explanation_as_json, format_customer_explanation
 
     states = workspace.read_node_states()
     situation = read_customer_situation(workspace, states, pick_node_state(workspace, states, node))
@@ -204,7 +204,7 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
 
 def _print_server_answer(answer: dict[str, Any], form: str) -> None:
     """Print why a node is in its state, as a server has told it: to staff with a chain, to customers in plain words."""
-    from assay.tell.customer.explanation import format_customer_texts
+    from assay.tell.customer.customer_explanation import format_customer_texts
 
     if form == "json":
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))

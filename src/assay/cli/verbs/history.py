@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state
 from assay.decide.state.asset_history import list_serial_stays
@@ -16,7 +16,7 @@ from assay.ledger.errors import LedgerError
 from assay.model.entries.assets import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
-from assay.model.entries.node import (
+from assay.model.entries.node_entries import (
     CertifiedEntry,
     HoldEntry,
     MoveEntry,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
 from assay.ledger.history.parquet_files import history_folder

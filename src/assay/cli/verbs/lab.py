@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from assay.cli.context import describe_context, format_answer
+from assay.cli.context_line import describe_context, format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.output import escape
 from assay.cli.workspace import Workspace

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.orders import Who, find_operator_name
 from assay.cli.verbs.ledger_copies import archive, backup, open_ledger_workspace, restore, split
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError

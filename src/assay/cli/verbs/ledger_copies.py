@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.orders import Who, find_operator_name
 from assay.cli.workspace import Workspace
 from assay.declare.home import Home
 from assay.ledger.copies.archive import CheckedArchive

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, complete_nodes, nodes_argument
 from assay.cli.output import show_progress

@@ -21,13 +21,13 @@ from assay.act.orders.orders import (
     release_node,
 )
 from assay.cli.name_check import suggest_names
+from assay.cli.operator_orders import NodeNames, Reason, Who, Within, identify_operator, parse_within, record_orders
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.orders import NodeNames, Reason, Who, Within, identify_operator, parse_within, record_orders
 from assay.cli.workspace import Workspace
 from assay.decide.moves.manual_moves import describe_reachable_states, find_next_step, refuse_unreachable_states
 from assay.declare.stand_ins import find_refused_settings
 from assay.model.decision import WIPE
-from assay.model.entries.node import MoveEntry, ZapRequestedEntry
+from assay.model.entries.node_entries import MoveEntry, ZapRequestedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import parse_time

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.orders import Who, find_operator_name
 from assay.cli.workspace import Workspace
 from assay.model.facts import fact
 from assay.model.text.lists import format_count
@@ -124,7 +124,7 @@ def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan)
 
 def _prune_evidence(workspace: Workspace, plan: EvidencePlan, who: str) -> int:
     """Note in the ledger that evidence is deleted, then delete it; return how many documents."""
-    from assay.model.entries.node import EvidencePrunedEntry
+    from assay.model.entries.node_entries import EvidencePrunedEntry
     from assay.model.ledger_entry import derive_id
     from assay.validate.results.retention import restore_set_aside
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.service_log import LogFormat, open_service_log

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_fleet
 from assay.decide.replay.history import format_elapsed

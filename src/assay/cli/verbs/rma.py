@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import find_operator_name
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
-from assay.cli.orders import find_operator_name
 from assay.cli.workspace import Workspace, find_node_state
 from assay.model.errors import AssayError
 from assay.model.facts import fact, from_json

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.orders import Reason, Who, identify_operator
 from assay.cli.workspace import Workspace
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
@@ -21,7 +21,7 @@ from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.ledger.location import read_all_entries
-from assay.model.entries.node import DecisionWithdrawnEntry
+from assay.model.entries.node_entries import DecisionWithdrawnEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry
 from assay.model.facts import extend, fact
 from assay.model.ledger_entry import LedgerEntry, derive_id

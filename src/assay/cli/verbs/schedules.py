@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.output import print_step
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from assay.act.schedules.due_slots import ScheduleLine, SlotHistory
-    from assay.model.entries.schedules import ScheduleRanEntry
+    from assay.model.entries.schedule_entries import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
 

@@ -17,7 +17,7 @@ from assay.cli.name_check import suggest_names
 from assay.declare.schemas import build_list_schema
 from assay.model.errors import AssayError
 
-ORDER = "assay.cli.orders"
+ORDER = "assay.cli.operator_orders"
 BROKEN = "if the ledger is broken (exit code 1)"
 NO_LEDGER = "if the ledger cannot be read (exit code 2)"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -117,10 +117,10 @@ ANSWERS: dict[str, Answer] = {
         ("", "assay.tell.views.node_sync:ExplainAnswer"),
         (
             "with --for customer, or for a customer's token",
-            "assay.tell.customer.explanation:CustomerExplanationAnswer",
+            "assay.tell.customer.customer_explanation:CustomerExplanationAnswer",
         ),
         (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
-        (f"with --for customer, {NO_LEDGER}", "assay.tell.customer.explanation:UnknownForCustomerAnswer"),
+        (f"with --for customer, {NO_LEDGER}", "assay.tell.customer.customer_explanation:UnknownForCustomerAnswer"),
     ),
     "history": _forms(
         ("", "assay.cli.verbs.history:NodeHistoryAnswer"),

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace

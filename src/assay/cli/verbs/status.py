@@ -18,7 +18,7 @@ from rich import box
 from rich.table import Table
 
 from assay.act.orders.orders import format_hold_end
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat

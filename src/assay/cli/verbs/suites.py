@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace

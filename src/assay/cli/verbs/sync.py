@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace

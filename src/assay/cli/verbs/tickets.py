@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
+from assay.cli.operator_orders import Who
 from assay.cli.options import FleetDir, OutputFormat, TableFormat
-from assay.cli.orders import Who
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
@@ -172,7 +172,7 @@ def done(
     """
     from assay.act.orders.orders import find_ticket, report_done
     from assay.act.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
-    from assay.cli.orders import identify_operator
+    from assay.cli.operator_orders import identify_operator
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))

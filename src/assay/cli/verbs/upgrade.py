@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
 from assay.model.errors import AssayError

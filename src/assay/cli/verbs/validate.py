@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import HOW, WHICH, FleetDir, Jobs, Nodes, OutputFormat, Phases, Pools, complete_runs
 from assay.cli.output import print_step, show_progress

@@ -31,7 +31,7 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.outstanding_effects import OutstandingEffect, list_outstanding_effects
 from assay.model.decision import RESTART_ACTIONS, Decision, DecisionCause
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
-from assay.model.entries.node import CertifiedEntry
+from assay.model.entries.node_entries import CertifiedEntry
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.check_catalog import Phase

@@ -24,7 +24,7 @@ from assay.decide.rollouts.rollout_waves import (
 )
 from assay.decide.state.fleet_snapshot import FleetSnapshot
 from assay.model.entries import rollouts as content
-from assay.model.entries.node import MoveEntry
+from assay.model.entries.node_entries import MoveEntry
 from assay.model.entries.rollouts import PauseRule
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count, format_nodes

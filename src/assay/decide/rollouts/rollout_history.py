@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from assay.model.entries import rollouts as content
-from assay.model.entries.node import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
+from assay.model.entries.node_entries import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
 from assay.model.facts import fact, internal
 from assay.model.ledger_entry import LedgerEntry

@@ -24,7 +24,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.decision import Decision
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
-from assay.model.entries.node import (
+from assay.model.entries.node_entries import (
     DecisionEntry,
     DecisionWithdrawnEntry,
     NodeEnrolledEntry,

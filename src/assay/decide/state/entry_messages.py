@@ -15,9 +15,9 @@ from assay.model.entries import assets as asset
 from assay.model.entries import effects as burn
 from assay.model.entries import effects as effect
 from assay.model.entries import faults as fault
-from assay.model.entries import node as operator
+from assay.model.entries import node_entries as operator
 from assay.model.entries import rollouts as rollout
-from assay.model.entries import schedules as schedule
+from assay.model.entries import schedule_entries as schedule
 from assay.model.entries import tickets as notice
 from assay.model.entries import tickets as ticket
 from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, PhotosTakenEntry, SetupSeenEntry
@@ -35,7 +35,7 @@ from assay.model.entries.boot import (
 from assay.model.entries.effects import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
-from assay.model.entries.node import (
+from assay.model.entries.node_entries import (
     DecisionEntry,
     DecisionWithdrawnEntry,
     NodeEnrolledEntry,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.entries.schedules import NodeLoadedEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection
 from assay.model.specs.load_parts import LoadPart

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from assay.decide.state.asset_history import INVENTORY
 from assay.decide.state.burn_in_record import BURN_IN_KINDS, advance_burn_in
-from assay.decide.state.corrections import end_correction, make_correction
+from assay.decide.state.correction_record import end_correction, make_correction
 from assay.decide.state.node_state import (
     EffectRecord,
     EffectStatus,
@@ -33,7 +33,7 @@ from assay.model.decision import (
 from assay.model.entries.assets import PartsSeenEntry
 from assay.model.entries.effects import EffectIntentEntry, EffectProgressEntry
 from assay.model.entries.faults import FaultClearedEntry, FaultEntry
-from assay.model.entries.node import (
+from assay.model.entries.node_entries import (
     BreakerClearedEntry,
     CertifiedEntry,
     DecisionEntry,

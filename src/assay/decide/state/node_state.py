@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from assay.decide.state.burn_in_record import BurnInRecord
-from assay.decide.state.corrections import CorrectionRecord
+from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.faults.fault_record import FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.decide.moves.cordons import list_recordon_effects
 from assay.decide.moves.corrections import find_open_correction
-from assay.decide.state.corrections import CorrectionRecord
+from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import CONFIGURE, WIPE
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, InstalledPart, NodeAssets, apply_asset_entry
 from assay.model.entries.assets import PartsSeenEntry, SetupSeenEntry
-from assay.model.entries.node import CertifiedEntry
+from assay.model.entries.node_entries import CertifiedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.timestamps import format_time
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
-from assay.model.entries.schedules import NodeLoadedEntry
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.reading import ReadingTree, value
 from assay.model.timestamps import parse_time

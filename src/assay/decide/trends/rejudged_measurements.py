@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assay.model.entries.node import read_entered_state
+from assay.model.entries.node_entries import read_entered_state
 from assay.model.faults.fault_record import FaultSeverity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry

@@ -21,7 +21,7 @@ from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, PERSON_RULE, DecisionCause
-from assay.model.entries.node import OrderOutlivedEntry
+from assay.model.entries.node_entries import OrderOutlivedEntry
 from assay.model.entries.rollouts import RolloutPausedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

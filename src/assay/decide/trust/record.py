@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from assay.model.decision import PERSON_RULE, find_rule_name
 from assay.model.entries.faults import FaultClearedEntry
-from assay.model.entries.node import (
+from assay.model.entries.node_entries import (
     ApprovedEntry,
     DecisionEntry,
     DeclinedEntry,

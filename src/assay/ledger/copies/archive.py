@@ -37,8 +37,8 @@ from assay.ledger.errors import BrokenLedgerError
 from assay.ledger.hash_chain import HASHED_FIELDS, HashChain, hash_line, insert_entries
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.faults import ObservationFailedEntry
-from assay.model.entries.node import EntriesArchivedEntry
-from assay.model.entries.schedules import (
+from assay.model.entries.node_entries import EntriesArchivedEntry
+from assay.model.entries.schedule_entries import (
     NodeUndrainedEntry,
     ScheduleRanEntry,
     ScheduleStartedEntry,

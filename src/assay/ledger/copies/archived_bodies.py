@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from assay.ledger import tables
 from assay.ledger.newest.interned_texts import split_batches
-from assay.model.entries.node import EntriesArchivedEntry
+from assay.model.entries.node_entries import EntriesArchivedEntry
 from assay.model.errors import AssayError
 
 ARCHIVE_MARK = "@"

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Select, Subquery, func, select
 
 from assay.ledger import tables
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, find_text_numbers, split_batches
+from assay.ledger.newest.outcome_queries import EACH_NEWEST, PASS, is_recorded_after, rank_newest, select_failing
 from assay.ledger.newest.outcomes import read_outcomes
-from assay.ledger.newest.queries import EACH_NEWEST, PASS, is_recorded_after, rank_newest, select_failing
 from assay.model.outcome import VERDICTS, CheckStandings, CheckVerdict, PassCount, StandingFailure
 from assay.model.timestamps import format_epoch_seconds
 

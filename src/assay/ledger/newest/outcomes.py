@@ -28,7 +28,7 @@ from assay.ledger.newest.grouped_rows import (
     split_at_nodes,
 )
 from assay.ledger.newest.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
-from assay.ledger.newest.queries import (
+from assay.ledger.newest.outcome_queries import (
     EACH_NEWEST,
     OUTCOMES_PER_INSERT,
     InsertedOutcome,

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, fu
 from assay.ledger import tables
 from assay.ledger.chain_verification import digest_contents, find_chain_problems
 from assay.ledger.hash_chain import HashChain, insert_entries
-from assay.model.entries.node import OutcomesPrunedEntry
+from assay.model.entries.node_entries import OutcomesPrunedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 

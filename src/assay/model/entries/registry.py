@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from assay.model.entries import assets, boot, effects, faults, node, rollouts, schedules, tickets
+from assay.model.entries import assets, boot, effects, faults, node_entries, rollouts, schedule_entries, tickets
 from assay.model.entries.entry_content import EntryBody, EntryContent
 from assay.model.ledger_entry import LedgerEntry
 
 CONTENT_CLASSES: dict[str, type[EntryContent]] = {
     content.kind: content
     for module in (
-        node,
-        node,
+        node_entries,
+        node_entries,
         faults,
         effects,
-        node,
+        node_entries,
         assets,
         rollouts,
-        schedules,
+        schedule_entries,
         tickets,
         tickets,
         effects,

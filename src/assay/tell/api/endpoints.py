@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.model.ticket import TicketRecord
-from assay.tell.customer.explanation import CustomerExplanationAnswer
+from assay.tell.customer.customer_explanation import CustomerExplanationAnswer
 from assay.tell.server.requests import make_refusal
 from assay.tell.server.visitor_rights import Visitor
 from assay.tell.views.listings import (

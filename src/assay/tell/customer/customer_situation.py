@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from assay.decide.state.corrections import SETTING_CAUSE
+from assay.decide.state.correction_record import SETTING_CAUSE
 from assay.decide.state.node_state import EffectRecord, NodeState
 from assay.decide.state.service_absences import AbsenceEstimate, ServiceAbsence, estimate_absence, list_absences
 from assay.model.decision import DecisionCause
 from assay.model.entries.effects import EffectIntentEntry
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import read_part, read_whole

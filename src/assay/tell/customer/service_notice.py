@@ -10,8 +10,8 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.service_absences import list_absences
 from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import format_time
+from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.customer.explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.view import list_policy_states
 from assay.tell.views.records import RecordSource
 

@@ -10,8 +10,8 @@ from assay.decide.state.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.timestamps import parse_time
+from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.customer.explanation import CustomerExplanation, explain_to_customer
 from assay.tell.views.records import RecordSource
 
 EXPLAINED = 40

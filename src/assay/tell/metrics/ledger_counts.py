@@ -16,7 +16,7 @@ from assay.act.schedules.staleness_sweep import list_judged_phases
 from assay.decide.state.node_state import NodeState
 from assay.ledger.store import Ledger
 from assay.model.decision import ActionName
-from assay.model.entries import effects, faults, node, rollouts, schedules, tickets
+from assay.model.entries import effects, faults, node_entries, rollouts, schedule_entries, tickets
 from assay.model.entries.entry_content import EntryContent
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
@@ -189,24 +189,24 @@ class LedgerCounts:
         tallies = [tally for tally in vars(self).values() if isinstance(tally, Tally | Distributions)]
         return chain.from_iterable(tally.series() for tally in tallies)
 
-    @_counts(node.NodeEnrolledEntry)
+    @_counts(node_entries.NodeEnrolledEntry)
     def _enrol(self, entry: LedgerEntry) -> None:
-        enrolled = node.NodeEnrolledEntry.read(entry)
+        enrolled = node_entries.NodeEnrolledEntry.read(entry)
         self._stays[entry.node] = NodeStay(enrolled.pool, enrolled.state, parse_epoch_seconds(entry.at))
 
-    @_counts(node.NodeRenamedEntry)
+    @_counts(node_entries.NodeRenamedEntry)
     def _rename(self, entry: LedgerEntry) -> None:
-        renamed = node.NodeRenamedEntry.read(entry)
+        renamed = node_entries.NodeRenamedEntry.read(entry)
         if stay := self._stays.get(renamed.old):
             self._stays[entry.node] = NodeStay(renamed.pool, stay.state, stay.since_s)
 
-    @_counts(node.NodeLeftEntry)
+    @_counts(node_entries.NodeLeftEntry)
     def _leave(self, entry: LedgerEntry) -> None:
         self._stays.pop(entry.node, None)
 
-    @_counts(node.TransitionEntry)
+    @_counts(node_entries.TransitionEntry)
     def _move(self, entry: LedgerEntry) -> None:
-        moved, at_s = node.TransitionEntry.read(entry), parse_epoch_seconds(entry.at)
+        moved, at_s = node_entries.TransitionEntry.read(entry), parse_epoch_seconds(entry.at)
         before = self._stays.get(entry.node)
         pool = before.pool if before else ""
         self._transitions.add(pool, moved.from_state, moved.to_state)
@@ -298,23 +298,23 @@ class LedgerCounts:
     def _adopt_commit(self, _: LedgerEntry) -> None:
         self._commits.add()
 
-    @_counts(schedules.ScheduleRanEntry)
+    @_counts(schedule_entries.ScheduleRanEntry)
     def _end_slot(self, entry: LedgerEntry) -> None:
-        ran = schedules.ScheduleRanEntry.read(entry)
+        ran = schedule_entries.ScheduleRanEntry.read(entry)
         self._slots.add(ran.schedule, ran.ended)
         if entry.at:
             self.slot_ends[ran.schedule, ran.part] = parse_epoch_seconds(entry.at)
 
-    @_counts(schedules.NodeLoadedEntry)
+    @_counts(schedule_entries.NodeLoadedEntry)
     def _visit_node(self, entry: LedgerEntry) -> None:
-        visit = schedules.NodeLoadedEntry.read(entry)
+        visit = schedule_entries.NodeLoadedEntry.read(entry)
         self._visits.add(visit.schedule, "cut" if visit.reason else "done")
         if visit.gone_ms is not None:
             self._delays.add(visit.gone_ms / 1000, visit.schedule)
 
-    @_counts(schedules.VerificationMissedEntry)
+    @_counts(schedule_entries.VerificationMissedEntry)
     def _miss_verification(self, entry: LedgerEntry) -> None:
-        self._missed.add(schedules.VerificationMissedEntry.read(entry).schedule)
+        self._missed.add(schedule_entries.VerificationMissedEntry.read(entry).schedule)
 
 
 LEDGER_COUNTS = Projection(frozenset(_HANDLERS), LedgerCounts, LedgerCounts.add, LedgerCounts.copy)

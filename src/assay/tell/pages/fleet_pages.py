@@ -12,7 +12,7 @@ from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.model.errors import AssayError
 from assay.model.page import SIZE, group_rows
 from assay.model.timestamps import format_time
-from assay.tell.customer.explanation import HEADINGS
+from assay.tell.customer.customer_explanation import HEADINGS
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import draw_ticket_part, list_drawn_faults
 from assay.tell.pages.node_page import draw_sparkline, link_source

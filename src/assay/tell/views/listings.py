@@ -9,12 +9,12 @@ from typing import Any
 
 from assay.decide.rollouts.rollout_history import Rollout, RolloutPause, RolloutStatus
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.node import TransitionEntry
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
+from assay.tell.customer.customer_explanation import CustomerExplanationAnswer, customer_explanation_as_json
 from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.customer.explanation import CustomerExplanationAnswer, customer_explanation_as_json
 from assay.tell.views.explanation import describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
 from assay.tell.views.node_sync import ExplainAnswer

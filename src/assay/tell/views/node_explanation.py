@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.decide.moves.held_answers import OpenBreaker
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import extend
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count

@@ -25,7 +25,7 @@ from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.policy_graph import StatePath, draw_path_svg
 from assay.model.entries.assets import PartsSeenEntry
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node

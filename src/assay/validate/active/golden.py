@@ -14,9 +14,9 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.specs.golden_digests import LEAST_NODES, GoldenDigests, GoldenKey
 from assay.model.text.lists import format_count, format_list
+from assay.validate.active.run_verdict import describe_untold, judge_run
 from assay.validate.active.training import SITE_TRAINING, read_site_training, read_training_run
 from assay.validate.active.unit_results import LoadRun, UnitName, UnreadableRun, read_load_run
-from assay.validate.active.verdict import describe_untold, judge_run
 
 BATTERY = "battery"
 LINE = 118

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, OperatorOrder, strip_to_one_line
-from assay.cli.context import format_answer
+from assay.cli.context_line import format_answer
 from assay.cli.options import nodes_argument
 from assay.model.errors import AssayError
 from assay.model.facts import fact, from_json, shown

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, ActionName
-from assay.model.entries.node import DecisionEntry
+from assay.model.entries.node_entries import DecisionEntry
 
 SETTING_CAUSE = "setting"
 """The kind of the causes that name a decision's settings."""
