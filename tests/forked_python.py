@@ -28,7 +28,7 @@ from typing import Any, ClassVar, NoReturn
 from _pytest.assertion.rewrite import AssertionRewritingHook
 from execnet.gateway_io import popen_bootstrapline
 
-from assay.validate.runs.shard_processes import PARENT_PID_VARIABLE
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
 
 CLONE_PARENT = 0x8000  # linux/sched.h
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())

@@ -38,7 +38,7 @@ def judge_runner() -> None:
 
 def find_verb(app: Any) -> list[str]:
     """Return the verb whose app a test runs by itself; nothing for the whole of `assay`."""
-    modules = {verb: sys.modules.get(f"assay.cli.{known.module}") for verb, known in VERBS.items()}
+    modules = {verb: sys.modules.get(known.module) for verb, known in VERBS.items()}
     return [verb for verb, module in modules.items() if getattr(module, f"{verb}_app", None) is app]
 
 

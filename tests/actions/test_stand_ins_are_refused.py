@@ -104,7 +104,7 @@ def test_the_boot_server_gives_a_machine_nothing(real: Fleet, tmp_path: Path) ->
     node = replace(real.nodes[NODE], mac="02:00:00:00:00:01")
     fleet = replace(real, nodes={NODE: node})
     machine = BootingMachine("02:00:00:00:00:01", node.serial)
-    ask: Callable[[Fleet], Any] = lambda one: answer_machine(context(one, tmp_path), SimpleNamespace(), machine)  # noqa: E731
+    ask: Callable[[Fleet], Any] = lambda one: answer_machine(context(one, tmp_path), machine)  # noqa: E731
     with pytest.raises(AssayError, match=f"a start by network {REFUSED}"):
         ask(fleet)
     assert ask(replace(fleet, is_lab=True)).node == NODE

@@ -118,7 +118,7 @@ def test_secrets_reach_the_program_and_nothing_else_tells_them():
         "import os; print(sorted(n for n in os.environ if n in ('WORD', 'ASSAY_HANDED_OVER')))",
     ]
     with pass_environment({"WORD": "xyzzy"}) as place:
-        command = [sys.executable, "-m", "assay.act.remedies.ansible_playbook", *show]
+        command = [sys.executable, "-m", "assay.act.remedies.playbook_environment", *show]
         told = subprocess.run(command, env=os.environ | place, capture_output=True, text=True, check=True)
     assert "xyzzy" not in str(place)
     assert told.stdout.strip() == "['WORD']"
@@ -135,7 +135,7 @@ def test_a_program_whose_giver_is_gone_never_starts():
     command = [
         sys.executable,
         "-m",
-        "assay.act.remedies.ansible_playbook",
+        "assay.act.remedies.playbook_environment",
         sys.executable,
         "-c",
         "print('started')",

@@ -14,7 +14,7 @@ from assay.model.entries import effects as burn
 from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.specs.burn_in import BurnInWindow, PartWork
-from assay.tell.views.burn_in_status import burn_in_as_json, describe_burn_in_of_stay, format_burn_in
+from assay.tell.views.burn_in_status import describe_burn_in_of_stay, format_burn_in, make_burn_in_status
 
 SERIALS = {"gpu0": "777", "gpu1": "778", "nvme0": "d1", "P1-A1": "m1"}
 
@@ -53,10 +53,10 @@ def test_progress_is_told_with_an_estimate() -> None:
 def test_coverage_is_counted_by_serial_number_and_survives_reboots() -> None:
     whole = PartWork(1, 1, 1800, {"node": 1800.0})
     state = project(STARTED, window(1, gpu_burn=BURNED), window(2, log="z", boot="b2", memory=whole, gpu_burn=BURNED))
-    plain = burn_in_as_json(state)
+    plain = make_burn_in_status(state)
     assert plain is not None
-    assert plain["reboots"] == 1
-    assert {(one["part"], one["serial"], one["load"], one["hours"]) for one in plain["coverage"]} == {
+    assert plain.reboots == 1
+    assert {(one.part, one.serial, one.load, one.hours) for one in plain.coverage} == {
         ("gpu0", "777", "gpu_burn", 2.0),
         ("gpu1", "778", "gpu_burn", 1.0),
         ("P1-A1", "m1", "memory", 0.5),

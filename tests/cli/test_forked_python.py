@@ -12,7 +12,7 @@ from subprocess import PIPE
 import pytest
 from forked_python import IMPORTER_VARIABLE, NODE_SHELL, SYS_CLONE, XDIST_WORKER, ForkingPopen, is_forked
 
-from assay.validate.runs.shard_processes import PARENT_PID_VARIABLE
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
 
 SHELL = [sys.executable, "-m", NODE_SHELL]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "assay.validate.plugin"]

@@ -172,4 +172,4 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     story = memory.node_states()[ONE]
     (again,) = [link for link in build_decision_chain(site.ledger, story, 0) if link["remedy"] == "cordon"]
     assert [(effect["action"], effect["standing"]) for effect in again["effects"]] == [("cordon", "verified")]
-    assert node_status_as_json(story)["opened"][0]["reason"].startswith("cordon of ")
+    assert node_status_as_json(story).opened[0].reason.startswith("cordon of ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from kube_rights import MANIFEST, rights_of
 from kube_server import Asked, KubeFake, Refusal
 
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
+from assay.model.facts import to_json
 from assay.model.specs.node_settings import make_node_settings
 
 ONE, TWO, THREE = NODES[:3]
@@ -106,10 +106,10 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     assert line.endswith(f": {SILENT}")
     assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
     status = node_status_as_json(memory.node_states()[ONE], (), known[ONE])
-    assert json.loads(json.dumps(status))["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
+    assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
     tree = build_explanation_tree(status, [], [])
     assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)
-    assert node_status_as_json(memory.node_states()[ONE])["jobs_unknown"] is None
+    assert node_status_as_json(memory.node_states()[ONE]).jobs_unknown is None
 
 
 @pytest.mark.parametrize("planted", ["403", "500"])

@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).parents[2]
 SOURCE = REPOSITORY / "src" / "assay"
-INTERNALS = SOURCE / "harness" / "pytest_internals.py"
-XDIST_SCHEDULER = SOURCE / "harness" / "xdist_scheduler.py"
+INTERNALS = SOURCE / "validate" / "pytest_internals.py"
+XDIST_SCHEDULER = SOURCE / "validate" / "xdist_scheduler.py"
 
 
 @pytest.fixture(scope="module")

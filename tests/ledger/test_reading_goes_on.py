@@ -16,7 +16,7 @@ from forgers import drop_guards
 from small_disk import run_on_small_disk
 from sqlalchemy import text
 
-from assay.ledger import connection as sqlite_source
+from assay.ledger import sqlite_source
 from assay.ledger.errors import LedgerError, LedgerReadWarning
 from assay.ledger.location import read_all_entries
 from assay.ledger.store import Ledger

@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from assay.ledger.connection import SqliteSource
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
@@ -23,6 +22,7 @@ from assay.ledger.errors import (
     make_not_a_ledger_error,
     make_schema_version_error,
 )
+from assay.ledger.sqlite_source import SqliteSource
 from assay.ledger.stored_states import EntrySource
 from assay.model.ledger_entry import LedgerEntry
 

@@ -1,34 +1,29 @@
-"""The pytest plugin of assay: its options and markers, the hook that finds suites, and the order of xdist's workers.
+"""The pytest plugin of assay: its options and markers, and the hook that finds suites.
 
 pytest loads it in every session where assay is installed. So it imports little, and does nothing until pytest opens a
 module below a fleet's `suites/`; then it loads `assay.validate.items.suite_hooks`, which takes over their functions.
-The options are registered here because pytest takes the values of a conftest's options for test paths. One worker of
-xdist judges all items of a node, rack or fabric.
+The options are registered here because pytest takes the values of a conftest's options for test paths.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadGroupScheduling
 
 from assay.model.gc_pause import collect_rarely
 from assay.validate.markers import CHECK_MARKERS
 from assay.validate.pytest_internals import IS_SILENT_KEY, exempt_assay_from_rewriting
-from assay.validate.runs.command_line import TYPED_SELECTION_KEY, TypedSelection
-from assay.validate.runs.shard_processes import PARENT_PID_VARIABLE, end_with_parent
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE, end_with_parent
+from assay.validate.runs.typed_selection import TYPED_SELECTION_KEY, TypedSelection
 
 IS_THROUGH_KEY = pytest.StashKey[bool]()
 VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
 VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
-SUBJECT_PATTERN = re.compile(r"\[([^/\[\]]+/[^/\[\]]+)(?:/[^\[\]]*)?\]$")
-"""The end of an item's id, `[h100-a/n0003/gpu3]`: the first two parts are the node."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -96,6 +91,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     home = Path(config.getoption("--assay-fleet") or config.rootpath)
     if config.getoption("dist") != "loadgroup" or not (home / "inventory").is_dir() or not (home / "suites").is_dir():
         return None
+    from assay.validate.xdist_scheduler import NodeGroupScheduler
 
     return NodeGroupScheduler(config, log)
 
@@ -145,16 +141,3 @@ def _find_fleet(module: Path, config: pytest.Config) -> tuple[Path, Path] | None
     named = config.getoption("--assay-fleet")
     home = Path(named).resolve() if named else suites.parent
     return (suites, home) if (home / "inventory").is_dir() and (home / "specs").is_dir() else None
-
-
-class NodeGroupScheduler(LoadGroupScheduling):  # type: ignore[misc]  # xdist ships no types
-    """xdist's scheduler of groups, where a node is a group.
-
-    Its `xdist_group` marks would do, but with pytest 9.2 xdist 3.8 cannot write an item's group into its id. So this
-    overrides `_split_scope`, which is private: pyproject.toml limits the version of xdist.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        """Return the group of an item."""
-        match = SUBJECT_PATTERN.search(nodeid)
-        return match[1] if match else str(super()._split_scope(nodeid))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from assay.act.actions.action import ACTION_NAMES, load_action
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState, OperatorNote
@@ -219,6 +218,8 @@ def answer_wait(
 
 def _describe_undo(actions: Collection[str]) -> str:
     """Return what undoes these actions, for people."""
+    from assay.act.actions.action import ACTION_NAMES, load_action  # loads what talks to BMCs
+
     undo = {action: load_action(action).undone_by for action in actions if action in ACTION_NAMES}
     texts = [f"{action} is undone by {by}" if by else f"nothing undoes {action}" for action, by in undo.items()]
     if "drain-now" in undo:

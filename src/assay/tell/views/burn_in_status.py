@@ -65,7 +65,7 @@ class BurnInStatus:
     """How long which load ran on which part."""
 
 
-def burn_in_as_json(state: NodeState) -> BurnInStatus | None:
+def make_burn_in_status(state: NodeState) -> BurnInStatus | None:
     """Return the last burn-in of a node, None if it had none."""
     record = state.burn_in
     if record is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from assay.decide.state.node_state import LostCordon, NodeState
 from assay.model.facts import fact
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.tell.views.burn_in_status import BurnInStatus, burn_in_as_json
+from assay.tell.views.burn_in_status import BurnInStatus, make_burn_in_status
 
 if TYPE_CHECKING:
     from assay.act.loop.projections import UnknownJobs
@@ -136,7 +136,7 @@ def node_status_as_json(
         opened=[OpenedCordon(at=lost.at, reason=lost.reason) for lost in list_current_lost_cordons(state)],
         returned=list(returned),
         jobs_unknown=JobsUnknown(since=unknown_jobs.since, reason=unknown_jobs.reason) if unknown_jobs else None,
-        burn_in=burn_in_as_json(state),
+        burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay.act.orders.orders import list_fleet_waits
 from assay.decide.state.node_state import NodeState
@@ -14,7 +15,9 @@ from assay.model.fleet import Fleet
 from assay.model.specs.trust_rules import TrustStep
 from assay.model.text.lists import format_count, format_list
 from assay.model.timestamps import format_minute
-from assay.tell.views.records import RecordSource
+
+if TYPE_CHECKING:
+    from assay.tell.views.records import RecordSource
 
 
 @dataclass(frozen=True)

@@ -42,14 +42,14 @@ from assay.validate.runs.command_line import (
     NamedSubject,
     RequestedIds,
     SelectedSubjects,
-    TypedSelection,
     find_last_failed,
     find_requested_ids,
     find_subject_kind,
     read_parameters,
     select_nodes,
 )
-from assay.validate.runs.shard_processes import RECEIVED_SIGNALS
+from assay.validate.runs.parent_process import RECEIVED_SIGNALS
+from assay.validate.runs.typed_selection import TypedSelection
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet

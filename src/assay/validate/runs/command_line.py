@@ -29,28 +29,10 @@ from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE
 from assay.model.text.lists import expand_node_set
 from assay.validate.pytest_internals import Expression, KeywordMatcher, MarkMatcher
 from assay.validate.runs.subjects import PART_KINDS, NodeSelection, list_node_subjects
+from assay.validate.runs.typed_selection import TypedSelection
 
 MAX_OPEN_WORDS = 6
 """Words of an expression that subjects may decide; each doubles the combinations to try."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypedSelection:
-    """The expressions of -k and -m ("" for none), and the beginnings of ids that --deselect names."""
-
-    keyword: str = ""
-    marks: str = ""
-    deselected: tuple[str, ...] = ()
-
-    @classmethod
-    def of_session(cls, config: pytest.Config) -> TypedSelection:
-        """Return what was typed in a session; where pytest loaded assay too late to keep that, what applies now."""
-        option = config.getoption
-        now = cls(option("keyword"), option("markexpr"), tuple(option("deselect") or ()))
-        return config.stash.get(TYPED_SELECTION_KEY, now)
-
-
-TYPED_SELECTION_KEY = pytest.StashKey[TypedSelection]()
 
 
 RequestedIds = Mapping[str, frozenset[str] | None]

@@ -7,19 +7,17 @@ check its outcome on that subject, and nothing else. No pytest is imported, whic
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Never
 
 from assay.validate.judging.unjudged_checks import JudgingNote, UnjudgedChecks, locate_note, read_note
+from assay.validate.runs.parent_process import PARENT_PID_VARIABLE
 from assay.validate.runs.sharding import (
     EndedShard,
     RunShard,
@@ -33,11 +31,6 @@ OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT,
 """Signals that people, Slurm or the kernel's lack of memory send: the check is to blame only if it happens again."""
 MAX_CRASHES = 3
 """A check that has crashed so often in a shard is not tried on its other subjects."""
-PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
-"""Environment variable of a shard: the process id of the run that started it."""
-RECEIVED_SIGNALS: list[int] = []
-"""The signals from outside that this shard has received."""
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 SHARD_INTERRUPT_GRACE_S = 10.0
 """Time for an interrupted process to write its last outcomes."""
 ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
@@ -67,31 +60,6 @@ def _blame(unjudged: UnjudgedChecks, note: JudgingNote, how: str) -> None:
     unjudged.add(note.check, note.subject, f"the check crashed: {how} meanwhile")
     if unjudged.count(note.check) >= MAX_CRASHES:
         unjudged.add(note.check, "", f"not judged: the check has crashed {MAX_CRASHES} times, at last {how}")
-
-
-def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent, the run that started it, ends in whatever way.
-
-    The first SIGINT or SIGTERM writes to disk what was judged; later ones are ignored, since a cluster signals every
-    process of a job. The variable is removed, so it does not reach what this process starts. Raises SystemExit where
-    the parent has ended already.
-    """
-    parent = os.environ.pop(PARENT_PID_VARIABLE, "")
-    if not parent:
-        return
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        raise SystemExit(f"process {parent}, which started this shard, has ended")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt_once)
-
-
-def _interrupt_once(received: int, *_: object) -> Never:
-    RECEIVED_SIGNALS.append(received)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 @dataclass(frozen=True)
