@@ -12,11 +12,11 @@ from datetime import date
 import pytest
 from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
 
-MAX_LINES = 153_500
-MAX_MODULES = 920
-MAX_SCRAPS = 820
-MAX_SKIPPED_FORMATS = 120
-MAX_EMPTY_NAMES = 4_000
+MAX_LINES = 150_800
+MAX_MODULES = 886
+MAX_SCRAPS = 162
+MAX_SKIPPED_FORMATS = 3
+MAX_EMPTY_NAMES = 47
 MAX_TYPED_DICTS = 50
 """What an answer holds is a fact. A TypedDict is for data of others, and for data whose keys differ each time."""
 MAX_COMMIT_LINES_WITHOUT_BODY = 100

@@ -17,6 +17,7 @@ from forked_assay import run_assay
 from assay.cli.app import main
 from assay.cli.verbs.observe import describe_collection, exit_code_of
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import to_json
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
@@ -97,7 +98,8 @@ def test_failures_further_down_are_shown_few_and_counted() -> None:
     assert exit_code_of([said]) == 0
     assert said.line.startswith("n1  probe ok (gpu.devices.0000:00:00.0: GPU is lost; ")
     assert said.line.endswith("; and 2 more)")
-    assert len(said.json_data["failed"]) == said.json_data["readings"]["failed"] == 5
+    shown = to_json(said.json_data)
+    assert len(shown["failed"]) == shown["readings"]["failed"] == 5
 
 
 def test_evidence_can_be_written_elsewhere_for_suites_to_read(rehearsal: Any, tmp_path: Path) -> None:
