@@ -40,7 +40,7 @@ def test_stays_have_their_reasons_and_times(rebooted: Paper) -> None:
     first, second = list_stays(rebooted.story("n1"), decisions(rebooted))
     assert (first.state, first.until) == ("production", second.since)
     assert (second.state, second.until) == ("production-reboot", "")
-    assert "gpu.xid.79" in second.why
+    assert "gpu.xid.79" in second.reason
     path = make_state_path([first, second], rebooted.now)
     assert path.taken == {("production", "production-reboot")}
     assert path.notes["production"] == "5 h"
