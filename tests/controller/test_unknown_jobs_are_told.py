@@ -107,7 +107,7 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
     status = node_status_as_json(memory.node_states()[ONE], (), known[ONE])
     assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
-    tree = build_explanation_tree(status, [], [])
+    tree = build_explanation_tree(to_json(status), [], [])
     assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)
     assert node_status_as_json(memory.node_states()[ONE]).jobs_unknown is None
 
