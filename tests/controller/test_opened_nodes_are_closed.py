@@ -20,7 +20,7 @@ from assay.decide.state.entry_messages import format_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.tell.views.node_explanation import build_decision_chain
-from assay.tell.views.node_status import node_status_as_json
+from assay.tell.views.node_status import make_node_status
 
 ONE = NODES[0]
 
@@ -172,4 +172,4 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     story = memory.node_states()[ONE]
     (again,) = [link for link in build_decision_chain(site.ledger, story, 0) if link["remedy"] == "cordon"]
     assert [(effect["action"], effect["standing"]) for effect in again["effects"]] == [("cordon", "verified")]
-    assert node_status_as_json(story).opened[0].reason.startswith("cordon of ")
+    assert make_node_status(story).opened[0].reason.startswith("cordon of ")

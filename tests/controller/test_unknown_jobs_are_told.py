@@ -14,7 +14,7 @@ from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effe
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.cli.verbs.explain import build_explanation_tree
 from assay.cli.verbs.status import describe_unknown_jobs
-from assay.tell.views.node_status import node_status_as_json
+from assay.tell.views.node_status import make_node_status
 
 sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
 from kube_make import node as make_node
@@ -105,11 +105,11 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     assert line.startswith("jobs unknown (")
     assert line.endswith(f": {SILENT}")
     assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
-    status = node_status_as_json(memory.node_states()[ONE], (), known[ONE])
+    status = make_node_status(memory.node_states()[ONE], (), known[ONE])
     assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
     tree = build_explanation_tree(to_json(status), [], [])
     assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)
-    assert node_status_as_json(memory.node_states()[ONE]).jobs_unknown is None
+    assert make_node_status(memory.node_states()[ONE]).jobs_unknown is None
 
 
 @pytest.mark.parametrize("planted", ["403", "500"])

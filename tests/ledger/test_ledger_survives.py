@@ -13,13 +13,18 @@ from typing import Any
 import pytest
 from forks import Forked
 
-from assay.ledger.location import read_sqlite_entries
+from assay.ledger.location import SqliteEntries
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
+
+
+def glance_at(file: Path) -> list[LedgerEntry]:
+    """Read a ledger as a verb does that only looks."""
+    return SqliteEntries(file).entries()
 
 
 def write_on(line: Connection, place: Any, name: str) -> None:
@@ -85,7 +90,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     stranger = tmp_path / "ledger.sqlite"
     stranger.write_text("Dear diary, today the fans were loud. " * 40)
     before = stranger.read_bytes()
-    for look in (Ledger.open, read_sqlite_entries):
+    for look in (Ledger.open, glance_at):
         with pytest.raises(AssayError, match="no ledger") as told:
             look(stranger)
         assert str(stranger) in str(told.value)
@@ -95,7 +100,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
 def test_a_database_of_something_else_is_refused(tmp_path):
     stranger = tmp_path / "ledger.sqlite"
     sqlite3.connect(stranger).executescript("CREATE TABLE recipes (name TEXT)")
-    for look in (Ledger.open, read_sqlite_entries):
+    for look in (Ledger.open, glance_at):
         with pytest.raises(AssayError, match="recipes"):
             look(stranger)
 
@@ -106,7 +111,7 @@ def test_a_ledger_of_another_version_is_refused(tmp_path):
     other = sqlite3.connect(where)
     other.executescript("DROP TRIGGER assay_ledger_no_update; UPDATE assay_ledger SET version = 7")
     other.close()
-    for look in (Ledger.open, read_sqlite_entries):
+    for look in (Ledger.open, glance_at):
         with pytest.raises(AssayError, match="schema version 7"):
             look(where)
 
@@ -141,9 +146,9 @@ def test_a_place_that_cannot_be_written_is_trouble_and_no_traceback():
 
 def test_a_glance_sees_what_the_ledger_holds_and_makes_nothing(tmp_path):
     where = tmp_path / "ledger.sqlite"
-    assert read_sqlite_entries(where) == []
+    assert glance_at(where) == []
     assert not where.exists()
     ledger = Ledger.open(where)
     ledger.append(LedgerEntry("a", AT, "hold", "n1", {"who": "ann", "reason": "45 °C"}))
     ledger.record(SuiteRun("r", AT), [Outcome("c", "a/n1", "n1", "pass")])
-    assert read_sqlite_entries(where) == ledger.entries()
+    assert glance_at(where) == ledger.entries()

@@ -18,9 +18,9 @@ from assay.model.specs.customers import FaultCustomerWords, StateCustomerWords
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.policy_response import respond_to_class
 from assay.tell.customer.customer_explanation import (
-    customer_explanation_as_json,
     explain_to_customer,
     format_customer_explanation,
+    make_customer_explanation,
 )
 from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
 from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
@@ -440,7 +440,7 @@ def test_what_customers_are_told_is_as_recorded(new_paper, tmp_path):
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_customers_are_told_nothing_internal(story, name):
-    told = customer_explanation_as_json(tell(story, name))
+    told = make_customer_explanation(tell(story, name))
     texts = "\n".join(told[key] for key in ("happened", "means", "doing", "back"))
     assert INTERNAL.findall(texts.replace("n1", "")) == [], texts
     assert all(told[key] for key in ("happened", "means", "doing", "back"))

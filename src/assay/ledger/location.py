@@ -70,11 +70,6 @@ def open_source(where: Path | str) -> EntrySource:
     return Ledger.open_for_reading(where)
 
 
-def read_sqlite_entries(file: Path, patience_s: float = READ_TIMEOUT_S) -> list[LedgerEntry]:
-    """Return every entry of the ledger in `file`, in order; none where there is no file. Raises AssayError."""
-    return SqliteEntries(file, patience_s).entries()
-
-
 class SqliteEntries:
     """The entries of the ledger in a file; none where there is no file. Every method may raise AssayError."""
 

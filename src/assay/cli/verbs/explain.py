@@ -172,12 +172,12 @@ def explain(
 
 
 def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
-    from assay.tell.customer.customer_explanation import customer_explanation_as_json, format_customer_explanation
+    from assay.tell.customer.customer_explanation import format_customer_explanation, make_customer_explanation
 
     states = workspace.read_node_states()
     situation = read_customer_situation(workspace, states, pick_node_state(workspace, states, node))
     if form == "json":
-        typer.echo(format_answer(customer_explanation_as_json(situation), indent=1, ensure_ascii=False))
+        typer.echo(format_answer(make_customer_explanation(situation), indent=1, ensure_ascii=False))
         return
     typer.echo(format_customer_explanation(situation))
 

@@ -137,7 +137,7 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
     world = _find_world(fleet)
     pid, parts = find_lab_pid(world.home), [str(part) for part in list_parts(None, world)]
-    nodes = [_node_as_json(world, name) for name in world.nodes()]
+    nodes = [_make_lab_node(world, name) for name in world.nodes()]
     if form == "json":
         answer: LabStatusAnswer = LabStatusAnswer(up=bool(pid), pid=pid, parts=". ".join(parts), nodes=nodes)
         _print_line(format_answer(answer))
@@ -225,7 +225,7 @@ def _find_world(fleet: Path) -> LabWorld:
     return LabWorld(Home(fleet.resolve(), "lab").world)
 
 
-def _node_as_json(world: LabWorld, name: str) -> LabNode:
+def _make_lab_node(world: LabWorld, name: str) -> LabNode:
     state = world.load(name)
     return LabNode(
         node=name,

@@ -398,7 +398,7 @@ class LedgerVerification:
             run=LedgerChainEnd(count=run.seq, hash=_hash_of(run.hash)),
             seal=str(self.ends),
             archives=self.archives,
-            anchors=[_report_as_json(report, self.ends) for report in self.anchors],
+            anchors=[_make_anchor_proof(report, self.ends) for report in self.anchors],
         )
 
     def to_text(self) -> str:
@@ -473,7 +473,7 @@ def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor],
     return LedgerSealAnswer(seal=str(ends), problems=list(problems), anchors=anchors)
 
 
-def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
+def _make_anchor_proof(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
     proven = report.proven
     entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq if ends.run else 0)
     return AnchorProof(

@@ -106,7 +106,7 @@ def describe_collection(fleet: Fleet, evidence: EvidenceDocument, digest: str) -
     channels = [_format_channel(name, tree) for name, tree in sorted(evidence.channels.items(), reverse=True)]
     has_answer = any(parse_reading(tree) is None for tree in evidence.channels.values())
     line = f"{evidence.node}  {'; '.join(channels)}"
-    document = _collection_as_json(fleet, evidence, digest)
+    document = _make_collected_node(fleet, evidence, digest)
     return CollectionReport(line, document, bool(find_unanswered(evidence)), has_answer)
 
 
@@ -207,7 +207,7 @@ def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) ->
         console.print(f"  the lines are of the host {escape(host)}, not of {escape(evidence.node)}: is it that node?")
 
 
-def _collection_as_json(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectedNode:
+def _make_collected_node(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectedNode:
     from assay.model.reading import parse_reading
     from assay.observe.evidence_contents import iterate_leaves
 

@@ -225,7 +225,7 @@ def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> 
         LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
     if form == "json":
         passes = [
-            PassInAnswer(at=report.at, changes=[*map(_entry_as_json, report.entries)], runs=report.runs)
+            PassInAnswer(at=report.at, changes=[*map(_make_entry_answer, report.entries)], runs=report.runs)
             for report in reports
         ]
         slots = [DueSlot(schedule=task.line.name, of=task.line.target, slot=task.slot.isoformat()) for task in due]
@@ -245,11 +245,11 @@ def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
 
     def print_changes(entries: list[LedgerEntry]) -> None:
         for entry in entries:
-            line = json.dumps(to_json(_entry_as_json(entry))) if form == "json" else format_entry(entry, formatter)
+            line = json.dumps(to_json(_make_entry_answer(entry))) if form == "json" else format_entry(entry, formatter)
             print(line, flush=True)  # noqa: T201 — the answer
 
     return print_changes
 
 
-def _entry_as_json(entry: LedgerEntry) -> EntryInAnswer:
+def _make_entry_answer(entry: LedgerEntry) -> EntryInAnswer:
     return EntryInAnswer(at=entry.at, kind=entry.kind, node=entry.node, body=entry.body)

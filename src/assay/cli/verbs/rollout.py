@@ -130,7 +130,7 @@ class RolloutOrderAnswer:
     """Why, in that person's words."""
 
 
-def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
+def make_rollout_answer(report: RolloutReport) -> RolloutShowAnswer:
     """Return a report as the object that `assay rollout show --format json` prints."""
     rollout, step = report.rollout, report.step
     progress = {member.node: member for member in step.progress} if step else {}
@@ -153,7 +153,7 @@ def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
     return RolloutShowAnswer(rollout=shown, nodes=nodes, waves=waves)
 
 
-def uncompared_as_json(adopted: LedgerEntry) -> UncomparedCommit:
+def make_uncompared_commit(adopted: LedgerEntry) -> UncomparedCommit:
     """Return a commit that was adopted without a rollout, because it could not be compared with the one before."""
     body = CommitAdoptedEntry.read(adopted)
     return UncomparedCommit(commit=body.commit, base=body.base, at=adopted.at, reason=body.uncompared)
@@ -258,7 +258,7 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
     now = workspace.clock.now()
     report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), rollout, now)
     typer.echo(
-        format_answer(report_as_json(report), ensure_ascii=False) if form == "json" else format_report(report, now)
+        format_answer(make_rollout_answer(report), ensure_ascii=False) if form == "json" else format_report(report, now)
     )
 
 
@@ -347,7 +347,7 @@ def _print_list(fleet: Path, form: str) -> None:
     if form == "json":
         listed: RolloutsAnswer = RolloutsAnswer(
             rollouts=[summarize_rollout(rollout) for rollout in rollouts],
-            uncompared=[uncompared_as_json(adopted) for adopted in uncompared],
+            uncompared=[make_uncompared_commit(adopted) for adopted in uncompared],
         )
         typer.echo(format_answer(listed, ensure_ascii=False))
         return

@@ -229,7 +229,7 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 
 def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
     if form == "json":
-        answer = SchedulesAnswer(schedules=[_row_as_json(row) for row in rows], problem=problem or None)
+        answer = SchedulesAnswer(schedules=[_make_schedule_row(row) for row in rows], problem=problem or None)
         typer.echo(format_answer(answer, indent=1))
     elif rows:
         _print_rows(rows)
@@ -269,7 +269,7 @@ def run(
     done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]
     results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
     if form == "json":
-        answer = ScheduledRunsAnswer(ran=[_run_as_json(result) for result in results])
+        answer = ScheduledRunsAnswer(ran=[_make_ran_slot(result) for result in results])
         print(format_answer(answer))  # noqa: T201 — the answer
     else:
         lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
@@ -312,7 +312,7 @@ def coverage(
         typer.echo("\n".join(format_coverage(gpus, costs, now)))
 
 
-def _run_as_json(result: ScheduleRanEntry) -> RanSlot:
+def _make_ran_slot(result: ScheduleRanEntry) -> RanSlot:
     return RanSlot(
         of=result.part,
         schedule=result.schedule,
@@ -371,7 +371,7 @@ def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
     return schedule.cron if zone == "UTC" else f"{schedule.cron} {zone}"
 
 
-def _row_as_json(row: ScheduleRow) -> ScheduleInAnswer:
+def _make_schedule_row(row: ScheduleRow) -> ScheduleInAnswer:
     last: LastSlot | None = LastSlot(slot=row.slot, ended=row.ended, reason=row.reason) if row.slot else None
     return ScheduleInAnswer(
         schedule=row.schedule, does=row.job, of=row.part, when=row.when, last=last, due=row.due, next=row.next or None
@@ -415,7 +415,7 @@ def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCos
             CoveredGpu(
                 serial=gpu.serial,
                 node=gpu.node,
-                parts={name: _part_as_json(part, now) for name, part in sorted(gpu.parts.items())},
+                parts={name: _make_part_coverage(part, now) for name, part in sorted(gpu.parts.items())},
             )
             for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial))
         ],
@@ -437,7 +437,7 @@ def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCos
     )
 
 
-def _part_as_json(part: PartCoverage, now: datetime) -> LoadPartCoverage:
+def _make_part_coverage(part: PartCoverage, now: datetime) -> LoadPartCoverage:
     return LoadPartCoverage(
         covered_at=part.covered_at or None,
         hours_since=measure_hours_since(part, now),

@@ -33,7 +33,7 @@ from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
-from assay.tell.views.node_status import list_current_lost_cordons, node_status_as_json
+from assay.tell.views.node_status import list_current_lost_cordons, make_node_status
 from assay.tell.views.open_breakers import format_breaker
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
@@ -285,7 +285,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     shown = wanted.select(workspace, recorded)
     if form != "text":
         unknown = _read_unknown_jobs(workspace)
-        nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in shown]
+        nodes = [make_node_status(state, returned.get(state.node, ()), unknown.get(state.node)) for state in shown]
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
@@ -324,12 +324,12 @@ def _show_rollouts(rollouts: RolloutHistory) -> RolloutStatusPart:
     active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
     if not active and not uncompared:  # most fleets, most of the time: nothing more is imported
         return RolloutStatusPart(rollout=None, uncompared=None)
-    from assay.cli.verbs.rollout import uncompared_as_json
+    from assay.cli.verbs.rollout import make_uncompared_commit
     from assay.tell.views.listings import summarize_rollout
 
     return RolloutStatusPart(
         rollout=summarize_rollout(active) if active else None,
-        uncompared=uncompared_as_json(uncompared) if uncompared else None,
+        uncompared=make_uncompared_commit(uncompared) if uncompared else None,
     )
 
 

@@ -20,7 +20,7 @@ from assay.model.facts import fact, to_json
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_ago, format_minute
-from assay.tell.views.node_sync import STATE_WORDS, format_difference, node_sync_as_json
+from assay.tell.views.node_sync import STATE_WORDS, format_difference, make_node_sync_status
 
 if TYPE_CHECKING:
     from assay.tell.views.node_sync import NodeSyncStatus
@@ -89,7 +89,7 @@ def sync(
     names = select_nodes(workspace.fleet, node or [], pool or [])
     report = load_sync_report(workspace, names)
     if form == "json":
-        typer.echo(format_answer(sync_as_json(report), indent=1, ensure_ascii=False))
+        typer.echo(format_answer(make_sync_answer(report), indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_sync_csv(report)))
     else:
@@ -97,7 +97,7 @@ def sync(
     raise typer.Exit(0 if report.is_in_sync else 1)
 
 
-def sync_as_json(report: SyncReport) -> SyncAnswer:
+def make_sync_answer(report: SyncReport) -> SyncAnswer:
     """Return a report as plain JSON data. An unknown time is null."""
     return SyncAnswer(
         pools=[
@@ -113,7 +113,7 @@ def sync_as_json(report: SyncReport) -> SyncAnswer:
             )
             for pool in report.pools
         ],
-        nodes=[node_sync_as_json(node) for node in report.nodes],
+        nodes=[make_node_sync_status(node) for node in report.nodes],
     )
 
 
@@ -121,7 +121,7 @@ def format_sync_csv(report: SyncReport) -> Iterator[str]:
     """Yield a line for each difference, and for each node that has none."""
     rows: list[Mapping[str, object]] = []
     for node in report.nodes:
-        plain = to_json(node_sync_as_json(node))
+        plain = to_json(make_node_sync_status(node))
         rows += [{**plain, **item} for item in plain["items"]] or [plain]
     yield from format_csv(("node", "state", *DriftItem._fields), rows)
 

@@ -146,11 +146,11 @@ def tickets(
     for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
-        answer = TicketsAnswer(tickets=[_ticket_as_json(record) for record in records])
+        answer = TicketsAnswer(tickets=[_make_ticket_answer(record) for record in records])
         print(format_answer(answer))  # noqa: T201 — the answer
         return
     if form == "csv":
-        rows = map(_ticket_as_json, records)
+        rows = map(_make_ticket_answer, records)
         print("\n".join(format_csv(CSV_COLUMNS, rows)))  # noqa: T201 — the answer
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
@@ -239,7 +239,7 @@ def _print_delivery(
         print(f"not delivered to {target}: {lack.reason}", file=sys.stderr)  # noqa: T201 — beside the answer
 
 
-def _ticket_as_json(record: TicketRecord) -> TicketInAnswer:
+def _make_ticket_answer(record: TicketRecord) -> TicketInAnswer:
     return extend(TicketInAnswer, record, reopened=record.reopen_count, photos=len(record.photos))
 
 

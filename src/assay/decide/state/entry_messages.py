@@ -50,17 +50,6 @@ from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import parse_time
 
 
-def describe_limit(warning: TrendWarnedEntry) -> str:
-    """Return when the limit is reached, in words; "" where no limit is near."""
-    if warning.limit is None or warning.rate_days is None:
-        return ""
-    limit = f"{warning.limit:.4g}"
-    if not warning.days:
-        return f"at this rate it reaches {limit} in {warning.rate_days:.0f} d"
-    low, middle, high = warning.days
-    return f"it reaches {limit} in {low:.0f} to {high:.0f} d ({middle:.0f})"
-
-
 def _format_warning(entry: TrendWarnedEntry, _: str) -> str:
     part = f"{entry.place} " if entry.place else ""
     reasons = [entry.reason, entry.group]

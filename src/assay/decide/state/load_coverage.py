@@ -17,9 +17,6 @@ from assay.model.projection import Projection
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.policy_sections import PhaseRequirement
 
-PART_RESULTS = ("done", "cut", "lacking")
-"""How a part of a visit ended: by itself, by a customer's job, or not at all, because the node lacks something."""
-
 
 @dataclass(frozen=True, slots=True)
 class PartCoverage:

@@ -90,7 +90,7 @@ def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
     )
 
 
-def customer_explanation_as_json(situation: CustomerSituation) -> CustomerExplanationAnswer:
+def make_customer_explanation(situation: CustomerSituation) -> CustomerExplanationAnswer:
     """Return the texts as plain JSON data, with the node, whether and since when it serves, and the present time."""
     state = situation.state
     texts = explain_to_customer(situation)
@@ -108,11 +108,11 @@ def customer_explanation_as_json(situation: CustomerSituation) -> CustomerExplan
 
 def format_customer_explanation(situation: CustomerSituation) -> str:
     """Return the texts as paragraphs with headings."""
-    return format_customer_texts(customer_explanation_as_json(situation))
+    return format_customer_texts(make_customer_explanation(situation))
 
 
 def format_customer_texts(answer: Mapping[str, Any]) -> str:
-    """Return what `customer_explanation_as_json` gave as paragraphs with headings."""
+    """Return what `make_customer_explanation` gave as paragraphs with headings."""
     paragraphs = [f"{heading}\n{_indent(answer[name])}" for name, heading in HEADINGS.items()]
     return "\n\n".join([f"{answer['node']}, as of {format_minute(answer['as_of'])}", *paragraphs])
 

@@ -15,14 +15,14 @@ from assay.tell.views.node_explanation import (
     describe_recent_news,
     describe_requirements,
 )
-from assay.tell.views.node_status import NodeStatus, node_status_as_json
+from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import (
     ExplainAnswer,
     NodeSyncWithRemedies,
     find_node_rollout,
     find_node_sync,
-    node_rollout_as_json,
-    node_sync_as_json,
+    make_node_sync_status,
+    make_rollout_of_node,
 )
 from assay.tell.views.records import RecordSource
 from assay.tell.views.trust_view import find_node_trust
@@ -32,7 +32,7 @@ def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
     """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
     assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
     returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
-    return node_status_as_json(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
+    return make_node_status(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
 
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
@@ -46,10 +46,10 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         chain=chain,
         **requirements,
         **news,
-        rollout=rollout and node_rollout_as_json(rollout),
+        rollout=rollout and make_rollout_of_node(rollout),
         lemon=describe_lemon_score(source, state),
         trust=trust,
-        sync=sync and extend(NodeSyncWithRemedies, node_sync_as_json(sync), remedies=list(sync.remedies)),
+        sync=sync and extend(NodeSyncWithRemedies, make_node_sync_status(sync), remedies=list(sync.remedies)),
     )
 
 

@@ -13,7 +13,7 @@ from assay.model.entries.node_entries import TransitionEntry
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.tell.customer.customer_explanation import CustomerExplanationAnswer, customer_explanation_as_json
+from assay.tell.customer.customer_explanation import CustomerExplanationAnswer, make_customer_explanation
 from assay.tell.customer.customer_situation import read_customer_situation
 from assay.tell.views.explanation import describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
@@ -225,7 +225,7 @@ class VisibleFleet:
 
     def _explain_to_customer(self, state: NodeState) -> CustomerExplanationAnswer:
         states = self.source.read_node_states()
-        return customer_explanation_as_json(read_customer_situation(self.source, states, state))
+        return make_customer_explanation(read_customer_situation(self.source, states, state))
 
     def _list_states(self) -> list[NodeState]:
         return [state for state in self.source.read_node_states() if self.sees(state)]

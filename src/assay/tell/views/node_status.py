@@ -109,7 +109,7 @@ class NodeStatus:
     """Why the node is in its state."""
 
 
-def node_status_as_json(
+def make_node_status(
     state: NodeState, returned: Sequence[str] = (), unknown_jobs: UnknownJobs | None = None
 ) -> NodeStatus:
     """Return a node's status; `returned` are notes on parts that were sent back once."""

@@ -90,7 +90,7 @@ class NodeSyncStatus:
     """What differs or is not known."""
 
 
-def node_sync_as_json(node: NodeSync) -> NodeSyncStatus:
+def make_node_sync_status(node: NodeSync) -> NodeSyncStatus:
     """Return one node as plain JSON data."""
     items = [
         SyncDifference(what=item.what, wanted=item.wanted, seen=item.seen, where=item.where, since=item.since or None)
@@ -164,7 +164,7 @@ def _decide_next_step(source: RecordSource, rollout: Rollout) -> RolloutStep:
     return find_next_step(source.fleet, source.ledger_for_reading, states, rollout, source.clock.now())[1]
 
 
-def node_rollout_as_json(in_rollout: NodeInRollout) -> RolloutOfNode:
+def make_rollout_of_node(in_rollout: NodeInRollout) -> RolloutOfNode:
     """Return the object that `assay explain --format json` prints."""
     rollout, progress = in_rollout.rollout, in_rollout.progress
     return RolloutOfNode(

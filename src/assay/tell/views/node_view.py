@@ -35,7 +35,7 @@ from assay.tell.views.burn_in_status import format_burn_in
 from assay.tell.views.explanation import explain_decisions
 from assay.tell.views.node_explanation import describe_lemon_score, format_recent_news, format_requirements
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
-from assay.tell.views.node_status import NodeStatus, Standing, find_standing, node_status_as_json
+from assay.tell.views.node_status import NodeStatus, Standing, find_standing, make_node_status
 from assay.tell.views.node_sync import LemonStatus, find_node_rollout, find_node_sync, format_node_rollout
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import find_commit_at
@@ -180,7 +180,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         state=state,
         node=node,
         standing=find_standing(state, policy),
-        status=node_status_as_json(state, returned, unknown),
+        status=make_node_status(state, returned, unknown),
         chain=chain,
         notes=notes,
         lemon=describe_lemon_score(source, state),
