@@ -21,7 +21,6 @@ from assay.declare.loader import load_fleet
 from assay.declare.schemas import build_schemas, format_schema
 from assay.declare.starter.new_repository import EXCLUDED_PATHS, OWN_FILES, SHARED_PATHS
 from assay.declare.starter.starter_record import TEXTS, read_record
-from assay.validate.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ("pull-request.yml", "merge.yml", "scheduled.yml")
@@ -61,28 +60,6 @@ def test_every_file_of_its_specs_tells_editors_its_schema(made: Path) -> None:
         first = file.read_text().splitlines()[0]
         assert first.startswith("# yaml-language-server: $schema="), file
         assert (file.parent / first.partition("=")[2]).is_file(), file
-
-
-def test_its_recordings_are_of_its_own_cables_and_what_must_fail_on_them_can(made: Path) -> None:
-    folder = made / "suites" / "recordings"
-    discovered = read_check_recording(folder, "fabric-compute")
-    assert "n0004" in str(discovered)
-    assert "n0005" not in str(discovered)
-    cases = [
-        case
-        for check, some in read_must_fail_cases(folder).items()
-        if check.startswith("suites/fabric/")
-        for case in some
-    ]
-    assert all(apply_case(discovered, case) != discovered for case in cases)
-    week = read_check_recording(folder, "week-compute")
-    cases = [
-        case
-        for check, some in read_must_fail_cases(folder).items()
-        if check.startswith("suites/weekly/")
-        for case in some
-    ]
-    assert all(apply_case(week, case) != week for case in cases)
 
 
 def test_it_is_a_git_repository_whose_first_commit_is_its_owners(made: Path) -> None:

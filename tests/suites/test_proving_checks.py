@@ -14,6 +14,7 @@ from assay.cli.app import app
 from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.validate.must_fail_verification import UnprovedCheck, verify_checks
+from assay.validate.recorded_fleet import record_declarations
 
 ROOT = Path(__file__).parents[2]
 SUITE = '''"""Few things."""
@@ -187,3 +188,27 @@ def test_the_catalogue_says_of_each_check_what_follows_and_what_it_fails_on():
     assert "half the lanes" in one["fails_on"]
     assert any("gpu_temperature" in one["limits"] for one in checks.values())
     assert one["follows"]["seatrial"] == "stays, ticket"
+
+
+def test_recordings_are_judged_by_what_was_declared_when_they_were_made(small):
+    suite = SUITE.replace("test_count(node)", "test_count(node, spec)")
+    small.suite(suite.replace("node.gpu.count == 8", "node.gpu.driver == spec.driver"))
+    small.declare(COUNT)
+    small.cases({COUNT: [{"name": "another", "leaves": {"probe/gpu/driver": {"value": "1"}}, "says": "8 of 8 GPUs"}]})
+    shutil.copytree(ROOT / "suites/recordings/fleet", small.root / "suites/recordings/fleet")
+    spec = small.root / "specs/nodes/hgx-h100.yaml"
+    spec.write_text(spec.read_text().replace("driver: 570.172.08", "driver: 580.1.1"))
+    assert small.unproved() == []
+    shutil.rmtree(small.root / "suites/recordings/fleet")
+    assert "must pass on the good recording" in small.unproved()[0].why
+
+
+def test_a_recording_keeps_what_is_declared_for_it(small):
+    fleet = load_fleet(small.root)
+    record_declarations(fleet, "n0003")
+    kept = small.root / "suites/recordings/fleet"
+    assert sorted(path.name for path in (kept / "specs/nodes").iterdir()) == ["hgx-h100.yaml"]
+    assert not (kept / "inventory").exists()
+    record_declarations(fleet, "fabric-compute")
+    assert load_fleet(kept).nodes.keys() == fleet.nodes.keys()
+    assert (kept / "specs/fabrics/compute.yaml").read_bytes() == (ROOT / "specs/fabrics/compute.yaml").read_bytes()

@@ -31,6 +31,7 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import CheckVerdict
 from assay.model.specs.spec_document import StrictModel
 from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
+from assay.validate.recorded_fleet import record_declarations
 
 SESSION_PARSE_CACHE = ParseCache()
 SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", CONTEXT_VARIABLE: "lab"}
@@ -40,7 +41,10 @@ UNUSED_PLUGINS = ("cacheprovider", "unraisableexception", "threadexception")
 
 
 def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
-    """Write the newest document of `name` to `suites/recordings`, a node's under its spec's name. Raises AssayError."""
+    """Write the newest document of `name` to `suites/recordings`, a node's under its spec's name.
+
+    What is declared for it is kept beside it. Raises AssayError where there is no such document.
+    """
     try:
         document = EvidenceCache(evidence).read_latest(name).evidence.as_json()
     except ReadingUnavailable as silence:
@@ -52,6 +56,7 @@ def write_recording(fleet: Fleet, evidence: Path, name: str) -> Path:
     path = fleet.root / "suites" / "recordings" / f"{known.spec if known else name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    record_declarations(fleet, name)
     return path
 
 

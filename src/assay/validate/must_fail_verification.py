@@ -6,14 +6,17 @@ Each check is judged on the good recordings, and on each of its cases. A plan ma
 from __future__ import annotations
 
 import multiprocessing
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
+from assay.declare.loader import load_fleet
 from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.model.errors import AssayError
@@ -34,6 +37,7 @@ from assay.validate.must_fail_recordings import (
     read_must_fail_cases,
     run_recording_session,
 )
+from assay.validate.recorded_fleet import lay_recorded_fleet
 from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
 EvidenceKind = Literal["node", "whole_rack", "fabric", "week"]
@@ -49,10 +53,14 @@ CheckCases = list[tuple[CheckDeclaration, MustFailCase]]
 
 
 class VerificationPlan:
-    """The sessions for some checks. `unproved` gives the reason for each check that cannot be judged or has no case."""
+    """The sessions for some checks of a fleet, judged by the fleet that their recordings are of, `recorded`.
 
-    def __init__(self, fleet: Fleet, wanted: Iterable[str]) -> None:
+    `unproved` gives the reason for each check that cannot be judged or has no case.
+    """
+
+    def __init__(self, fleet: Fleet, recorded: Fleet, wanted: Iterable[str]) -> None:
         self.fleet = fleet
+        self.recorded = recorded
         self.suites = fleet.root / "suites"
         self._folder = self.suites / "recordings"
         self._cases = read_must_fail_cases(self._folder)
@@ -120,7 +128,7 @@ class VerificationPlan:
 
     def _specs(self, *, racks: bool) -> list[NodeSpec]:
         """Return the node specs that have a recording."""
-        known = sorted(self.fleet.node_specs.items())
+        known = sorted(self.recorded.node_specs.items())
         recorded = [spec for name, spec in known if (self._folder / f"{name}.json").is_file()]
         return [spec for spec in recorded if (spec.rack is not None) == racks]
 
@@ -144,7 +152,7 @@ class VerificationPlan:
             by_spec.setdefault(name, []).append((check, case))
         for name, cases in by_spec.items():
             for first in range(0, len(cases), MAX_SESSION_CASES):
-                yield self._node_session([], self.fleet.node_specs[name], cases[first : first + MAX_SESSION_CASES])
+                yield self._node_session([], self.recorded.node_specs[name], cases[first : first + MAX_SESSION_CASES])
 
     def _node_session(self, well: list[CheckDeclaration], spec: NodeSpec, cases: CheckCases) -> RecordingSession:
         named: dict[str, MustFailCase | None] = {f"n{number:03}": case for number, (_, case) in enumerate(cases)}
@@ -159,7 +167,7 @@ class VerificationPlan:
             *(ExpectedVerdict(check.id, subject) for check in well for subject in _subjects(spec, check, "well")),
             *(_expected_verdict(check, case, name) for name, (check, case) in zip(names, cases, strict=False)),
         ]
-        return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
+        return RecordingSession(self.suites, self.recorded.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
 
     def _of_racks(self, some: list[CheckDeclaration]) -> Iterator[RecordingSession]:
         """Yield a session for each spec of a whole rack: a good rack, and one more rack for each case."""
@@ -188,32 +196,34 @@ class VerificationPlan:
                 for n, (check, case) in enumerate(cases)
             ),
         ]
-        return RecordingSession(self.suites, self.fleet.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
+        return RecordingSession(self.suites, self.recorded.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
 
     def _of_fabrics(self, some: list[CheckDeclaration], kind: str) -> Iterator[RecordingSession]:
         """Yield sessions of each design: the good scan (or week) with all checks, and one for each case."""
-        names = {f"{kind}-{name}": name for name in self.fleet.designs}
+        names = {f"{kind}-{name}": name for name in self.recorded.designs}
         recorded = [name for name in names if (self._folder / f"{name}.json").is_file()]
         if some and not recorded:
             self._note_missing_recording(some, f"of a fabric ({kind}-DESIGN.json)")
             return
-        everything = NodeSelection(self.fleet, tuple(self.fleet.nodes))
+        everything = NodeSelection(self.recorded, tuple(self.recorded.nodes))
         for name in recorded if some else ():
             wanted = [
                 ExpectedVerdict(check.id, str(subject))
                 for check in some
                 for subject, _ in everything.subjects(check.subject)
             ]
-            yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name),), tuple(wanted))
+            yield RecordingSession(self.suites, self.recorded.root, (RecordedDocument(name, name),), tuple(wanted))
         for check, case, name in self._cases_of(some, recorded):
             subject = self._fabric_subject(check, case, names[name])
             wanted_one = ExpectedVerdict(check.id, subject, case.name, case.verdict, case.says)
-            yield RecordingSession(self.suites, self.fleet.root, (RecordedDocument(name, name, case),), (wanted_one,))
+            yield RecordingSession(
+                self.suites, self.recorded.root, (RecordedDocument(name, name, case),), (wanted_one,)
+            )
 
     def _fabric_subject(self, check: CheckDeclaration, case: MustFailCase, design: str) -> str:
         if not case.subject:
             return f"fabric/{design}"
-        node = self.fleet.nodes.get(case.subject.partition("/")[0])
+        node = self.recorded.nodes.get(case.subject.partition("/")[0])
         return f"{'fabric' if check.subject in ('switch', 'rail') or node is None else node.pool}/{case.subject}"
 
     def _host(self, spec: NodeSpec, *, rack: str, u: int) -> dict[str, Any]:
@@ -223,13 +233,13 @@ class VerificationPlan:
         guids = [read_at_path(channels, ("probe", "hca", hca.name, "guid")).value for hca in spec.hcas]
         known: dict[str, Any] = {"hca_guids": guids} if guids and all(guids) else {}
         booted = find_kernel_argument(str(read_at_path(channels, ("probe", "host", "cmdline")).value), IMAGE)
-        if image := next((image for image in self.fleet.images.values() if image.label == booted), None):
+        if image := next((image for image in self.recorded.images.values() if image.label == booted), None):
             known["boot_image"] = image.name
         return {"rack": rack, "u": u, "serial_number": str(serial or "recorded"), "bmc_address": "192.0.2.1", **known}
 
     def _pool(self, spec: NodeSpec, hosts: Mapping[str, Any]) -> dict[str, object]:
-        alike = Counter(node.profile for node in self.fleet.nodes.values() if node.spec == spec.name)
-        profile = alike.most_common(1)[0][0] if alike else min(self.fleet.profiles)
+        alike = Counter(node.profile for node in self.recorded.nodes.values() if node.spec == spec.name)
+        profile = alike.most_common(1)[0][0] if alike else min(self.recorded.profiles)
         return {
             PROOF_POOL: {"vars": {"node_spec": spec.name, "profile": profile, "site": "proof"}, "hosts": dict(hosts)}
         }
@@ -293,9 +303,11 @@ def verify_checks(
     chosen = [check for check in declared if not patterns or any(_fits(check, pattern) for pattern in patterns)]
     if not chosen:
         raise AssayError(f"no declared check fits {' or '.join(patterns)}", fix="`assay suites list` names every check")
-    prepared = VerificationPlan(fleet, chosen)
-    sittings = prepared.make_sessions()
-    seen = [verdict for some in _run_sessions(sittings, jobs, progress) for verdict in some]
+    with tempfile.TemporaryDirectory(prefix="assay-recorded-") as folder:
+        root = lay_recorded_fleet(fleet, Path(folder) / "fleet")
+        prepared = VerificationPlan(fleet, fleet if root == fleet.root else load_fleet(root), chosen)
+        sessions = prepared.make_sessions()
+        seen = [verdict for some in _run_sessions(sessions, jobs, progress) for verdict in some]
     unproved = [UnprovedCheck(check, "", reason) for check, reason in prepared.unproved.items()]
     if not patterns:
         undeclared = prepared.undeclared_checks

@@ -27,6 +27,7 @@ KEPT_ONCE_CHANGED = (
     "README.md",
     "requirements.txt",
     "suites/recordings/fabric-compute.json",
+    "suites/recordings/fleet",
     "suites/recordings/week-compute.json",
 )
 """A site that changed one of these wrote its own: a merge would mix two things that have nothing in common."""
@@ -55,10 +56,14 @@ def make_record(version: str, ci: str, files: Mapping[str, bytes]) -> StarterRec
     texts = {}
     for path, content in sorted(files.items()):
         hashes[path] = hash_content(content)
-        is_unmerged = any(map(PurePosixPath(path).is_relative_to, (*KEPT_ONCE_CHANGED, *GENERATED)))
-        if is_text(content) and not is_unmerged:
+        if is_text(content) and not is_below(path, (*KEPT_ONCE_CHANGED, *GENERATED)):
             texts[path] = content
     return StarterRecord(version, ci, hashes, texts)
+
+
+def is_below(path: str, roots: Iterable[str]) -> bool:
+    """Return whether a path is one of these, or lies in one of them."""
+    return any(map(PurePosixPath(path).is_relative_to, roots))
 
 
 def format_record(record: StarterRecord) -> dict[str, bytes]:

@@ -20,6 +20,7 @@ from assay.declare.starter.starter_record import (
     StarterRecord,
     format_record,
     hash_content,
+    is_below,
     is_text,
     make_record,
 )
@@ -243,7 +244,7 @@ def _decide(sides: _Sides, trio: _Trio) -> _Verdict:
         return _Verdict("updated", trio.theirs)
     if hash_content(trio.theirs) == trio.digest:
         return _Verdict("kept", trio.ours, YOURS)
-    if trio.path in KEPT_ONCE_CHANGED:
+    if is_below(trio.path, KEPT_ONCE_CHANGED):
         return _Verdict("kept", trio.ours, REPLACED)
     return _merge(sides, trio, trio.theirs)
 
