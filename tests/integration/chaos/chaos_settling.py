@@ -69,12 +69,21 @@ class Bench:
 
     def _words(self, node: str) -> Iterator[LedgerEntry]:
         story = self.heard.node_state(node)
+        if story:
+            yield from approve_late_orders(story, self._word)
         if story and story.hold:
             yield self._word("release", node)
         if story and story.state in HANDS:
             self.world.mend(node)
             if not story.certified:
                 yield self._word("certified", node)
+
+
+def approve_late_orders(story: NodeState, word: Callable[[str, str], LedgerEntry]) -> Iterator[LedgerEntry]:
+    """Yield a person's yes to each order that waits for it: a controller with another clock found it too old, or new."""
+    for order, _ in story.trust.outlived:
+        approved = word("approved", story.node)
+        yield replace(approved, body={**approved.body, "decision": order})
 
 
 @dataclass(frozen=True)

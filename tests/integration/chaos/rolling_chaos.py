@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos import Chaos
 from chaos_controller import ORIGIN
-from chaos_settling import HANDS, Bench, Look
+from chaos_settling import HANDS, Bench, Look, approve_late_orders
 from rolling_repository import FIRST, RollingRepository
 from rolling_world import FAILURES, LoggingScheduler, RollingWorld
 from rollout_judge import RolloutStory, find_wrongs
@@ -108,6 +108,8 @@ class RollingChaos(Chaos):
         if story.state in HANDS and not story.pending and not story.certified and self.chance.random() < 0.5:
             self.world.repair(story.node, self.repository.versions[self.repository.head])
             return [self._word("certified", story.node)]
+        if story.trust.outlived:
+            return list(approve_late_orders(story, self._word)) if self.chance.random() < 0.5 else []
         if story.hold:
             return [self._word("release", story.node)] if self.chance.random() < 0.5 else []
         return [self._word("hold", story.node)] if self.chance.random() < 0.01 else []
