@@ -13,7 +13,7 @@ import pytest
 from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
 
 MAX_LINES = 150_800
-MAX_MODULES = 887
+MAX_MODULES = 888
 MAX_SCRAPS = 162
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 47

@@ -53,9 +53,12 @@ def test_ids_name_the_subject_by_pool_node_and_slot(small):
     assert "test_port[byo-b/n0017/mlx5_0]" in collected
 
 
-def test_subjects_are_what_is_declared_whatever_was_collected(small):
+def test_subjects_are_what_is_declared_and_a_fabric_that_nobody_scanned_is_not_due_without_a_phase(small):
     assert not small.evidence.exists()
     collected = ids(small)
+    assert not any(one.startswith("test_cables") for one in collected)
+    assert any(line.startswith("not due: 1 (no scan of the fabric)") for line in small.pytest("--collect-only").outlines)
+    collected = ids(small, "--assay-phase", "zap,fabric,production")
     assert sum(one.startswith("test_host[") for one in collected) == 20
     assert sum(one.startswith("test_pcie_link[") for one in collected) == 20 * 8
     assert sum(one.startswith("test_air[") for one in collected) == 5

@@ -112,7 +112,9 @@ def test_a_design_without_partitions_has_none_judged(pytester, tmp_path):
 
 def test_the_catalogue_says_what_the_marks_say(pytester, tmp_path):
     home = copy_of_the_fleet(tmp_path)
-    outcomes = judge(pytester, home, "suites", "--assay-node", "n0003", "--assay-node", "n0001,n0002,n0004")
+    phases = ",".join(sorted({phase for check in CHECKS.values() for phase in check.phases}))
+    nodes = ("--assay-node", "n0003", "--assay-node", "n0001,n0002,n0004")
+    outcomes = judge(pytester, home, "suites", *nodes, "--assay-phase", phases)
     ordinary = {one.id for one in CHECKS.values() if one.subject not in ("fabric", "switch", "rail", "whole_rack")}
     assert {outcome.check for outcome in outcomes} == ordinary
     for outcome in outcomes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from assay.declare.loader import load_fleet
 from assay.declare.repository.tree import WorkingFolder
@@ -38,15 +38,9 @@ from assay.validate.must_fail_recordings import (
     run_recording_session,
 )
 from assay.validate.recorded_fleet import lay_recorded_fleet
+from assay.validate.runs.due_checks import EvidenceKind, find_evidence_kind
 from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
-EvidenceKind = Literal["node", "whole_rack", "fabric", "week"]
-"""The kind of evidence that a check needs."""
-FIXTURES_OF_EVIDENCE: tuple[tuple[EvidenceKind, frozenset[str]], ...] = (
-    ("week", frozenset({"link_week", "switch_week", "rail_week", "fabric_week"})),
-    ("fabric", frozenset({"link", "switch", "rail", "fabric"})),
-    ("whole_rack", frozenset({"whole_rack"})),
-)
 MAX_SESSION_CASES = 40  # cases of one sitting
 PROOF_POOL = "proof"
 CheckCases = list[tuple[CheckDeclaration, MustFailCase]]
@@ -90,8 +84,7 @@ class VerificationPlan:
         resting = []
         for check in self.checks:
             reads = self._reads.get(check.id)
-            asked = reads.fixtures if reads else frozenset()
-            if evidence == next((kind for kind, names in FIXTURES_OF_EVIDENCE if names & asked), "node"):
+            if evidence == find_evidence_kind(reads.fixtures if reads else ()):
                 resting.append(check)
         return resting
 

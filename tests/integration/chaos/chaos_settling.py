@@ -80,7 +80,7 @@ class Bench:
 
 
 def approve_late_orders(story: NodeState, word: Callable[[str, str], LedgerEntry]) -> Iterator[LedgerEntry]:
-    """Yield a person's yes to each order that waits for it: a controller with another clock found it too old, or new."""
+    """Yield a yes to each order that waits for a person: a controller with another clock found it too old, or new."""
     for order, _ in story.trust.outlived:
         approved = word("approved", story.node)
         yield replace(approved, body={**approved.body, "decision": order})

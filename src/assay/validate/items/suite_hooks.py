@@ -48,6 +48,7 @@ from assay.validate.runs.command_line import (
     read_parameters,
     select_nodes,
 )
+from assay.validate.runs.due_checks import DueChecks
 from assay.validate.runs.parent_process import RECEIVED_SIGNALS
 from assay.validate.runs.typed_selection import TypedSelection
 
@@ -182,6 +183,7 @@ class SuiteHooks:
         self.evidence = (
             self._delivery.open_evidence(evidence_folder) if self._delivery else EvidenceCache(evidence_folder)
         )
+        self.due_checks = DueChecks(self.fleet, self.evidence)
         self._annotate = OutcomeAnnotator(self.fleet, self._delivery, self.evidence)
         escape_terminal(config)
         self.one_line_output = terminal_report.is_one_line_output(config)
@@ -234,6 +236,8 @@ class SuiteHooks:
             return []
         is_slim = self._factory.is_slim_check(check, collector)
         subjects = self._select_subjects(check, collector, kind, requested) if is_slim else self.subjects.of_kind(kind)
+        if requested is None:
+            subjects = self._select_due(check, subjects)
         if self._delivery is not None:
             subjects = self._delivery.skip_judged(check.id, subjects)
         if subjects and is_slim and self._factory.slim:
@@ -295,9 +299,11 @@ class SuiteHooks:
         self.close_delivery()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what did not pass, one line each."""
+        """Print what did not pass, one line each, and how many checks were not due."""
         if self.one_line_output:
             terminal_report.print_problems(terminalreporter, self.outcomes)
+        if not self._is_silent:
+            terminal_report.print_not_due(terminalreporter, self.due_checks.not_due)
 
     def take_outcome(self, outcome: Outcome, context: CheckContext) -> None:
         """Annotate an outcome, deliver it, and keep it for the summary unless it passed or the run shows it."""
@@ -330,6 +336,16 @@ class SuiteHooks:
             left_out = (subject.id for subject in self.subjects.of_kind(kind) if subject.id not in selected_ids)
             self._delivery.add_left_out((check.id, subject) for subject in left_out)
         return selected
+
+    def _select_due(self, check: SlimCheck, subjects: list[NamedSubject]) -> list[NamedSubject]:
+        """Return the subjects on which a check is due. A phase asks for all of its checks."""
+        if self.phases:
+            return subjects
+        due = self.due_checks.select(read_parameters(check.function), subjects, active=check.marks.active)
+        if self._delivery is not None and len(due) < len(subjects):
+            due_ids = {subject.id for subject in due}
+            self._delivery.add_left_out((check.id, subject.id) for subject in subjects if subject.id not in due_ids)
+        return due
 
     def _find_requested_ids(self, module: Path) -> RequestedIds | None:
         """Return what ids on the command line or --lf ask for in a module, found once for all of its functions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -110,6 +111,13 @@ def print_problems(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -
         reporter.write_line(f"ERROR {report.nodeid}  {find_collection_error(report)}", red=True)
     for verdict, line in problems:
         reporter.write_line(line, **colours[verdict])
+
+
+def print_not_due(reporter: pytest.TerminalReporter, not_due: Counter[str]) -> None:
+    """Print how many checks were not due, by the evidence that nobody collected."""
+    if counted := +not_due:
+        reasons = ", ".join(f"{count} ({missing})" for missing, count in sorted(counted.items()))
+        reporter.write_line(f"not due: {reasons}; with --assay-phase, a phase asks for all of its checks")
 
 
 def find_collection_error(report: pytest.CollectReport) -> str:

@@ -223,7 +223,7 @@ class RunSummary:
         excused = self.counts["fail"] + self.counts["error"] - self.deciding.total()
         note = f" ({excused} of them known or on trial)" if excused else ""
         if self.outcome_filter == NO_FILTER and (left_out := self.stored.count_left_out()):
-            note += f"; {left_out} left out by the command line"
+            note += f"; {left_out} not due, or left out by the command line"
         return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}"
 
     def _find_objection(self, now: datetime | None) -> str:
