@@ -57,7 +57,7 @@ def test_subjects_are_what_is_declared_and_a_fabric_that_nobody_scanned_is_not_d
     assert not small.evidence.exists()
     collected = ids(small)
     assert not any(one.startswith("test_cables") for one in collected)
-    assert any(line.startswith("not due: 1 (no scan of the fabric)") for line in small.pytest("--collect-only").outlines)
+    small.pytest("--collect-only").stdout.fnmatch_lines(["not due: 1 (no scan of the fabric)*"])
     collected = ids(small, "--assay-phase", "zap,fabric,production")
     assert sum(one.startswith("test_host[") for one in collected) == 20
     assert sum(one.startswith("test_pcie_link[") for one in collected) == 20 * 8

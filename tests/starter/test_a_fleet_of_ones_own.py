@@ -335,3 +335,48 @@ def test_automation_only_watches_a_new_fleet(made: Path) -> None:
     assert fleet.policy.trust.lab == "act"
     example = (ROOT / "specs/lifecycle/default.yaml").read_text()
     assert (made / "specs/lifecycle/default.yaml").read_text() == example.replace("  fleet: act\n", "  fleet: watch\n")
+
+
+def test_checks_of_ones_own_may_use_helper_modules(made: Path, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    shutil.copytree(made, fleet)
+    (fleet / "suites/our_racks.py").write_text('"""Our racks."""\n\nGPUS = 8\n')
+    (fleet / "suites/production/test_own.py").write_text(OWN_CHECK)
+    check = {"id": "suites/production/test_own.py::test_gpus_are_ours", "subject": "node", "phases": ["production"]}
+    catalogue = {"kind": "CheckCatalog", "name": "own", "checks": [{**check, "fault": "gpu.missing"}]}
+    (fleet / "specs/checks/own.yaml").write_text(yaml.safe_dump(catalogue))
+    problems = check_repository(fleet, is_lab=True).problems
+    assert [problem.message for problem in problems if "our_racks" in problem.message] == []
+    plain = subprocess.run(
+        [sys.executable, "-m", "pytest", "suites", "-q", "--collect-only", "-k", "gpus_are_ours"],
+        cwd=fleet,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "4 tests collected" in plain.stdout, plain.stdout + plain.stderr
+    (fleet / ".assay-context").write_text("fleet\n")
+    run = run_assay("validate", "--format", "json", "--", "-k", "gpus_are_ours", cwd=fleet)
+    assert "no evidence of n0001" in run.stdout, run.stdout + run.stderr
+
+
+def test_a_pytest_without_assay_says_so_in_a_sentence(made: Path) -> None:
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "suites"], cwd=made, env=alone, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr.strip()) == (4, "ERROR: Missing required plugins: assay-fleet")
+
+
+OWN_CHECK = '''"""Checks of our own."""
+
+import pytest
+from our_racks import GPUS
+
+pytestmark = [pytest.mark.phase("production"), pytest.mark.passive, pytest.mark.fault("gpu.missing")]
+
+
+def test_gpus_are_ours(node):
+    """Count the GPUs."""
+    assert node.gpu.count == GPUS, f"{node.gpu.count} of {GPUS} GPUs"
+'''

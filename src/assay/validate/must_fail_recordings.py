@@ -280,6 +280,7 @@ def _arguments(sitting: RecordingSession, home: Path, folder: Path) -> list[str]
         "-qs",
         "-p",
         "assay.validate.plugin",
+        "-orequired_plugins=",
         *(f"-pno:{name}" for name in UNUSED_PLUGINS),
     ]
     return [

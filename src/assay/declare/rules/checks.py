@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
@@ -339,12 +341,17 @@ def _names(node: ast.expr) -> set[str]:
 @rule("ASY0397", "an import of what is not installed", why="pytest cannot import the module: its checks are errors.")
 def missing_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find imports at the top of modules whose package is neither installed nor in the repository."""
+    settings = configparser.ConfigParser(interpolation=None)
+    with suppress(configparser.Error):  # pytest says what is wrong with it
+        settings.read(draft.root / "pytest.ini")
+    paths = settings.get("pytest", "pythonpath", fallback="").split()
+    folders = [draft.root, *(draft.root / path for path in paths)]
     for file, module in draft.suites.modules:
         for name, node in _list_imports(module):
-            is_own = (draft.root / f"{name}.py").exists() or (draft.root / name).is_dir()
+            is_own = any((folder / f"{name}.py").exists() or (folder / name).is_dir() for folder in folders)
             if not is_own and not _is_installed(name):
                 place = (file, node.lineno, node.col_offset + 1)
-                fix = "install it where assay runs, or import it inside of `try`"
+                fix = "install it where assay runs, or name its folder in `pythonpath` of pytest.ini"
                 yield RuleFinding(place, f"there is no module {name} here", fix)
 
 

@@ -28,6 +28,7 @@ PYTEST_ARGUMENTS = (
     *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),
     *("--continue-on-collection-errors", "-o", "addopts="),  # only what a person typed may leave checks out
     *("-o", "console_output_style=classic"),
+    *("-o", "required_plugins="),  # the plugin is given by its module, which pytest does not count
 )
 """With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
