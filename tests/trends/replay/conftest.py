@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from assay.decide.plan.inputs import AssumedHours
 from assay.decide.replay.costs import CostModel
 from assay.decide.replay.history import FaultHistory, read_history
-from assay.decide.replay.replay_nodes import AssumedDuration, ReplayDurations, ReplayRules, collect_replay_nodes
-from assay.decide.replay.result import ReplayResult, format_replay_result
+from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules, collect_replay_nodes
+from assay.decide.replay.result import ReplayResult, make_replay_answer
 from assay.decide.replay.simulator import run_replay
 from assay.declare.loader import load_fleet
 from assay.declare.starter.shipped_specs import find_cost_assumptions
+from assay.model.facts import to_json
 from assay.model.node import Node
 from assay.model.specs.cost_assumptions import CostAssumptions
 
@@ -30,12 +32,12 @@ ACTIONS = {"drain-now": 0.25, "reboot": 0.5, "powercycle": 0.75, "zap": 2.0, "do
 @pytest.fixture(scope="session")
 def rules() -> ReplayRules:
     fleet = load_fleet(ROOT)
-    spans = {name: AssumedDuration(hours, PLANTED) for name, hours in ACTIONS.items()}
+    spans = {name: AssumedHours(hours, PLANTED) for name, hours in ACTIONS.items()}
     pace = ReplayDurations(
         spans,
-        suites=AssumedDuration(0.5, PLANTED),
-        person=AssumedDuration(1, PLANTED),
-        vendor=AssumedDuration(240, PLANTED),
+        suites=AssumedHours(0.5, PLANTED),
+        person=AssumedHours(1, PLANTED),
+        vendor=AssumedHours(240, PLANTED),
     )
     return ReplayRules(fleet.policies["default"], fleet.fault_catalog, fleet.profiles, pace, fleet.lines)
 
@@ -64,7 +66,7 @@ def replayed(rules: ReplayRules, assumptions: CostAssumptions) -> Callable[..., 
     ) -> dict[str, Any]:
         history = _history(events)
         costs = CostModel(assumptions, "", history.says_use)
-        return format_replay_result(history, by, costs, _played(history, listed or {}, by))
+        return to_json(make_replay_answer(history, by, costs, _played(history, listed or {}, by)))
 
     return of
 

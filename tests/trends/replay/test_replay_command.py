@@ -75,9 +75,9 @@ def test_another_policy_is_compared_and_may_extend_the_fleets(events, careful):
     against = json.loads(answer.stdout)["against"]
     assert against["policy"] == "careful"
     assert against["totals"]["seconds_out"] == 0
-    assert against["seconds_out_more"] == json.loads(answer.stdout)["totals"]["seconds_out"]
-    assert [one["timing"] for one in against["decisions"]["only_there"]] == ["pending", "record"]
-    assert list(against["nodes"]) == ["n0003"]
+    assert json.loads(answer.stdout)["totals"]["seconds_out"] > 0
+    assert [one["timing"] for one in against["only_there"]] == ["pending", "record"]
+    assert against["nodes"]["n0003"] == 0
 
 
 def test_it_needs_no_fleet_and_people_get_words(events, careful, tmp_path):
@@ -117,10 +117,10 @@ def test_what_cannot_be_read_is_told_in_a_sentence(events, careful, tmp_path, wr
 
 def test_a_comparison_says_of_each_cost_which_policy_is_lower_and_never_one_number_alone(events, careful):
     document = replay_costs("--events", events, "--against", careful)
-    compared = document["against"]["compared"]
-    assert "out_node_hours" in compared["lower_there"]
-    assert "catastrophic_node_hours" in compared["same"] + compared["lower_here"]
-    assert sorted(name for names in compared.values() for name in names) == sorted(document["costs"])
+    here, there = document["costs"], document["against"]["costs"]
+    assert here["out_node_hours"] > there["out_node_hours"]
+    assert here["catastrophic_node_hours"] <= there["catastrophic_node_hours"]
+    assert sorted(here) == sorted(there)
     said = replay("--policy", DEFAULT, "--events", events, "--against", careful).stdout
     assert "node-hours served with an open catastrophic fault" in said
     assert "lower: careful" in said

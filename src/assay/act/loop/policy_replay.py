@@ -12,25 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from assay.decide.moves.cordons import find_rack_companions
-from assay.decide.plan.inputs import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, FleetRevision
+from assay.decide.plan.inputs import FleetRevision
 from assay.decide.replay.costs import CostModel
 from assay.decide.replay.history import HistoryEvent, list_fault_events
 from assay.decide.replay.policy_values import list_changed_values, replace_policy_value
-from assay.decide.replay.replay_nodes import AssumedDuration, ReplayDurations, ReplayNodes, ReplayRules
+from assay.decide.replay.replay_nodes import ReplayDurations, ReplayNodes, ReplayRules
 from assay.decide.replay.simulator import run_replay
 from assay.decide.state.node_state import NodeState
 from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.backtest_report import PolicyCostPoint, PolicyCurve, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-
-
-def list_replay_durations() -> ReplayDurations:
-    """Return the assumed durations, with their sources."""
-    actions = {name: AssumedDuration(assumed.hours, assumed.source) for name, assumed in ACTION_HOURS.items()}
-    suite = AssumedDuration(SUITE_HOURS.hours, SUITE_HOURS.source)
-    return ReplayDurations(actions, suite, AssumedDuration(PERSON_HOURS.hours, PERSON_HOURS.source))
-
 
 REPLAYED_DAYS = 30.0
 MAX_EVENTS = 2_000
@@ -66,7 +58,7 @@ class _PolicyReplays:
         self, before: FleetRevision, after: FleetRevision, events: Sequence[HistoryEvent], costs: CostModel
     ) -> None:
         self._before, self._after, self._events, self._costs = before, after, events, costs
-        self._durations = list_replay_durations()
+        self._durations = ReplayDurations()
         self._left = MAX_REPLAYED_EVENTS // len(events)
 
     def draw_curves(self) -> tuple[PolicyCurve, ...]:
@@ -77,13 +69,13 @@ class _PolicyReplays:
     def run_points(self, policies: Sequence[tuple[float, str, LifecyclePolicy]]) -> list[PolicyCostPoint]:
         """Return what each policy costs, measured up to the same moment, at the point with its value and name."""
         self._left -= len(policies)
-        fleet, tallies = self._after.fleet, []
+        fleet, results = self._after.fleet, []
         for _, _, policy in policies:
             rules = ReplayRules(policy, self._before.catalog, fleet.profiles, self._durations)
             nodes = _collect_nodes(policy, fleet.nodes.values(), self._events)
-            tallies.append(run_replay(rules, nodes, self._events).tally)
-        until = max(tally.until for tally in tallies)
-        spent = (self._costs.count(tally, until) for tally in tallies)
+            results.append(run_replay(rules, nodes, self._events))
+        until = max(result.until for result in results)
+        spent = (self._costs.count(result.exposure.sum_up(until), result.work) for result in results)
         return [
             PolicyCostPoint(value, name, {str(cost): number for cost, number in costs.items()})
             for (value, name, _), costs in zip(policies, spent, strict=True)

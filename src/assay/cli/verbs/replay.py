@@ -16,6 +16,7 @@ from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_fleet
 from assay.decide.replay.history import format_elapsed
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
 from assay.model.timestamps import format_duration
 
 if TYPE_CHECKING:
@@ -60,17 +61,17 @@ def replay(
 
     Exit codes: 0 replayed; 2 the policy or the history cannot be read.
     """
-    from assay.decide.replay.result import format_replay_result
+    from assay.decide.replay.result import make_replay_answer
 
     inputs = load_replay_inputs(fleet, events)
     rules = inputs.load_rules(policy)
     result = inputs.run(rules)
     other = inputs.run(inputs.load_rules(against)) if against else None
-    document = format_replay_result(inputs.history, rules, inputs.costs, result, other)
+    answer = make_replay_answer(inputs.history, rules, inputs.costs, result, other)
     if format == "json":
-        typer.echo(format_answer(document, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
     else:
-        typer.echo("\n".join(format_replay_text(document)))
+        typer.echo("\n".join(format_replay_text(to_json(answer))))
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,12 @@ class ReplayInputs:
 
     def load_rules(self, policy: Path) -> ReplayRules:
         """Return the rules of a policy file. Raises AssayError if it cannot be read."""
-        from assay.act.loop.policy_replay import list_replay_durations
-        from assay.decide.replay.replay_nodes import ReplayRules
+        from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules
         from assay.declare.policy_file import read_policy
 
         read = read_policy(policy, self.fleet.root)
         catalog, profiles = self.fleet.fault_catalog, self.fleet.profiles
-        return ReplayRules(read.policy, catalog, profiles, list_replay_durations(), read.lines)
+        return ReplayRules(read.policy, catalog, profiles, ReplayDurations(), read.lines)
 
     def run(self, rules: ReplayRules) -> ReplayResult:
         """Replay the history under the policy of the rules."""
@@ -124,7 +124,7 @@ def _read_history_file(file: Path) -> FaultHistory:
 
 
 def format_replay_text(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines for a document of `assay.decide.replay.result`."""
+    """Yield the lines for a `ReplayAnswer` as JSON."""
     yield from _format_moves([decision for decision in document["decisions"] if decision["timing"] != "record"])
     records = Counter(decision["remedy"] for decision in document["decisions"] if decision["timing"] == "record")
     if records:
@@ -183,7 +183,7 @@ def _format_difference(document: Mapping[str, Any], against: Mapping[str, Any]) 
     yield f"  actions: {_format_counts(against['totals']['actions'])}; tickets: {against['totals']['tickets']}"
     yield f"  breaker trips: {len(against['breaker_trips'])}"
     for title, key in (("only here", "only_here"), ("only there", "only_there")):
-        moves = [decision for decision in against["decisions"][key] if decision["timing"] != "record"]
+        moves = [decision for decision in against[key] if decision["timing"] != "record"]
         yield f"  {title}: {len(moves)} {'move' if len(moves) == 1 else 'moves'}"
         yield from (f"    {line}" for line in _format_moves(moves))
 

@@ -105,7 +105,7 @@ ANSWERS: dict[str, Answer] = {
     "collectives run": _one("assay.validate.collectives.search_answers:CollectivesAnswer"),
     "collectives explain": _one("assay.validate.collectives.search_answers:CollectivesAnswer"),
     "plan": _one("assay.decide.plan.plan_document:PlanAnswer"),
-    "replay": _one("assay.decide.replay.costs:ReplayAnswer"),
+    "replay": _one("assay.decide.replay.result:ReplayAnswer"),
     "fabric compare": _one("assay.fabric.fabric_answers:FabricComparisonAnswer"),
     "fabric scan": _one("assay.fabric.fabric_answers:FabricComparisonAnswer"),
     "fabric evaluate": _one("assay.fabric.fabric_answers:FabricWeekAnswer"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.spec_values_read_by_checks import CheckInputs
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.check_catalog import CheckDeclaration
@@ -100,12 +101,19 @@ def _nearest_path(fleet: Fleet, document: str, path: str) -> str:
     return path
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class AssumedHours:
-    """A number of hours, and where it comes from."""
+    """How long something takes."""
 
     hours: float
+    """In hours."""
     source: str
+    """Where the number comes from."""
+
+    @property
+    def as_timedelta(self) -> timedelta:
+        """The span as a time."""
+        return timedelta(hours=self.hours)
 
 
 ACTION_HOURS = MappingProxyType(

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from assay.decide.plan.inputs import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
 from assay.decide.replay.history import HistoryEvent
 from assay.decide.state.node_entry import find_start_state
 from assay.model.errors import AssayError
@@ -21,29 +20,8 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
 
-if TYPE_CHECKING:
-    from assay.decide.replay.costs import AssumedSpan
-
-
-@dataclass(frozen=True, slots=True)
-class AssumedDuration:
-    """A number of hours, and where it comes from."""
-
-    hours: float
-    source: str
-
-    @property
-    def as_timedelta(self) -> timedelta:
-        """The span as a time."""
-        return timedelta(hours=self.hours)
-
-    def as_json(self) -> AssumedSpan:
-        """Return plain JSON data."""
-        return {"hours": self.hours, "source": self.source}
-
-
-LOOK_DURATION = AssumedDuration(1 / 60, "Crusoe instance health, OCI fast conditions: passive checks every 60 s")
-VENDOR_DURATION = AssumedDuration(240, "our own choice: a part is returned and exchanged within ten days")
+LOOK_DURATION = AssumedHours(1 / 60, "Crusoe instance health, OCI fast conditions: passive checks every 60 s")
+VENDOR_DURATION = AssumedHours(240, "our own choice: a part is returned and exchanged within ten days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +33,16 @@ class ReplayDurations:
     that goes back to its vendor.
     """
 
-    actions: Mapping[str, AssumedDuration]
-    suites: AssumedDuration
-    person: AssumedDuration
-    look: AssumedDuration = LOOK_DURATION
-    vendor: AssumedDuration = VENDOR_DURATION
+    actions: Mapping[str, AssumedHours] = field(default_factory=lambda: ACTION_HOURS)
+    suites: AssumedHours = SUITE_HOURS
+    person: AssumedHours = PERSON_HOURS
+    look: AssumedHours = LOOK_DURATION
+    vendor: AssumedHours = VENDOR_DURATION
 
-    def as_json(self) -> dict[str, AssumedSpan]:
-        """Return plain JSON data, every span by name."""
-        whole = {"suites": self.suites, "look": self.look, "person": self.person, "vendor": self.vendor}
-        return {name: span.as_json() for name, span in {**self.actions, **whole}.items() if span.hours}
+    def list_used(self) -> dict[str, AssumedHours]:
+        """Return every duration that takes time, by name."""
+        others = {"suites": self.suites, "look": self.look, "person": self.person, "vendor": self.vendor}
+        return {name: assumed for name, assumed in {**self.actions, **others}.items() if assumed.hours}
 
 
 @dataclass(frozen=True)
@@ -88,7 +66,7 @@ class ReplayRules:
             checks[phase] = CheckDeclaration(id=ident, subject="node", phases=[phase], active=phase in active)
         return checks
 
-    def suite_duration(self, phases: list[Phase]) -> AssumedDuration:
+    def suite_duration(self, phases: list[Phase]) -> AssumedHours:
         """Return the duration of the suites of these phases."""
         return self.durations.suites if any(self.checks[phase].active for phase in phases) else self.durations.look
 

@@ -1,7 +1,4 @@
-"""A replay's result as plain data: decisions, their cost, and the differences from another policy.
-
-It holds the decisions in their order, the stays of every node, and the times when a breaker opened.
-"""
+"""The answer of a replay: the decisions, what they cost, and how another policy fares on the same history."""
 
 from __future__ import annotations
 
@@ -10,19 +7,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
-from assay.decide.replay.costs import CostModel, ReplayTally, compare_costs, format_costs_json, split_node_hours
+from assay.decide.plan.inputs import AssumedHours
+from assay.decide.replay.costs import CostModel, round_costs
+from assay.decide.replay.exposure import Exposure, ExposureMeter
 from assay.decide.replay.history import HISTORY_EPOCH, FaultHistory, format_elapsed
 from assay.decide.replay.replay_nodes import ReplayRules
 from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
-from assay.model.decision import Decision
+from assay.model.decision import Decision, DecisionTiming
+from assay.model.facts import fact, inline, shown
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time
-
-if TYPE_CHECKING:
-    from assay.decide.replay.costs import ReplayAnswer, ReplayDifference, ReplayedDecision, ReplayedPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,10 @@ class BreakerTrip:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """The result of one policy for a history, from the first event to the last consequence."""
+    """The result of one policy for a history, from the first event to the last consequence.
+
+    `work`: how often people had to do what. `exposure`: how the nodes stood to customers.
+    """
 
     policy: LifecyclePolicy
     start: datetime
@@ -53,10 +53,159 @@ class ReplayResult:
     decisions: tuple[ReplayDecision, ...]
     trips: tuple[BreakerTrip, ...]
     node_states: Mapping[str, NodeState]
-    tally: ReplayTally
+    work: Mapping[str, int]
+    exposure: ExposureMeter
 
 
-def format_replay_result(
+@fact
+class ReplayedDecision:
+    """A decision of the policy."""
+
+    time: float | str
+    """When it was made, in seconds if the history counts seconds, else in ISO 8601."""
+    node: str
+    """The node."""
+    from_state: str = shown("from")
+    """The state before."""
+    to_state: str = shown("to")
+    """The state after."""
+    timing: DecisionTiming
+    """Immediate, pending or record."""
+    because: str
+    """Its reasons."""
+    rule: str
+    """The rule of the policy, as `file:line name`."""
+    remedy: str
+    """What is done, "" for nothing."""
+    blockers: tuple[str, ...]
+    """What it waited for."""
+
+
+@fact
+class ReplayTotals:
+    """Sums over all nodes."""
+
+    seconds_out: float
+    """How many seconds nodes were out of service, all together."""
+    actions: Mapping[str, int]
+    """How often each action began."""
+    tickets: int
+    """How many tickets were opened."""
+
+
+@fact
+class ReplayedTrip:
+    """A circuit breaker that opened."""
+
+    time: float | str
+    """When, in seconds if the history counts seconds, else in ISO 8601."""
+    pool: str
+    """The pool."""
+    because: str
+    """Why."""
+    nodes: tuple[str, ...]
+    """The nodes that it held back."""
+
+
+@fact
+class NodeHours:
+    """The node-hours of a replay, by what the nodes did. All but the last add up to `all`."""
+
+    serving_without_fault: float
+    """In service without a fault."""
+    serving_with_informational_fault: float
+    """In service with an informational fault."""
+    serving_with_degraded_fault: float
+    """In service with a fault that degrades."""
+    serving_with_catastrophic_fault: float
+    """In service with a catastrophic fault."""
+    cordoned_idle: float
+    """Closed to new jobs, without a job."""
+    out: float
+    """Out of service."""
+    not_yet_in_service: float
+    """Not yet in service."""
+    all: float
+    """All node-hours."""
+    cordoned_in_use: float
+    """Closed to new jobs while the last job still ran: a part of those in service."""
+
+
+@fact
+class CostAssumptionsAnswer:
+    """What is assumed about costs."""
+
+    name: str
+    """The name of the CostAssumptions."""
+    owner: str
+    """The team that answers for them."""
+    where: str
+    """The file and line; "" if assay's own are used."""
+    jobs: Mapping[str, Any]
+    """What is assumed about jobs, with a `note`."""
+    people: Mapping[str, Any]
+    """How many hours people need for a ticket, a dossier and a certification, each with its source."""
+    weights: Mapping[str, Any]
+    """How many node-hours one of each cost is worth, each with its source."""
+
+
+@fact
+class ReplayedPolicy:
+    """What a policy decides, and what that costs."""
+
+    policy: str
+    """The name of the policy."""
+    decisions: tuple[ReplayedDecision, ...]
+    """The decisions, in order."""
+    nodes: Mapping[str, float]
+    """How many seconds each node was out of service."""
+    totals: ReplayTotals
+    """The whole fleet, in numbers."""
+    costs: Mapping[str, float]
+    """The costs, by name; the name ends with the unit."""
+    weighted_node_hours: float | None
+    """Their weighted sum in node-hours; null if nothing has a weight."""
+    node_hours: NodeHours
+    """The node-hours, by what the nodes did."""
+    breaker_trips: tuple[ReplayedTrip, ...]
+    """The circuit breakers that opened."""
+
+
+@fact
+class ReplayDifference:
+    """How another policy fares."""
+
+    replayed: ReplayedPolicy = inline()
+    only_here: tuple[ReplayedDecision, ...]
+    """The decisions that only the policy makes, and not the other one."""
+    only_there: tuple[ReplayedDecision, ...]
+    """The decisions that only the other policy makes."""
+
+
+@fact
+class ReplayAnswer:
+    """What a policy decides on a history of faults, and what that costs."""
+
+    replayed: ReplayedPolicy = inline()
+    events: int
+    """How many events the history has."""
+    start: float | str = shown("from")
+    """The time of the first event, in seconds if the history counts seconds, else in ISO 8601."""
+    until: float | str
+    """The time of the last consequence."""
+    cost_assumptions: CostAssumptionsAnswer
+    """What is assumed about costs."""
+    assumed: Mapping[str, AssumedHours]
+    """How long each action and wait takes."""
+    unknown_faults: tuple[str, ...]
+    """The faults that no catalogue defines."""
+    unread_fields: tuple[str, ...]
+    """The fields of the history that nothing reads."""
+    against: ReplayDifference | None = shown(omit=True, default=None)
+    """How the policy of `--against` fares; missing without it."""
+
+
+def make_replay_answer(
     history: FaultHistory,
     rules: ReplayRules,
     costs: CostModel,
@@ -66,28 +215,35 @@ def format_replay_result(
     """Return the whole result. Both policies are measured up to the same moment: when both have no events left."""
     until = max(played.until, against.until) if against else played.until
     formatter = _ResultFormatter(history.in_seconds, until, costs)
-    result = formatter.format_result(played)
-    names = {event.fault for event in history.events if event.kind == "fault"}
-    whole: ReplayAnswer = {
-        "policy": played.policy.name,
-        "events": len(history.events),
-        "from": formatter.time(played.start),
-        "until": formatter.time(until),
-        "decisions": result["decisions"],
-        "nodes": result["nodes"],
-        "totals": result["totals"],
-        "costs": result["costs"],
-        "weighted_node_hours": result["weighted_node_hours"],
-        "node_hours": result["node_hours"],
-        "breaker_trips": result["breaker_trips"],
-        "cost_assumptions": costs.as_json(),
-        "assumed": rules.durations.as_json(),
-        "unknown_faults": sorted(name for name in names if rules.catalog.find_class(name) is None),
-        "unread_fields": list(history.unread_fields),
-    }
+    here = formatter.format_result(played)
+    difference = None
     if against:
-        whole["against"] = formatter.difference(played, against)
-    return whole
+        there = formatter.format_result(against)
+        difference = ReplayDifference(
+            there,
+            _list_missing_decisions(here.decisions, there.decisions),
+            _list_missing_decisions(there.decisions, here.decisions),
+        )
+    names = {event.fault for event in history.events if event.kind == "fault"}
+    known = costs.assumptions
+    return ReplayAnswer(
+        replayed=here,
+        events=len(history.events),
+        start=formatter.time(played.start),
+        until=formatter.time(until),
+        cost_assumptions=CostAssumptionsAnswer(
+            known.name,
+            known.owner,
+            costs.where,
+            {"note": costs.jobs_note, **known.jobs.model_dump()},
+            known.people.model_dump(),
+            {name: weight.model_dump() for name, weight in known.weights.items()},
+        ),
+        assumed=rules.durations.list_used(),
+        unknown_faults=tuple(sorted(name for name in names if rules.catalog.find_class(name) is None)),
+        unread_fields=history.unread_fields,
+        against=difference,
+    )
 
 
 def count_seconds_out(policy: LifecyclePolicy, node_state: NodeState, until: datetime) -> float:
@@ -128,77 +284,64 @@ class _ResultFormatter:
             name: count_seconds_out(played.policy, node_state, self._until)
             for name, node_state in sorted(played.node_states.items())
         }
-        costs = self._costs.count(played.tally, self._until)
+        exposure = played.exposure.sum_up(self._until)
+        costs = self._costs.count(exposure, played.work)
         weighted = self._costs.weigh(costs)
         begun = Counter(effect.action for state in played.node_states.values() for effect in state.effects)
-        return {
-            "decisions": [self._decision(decision) for decision in played.decisions],
-            "nodes": {name: _round_seconds(seconds) for name, seconds in out.items()},
-            "totals": {
-                "seconds_out": _round_seconds(sum(out.values())),
-                "actions": dict(sorted(begun.items())),
-                "tickets": int(costs["tickets"]),
-            },
-            "costs": format_costs_json(costs),
-            "weighted_node_hours": None if weighted is None else round(weighted, 3),
-            "node_hours": split_node_hours(played.tally.exposure.sum_up(self._until)),
-            "breaker_trips": [
-                {
-                    "time": self.time(trip.at),
-                    "pool": trip.pool,
-                    "because": self.text(trip.because),
-                    "nodes": list(trip.nodes),
-                }
+        return ReplayedPolicy(
+            policy=played.policy.name,
+            decisions=tuple(self._decision(decision) for decision in played.decisions),
+            nodes={name: _round_seconds(seconds) for name, seconds in out.items()},
+            totals=ReplayTotals(_round_seconds(sum(out.values())), dict(sorted(begun.items())), int(costs["tickets"])),
+            costs=round_costs(costs),
+            weighted_node_hours=None if weighted is None else round(weighted, 3),
+            node_hours=_split_node_hours(exposure),
+            breaker_trips=tuple(
+                ReplayedTrip(self.time(trip.at), trip.pool, self.text(trip.because), trip.nodes)
                 for trip in played.trips
-            ],
-        }
-
-    def difference(self, played: ReplayResult, other: ReplayResult) -> ReplayDifference:
-        """Return the differences of another policy's result from this one."""
-        here, there = self.format_result(played), self.format_result(other)
-        return {
-            "policy": other.policy.name,
-            "totals": there["totals"],
-            "costs": there["costs"],
-            "weighted_node_hours": there["weighted_node_hours"],
-            "node_hours": there["node_hours"],
-            "compared": compare_costs(here["costs"], there["costs"]),
-            "breaker_trips": there["breaker_trips"],
-            "seconds_out_more": _round_seconds(here["totals"]["seconds_out"] - there["totals"]["seconds_out"]),
-            "nodes": {
-                name: {"seconds_out": seconds, "against": there["nodes"][name]}
-                for name, seconds in here["nodes"].items()
-                if seconds != there["nodes"][name]
-            },
-            "decisions": {
-                "only_here": _list_missing_decisions(here["decisions"], there["decisions"]),
-                "only_there": _list_missing_decisions(there["decisions"], here["decisions"]),
-            },
-        }
+            ),
+        )
 
     def _decision(self, replayed: ReplayDecision) -> ReplayedDecision:
         decision = replayed.decision
-        return {
-            "time": self.time(replayed.at),
-            "node": decision.node,
-            "from": decision.from_state,
-            "to": decision.to_state,
-            "timing": decision.timing,
-            "because": self.text(describe_causes(decision.causes)),
-            "rule": decision.rule,
-            "remedy": decision.remedy,
-            "blockers": list(decision.blockers),
-        }
+        return ReplayedDecision(
+            time=self.time(replayed.at),
+            node=decision.node,
+            from_state=decision.from_state,
+            to_state=decision.to_state,
+            timing=decision.timing,
+            because=self.text(describe_causes(decision.causes)),
+            rule=decision.rule,
+            remedy=decision.remedy,
+            blockers=decision.blockers,
+        )
 
 
-def _list_missing_decisions(these: list[ReplayedDecision], those: list[ReplayedDecision]) -> list[ReplayedDecision]:
+def _split_node_hours(exposure: Exposure) -> NodeHours:
+    return NodeHours(
+        serving_without_fault=round(exposure.sum_hours("serving", severity=""), 3),
+        serving_with_informational_fault=round(exposure.sum_hours("serving", severity="informational"), 3),
+        serving_with_degraded_fault=round(exposure.sum_hours("serving", severity="degraded"), 3),
+        serving_with_catastrophic_fault=round(exposure.sum_hours("serving", severity="catastrophic"), 3),
+        cordoned_idle=round(exposure.sum_hours("cordoned_idle"), 3),
+        out=round(exposure.sum_hours("out"), 3),
+        not_yet_in_service=round(exposure.sum_hours("not_yet"), 3),
+        all=round(exposure.sum_hours(), 3),
+        cordoned_in_use=round(exposure.sum_hours("serving", cordoned=True), 3),
+    )
+
+
+def _list_missing_decisions(
+    these: tuple[ReplayedDecision, ...], those: tuple[ReplayedDecision, ...]
+) -> tuple[ReplayedDecision, ...]:
     """Return the decisions that the others lack; same node, time and effect mean the same decision."""
     known = {_effect(decision) for decision in those}
-    return [decision for decision in these if _effect(decision) not in known]
+    return tuple(decision for decision in these if _effect(decision) not in known)
 
 
 def _effect(decision: ReplayedDecision) -> tuple[float | str, ...]:
-    return decision["time"], decision["node"], decision["from"], decision["to"], decision["timing"], decision["remedy"]
+    states = decision.from_state, decision.to_state
+    return decision.time, decision.node, *states, decision.timing, decision.remedy
 
 
 STORED_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")

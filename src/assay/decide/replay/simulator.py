@@ -20,7 +20,6 @@ from assay.decide.moves.manual_moves import STILL_WAITING_RULE
 from assay.decide.moves.proposed_exits import propose_transitions
 from assay.decide.moves.remedy_ladder import find_end_of_wait
 from assay.decide.moves.required_checks import are_entry_actions_verified, list_due_phases
-from assay.decide.replay.costs import ReplayTally
 from assay.decide.replay.exposure import ExposureMeter
 from assay.decide.replay.history import HISTORY_EPOCH, HistoryEvent
 from assay.decide.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
@@ -196,7 +195,8 @@ class ReplaySimulator:
             decisions=tuple(self._made),
             trips=self._breakers.trips,
             node_states=node_states,
-            tally=ReplayTally(self._until, self._work, self._exposure),
+            work=self._work,
+            exposure=self._exposure,
         )
 
     def _measure(self) -> None:
