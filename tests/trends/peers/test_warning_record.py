@@ -18,18 +18,18 @@ def end(outcome: str, forecast: float | None = 20.0, actual: float | None = None
 
 def test_a_record_counts_what_came_of_the_warnings() -> None:
     closed = [end("right", actual=float(days)) for days in range(5, 17)] + [end("wrong")] * 2 + [end("cannot_tell")]
-    told = judge_record(closed, FailuresSeen(20, 12, 31, 12)).make_answer()
+    told = judge_record(closed, FailuresSeen(20, 12, 31, 12))
     assert (told.right, told.wrong, told.cannot_tell) == (12, 2, 1)
     assert told.precision == pytest.approx(12 / 14, abs=0.001)
     low, high = told.precision_interval
     assert 0.6 < low < 12 / 14 < high < 0.97
     assert (told.recall, told.recall_of_all) == (0.6, pytest.approx(12 / 31, abs=0.001))
-    assert told.lead_days == [10.5, pytest.approx(6.1)]
-    assert told.cost.node_hours == pytest.approx(15 * 0.33)
+    assert told.lead_days == (10.5, pytest.approx(6.1))
+    assert told.cost_node_hours == pytest.approx(15 * 0.33)
 
 
 def test_of_nothing_nothing_is_claimed() -> None:
-    told = judge_record([]).make_answer()
+    told = judge_record([])
     assert [
         getattr(told, name) for name in ("precision", "precision_interval", "recall", "recall_of_all", "lead_days")
     ] == [None] * 5

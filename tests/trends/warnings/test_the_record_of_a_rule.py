@@ -9,7 +9,6 @@ import pytest
 from assay.decide.trends.backtest import find_share_interval
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.rule_record import (
-    RuleRecord,
     describe_unearned_stage,
     find_chance,
     find_revision,
@@ -17,6 +16,7 @@ from assay.decide.trends.rule_record import (
     weigh_acts,
 )
 from assay.decide.trends.series import ChangeScore
+from assay.decide.trends.warning_answers import RuleRecord
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory
 from assay.decide.trends.warning_threshold import ChangeWarning, Forecast
 from assay.decide.trends.warnings import OpenedWarnings, advise, open_warnings
@@ -43,7 +43,7 @@ def count(right: int, wrong: int, **demotions: str) -> RuleRecord:
     kept = tuple(keep(number, outcome) for number, outcome in enumerate(outcomes))
     history = WarningHistory(kept, {("heat", find_revision(RULES, "heat")): demotions["lost"]} if demotions else {})
     failures = [PartFailure(AT - timedelta(days=ago), "n1", "gpu0", "gpu.xid.79") for ago in (100, 30, 20, 10, 5)]
-    return next(one for one in make_rule_records(RULES, history, failures) if one.rule == "heat")
+    return next(one for one in make_rule_records(RULES, history, failures) if one.name == "heat")
 
 
 def test_its_numbers_are_those_of_its_warnings() -> None:
@@ -53,7 +53,7 @@ def test_its_numbers_are_those_of_its_warnings() -> None:
     assert record.recall == 0.5
     assert record.lead_days == pytest.approx((9.5, 9.1))
     assert record.cost_node_hours == pytest.approx(0.33)
-    assert record.make_answer().cannot_tell == 0
+    assert record.cannot_tell == 0
 
 
 def test_a_rule_without_warnings_claims_nothing() -> None:
@@ -77,7 +77,7 @@ def test_a_rule_keeps_its_stage_while_a_test_may_pay(right: int, wrong: int, los
 
 def test_a_lost_stage_holds_until_the_rule_is_changed() -> None:
     record = count(0, 60, lost="0 of 60 warnings were right")
-    assert (record.declared, record.stage) == ("record", "observe")
+    assert (record.declared_stage, record.stage) == ("record", "observe")
     heat = RULES.rules["heat"].model_copy(update={"horizon_days": 45})
     changed = RULES.model_copy(update={"rules": {**RULES.rules, "heat": heat}})
     assert find_revision(changed, "heat") != find_revision(RULES, "heat")
@@ -94,7 +94,7 @@ def test_a_lost_stage_holds_until_the_rule_is_changed() -> None:
 )
 def test_the_costliest_act_that_pays_is_the_answer(p: float | None, pays: str | None, answer: str) -> None:
     payoff = weigh_acts(RULES, p)
-    assert payoff.make_answer().pays == pays
+    assert payoff.pays == pays
     assert payoff.answer == answer
 
 
@@ -112,7 +112,7 @@ def open_all(
     *found: ChangeWarning, history: WarningHistory | None = None, nodes: int = 1000, days: int = 1
 ) -> OpenedWarnings:
     kept = history or WarningHistory((), {})
-    records = {one.rule: one for one in make_rule_records(RULES, kept, [])}
+    records = {one.name: one for one in make_rule_records(RULES, kept, [])}
     return open_warnings(RULES, records, kept, found, nodes, AT, AT - timedelta(days=days))
 
 

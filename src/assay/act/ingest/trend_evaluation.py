@@ -23,9 +23,10 @@ from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, list_part_holder
 from assay.decide.state.service_absences import list_absences
 from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables
 from assay.decide.trends.measurement_tables import DAY_S
-from assay.decide.trends.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
+from assay.decide.trends.rule_record import describe_unearned_stage, make_rule_records
 from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, WarningCourse, find_trends, read_courses
+from assay.decide.trends.warning_answers import RuleRecord
 from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, WarningHistory, read_warning_history
 from assay.decide.trends.warnings import (
     OpenedWarnings,
@@ -247,10 +248,10 @@ def _record(
     history = _apply_closings(history, closings, now)
     records, unearned = dict[str, RuleRecord](), list[TrendDemotedEntry]()
     for record in make_rule_records(rules, history, fates.failures):
-        records[record.rule] = record
+        records[record.name] = record
         if reason := describe_unearned_stage(rules, record):
-            unearned.append(TrendDemotedEntry(record.rule, record.revision, reason))
-            records[record.rule] = replace(record, stage="observe", lost_because=reason)
+            unearned.append(TrendDemotedEntry(record.name, record.revision, reason))
+            records[record.name] = replace(record, stage="observe", lost_because=reason)
     fresh = [warning for warning in answer.warnings if warning.score.node in states]
     since = read_last_time(context.reports)
     opened = open_warnings(rules, records, history, fresh, answer.findings.series.nodes, now, since)

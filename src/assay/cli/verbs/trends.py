@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from assay.decide.trends.rule_record import RuleRecord
     from assay.decide.trends.trend_answer import TrendAnswer, TrendReport
+    from assay.decide.trends.warning_answers import RuleRecord
     from assay.decide.trends.warning_record import WarningHistory
     from assay.decide.trends.warnings import AdvisedWarning
     from assay.model.specs.trend_rules import TrendRules
@@ -52,7 +52,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
     moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
-    plain = TrendRulesAnswer([record.make_answer() for record in records])
+    plain = TrendRulesAnswer([*records])
     typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
 
 
@@ -205,14 +205,16 @@ def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Ite
 def _format_advice(advice: AdvisedWarning) -> str:
     test, drain = advice.payoff.acts
     costs = f"in vain a test costs {test.node_hours:g} node-hours and a drain {drain.node_hours:g}"
-    return f"{advice.rule}: {advice.payoff.answer}; {costs}, a failure {advice.payoff.failure_hours:g}"
+    return f"{advice.rule}: {advice.payoff.answer}; {costs}, a failure {advice.payoff.failure_node_hours:g}"
 
 
 def format_records(records: Iterable[RuleRecord]) -> Iterator[str]:
     """Yield two lines for each rule: its warnings by what came of them, then how good that makes it."""
     for record in records:
-        counts = [f"{record.counts[outcome]} {outcome}" for outcome in record.counts]
-        yield f"{record.rule:<9}{record.stage:<9}{', '.join(counts) or 'no warning yet'}"
+        ended = {"right": record.right, "wrong": record.wrong, "overtaken": record.overtaken}
+        counts = {**ended, "cannot tell": record.cannot_tell, "open": record.open}
+        shown = [f"{count} {outcome}" for outcome, count in counts.items() if count]
+        yield f"{record.name:<9}{record.stage:<9}{', '.join(shown) or 'no warning yet'}"
         if record.lost_because:
             yield f"{'':9}only observes: {record.lost_because}"
         if record.judged:
@@ -222,7 +224,7 @@ def format_records(records: Iterable[RuleRecord]) -> Iterator[str]:
 def _describe(record: RuleRecord) -> Iterator[str]:
     if (share := record.precision) is not None and (interval := record.precision_interval):
         yield f"right {share:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
-    yield f"foresaw {record.counts.get('right', 0)} of {record.failures} failures"
+    yield f"foresaw {record.right} of {record.failures} failures"
     if lead := record.lead_days:
         yield f"{lead[0]:.0f} d before (nine in ten: {lead[1]:.0f} d)"
     yield f"in vain {record.cost_node_hours:.1f} node-hours, if each was tested once"

@@ -161,8 +161,8 @@ def read_recent_outcomes(where: Path | str, checks: Collection[str], now: dateti
         ledger.close()
 
 
-def find_share_interval(hits: int, of: int, quantile: float) -> tuple[float, float] | None:
-    """Return the interval of a share by Wilson's formula; None of nothing. `quantile`: 0.95 for 90 % confidence."""
+def find_share_interval(hits: int, of: int, quantile: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of a share by Wilson's formula; None of nothing. By default with 90 % confidence."""
     if not of:
         return None
     z = NormalDist().inv_cdf(quantile)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb
 from typing import TYPE_CHECKING
 
 from assay.decide.trends.change_scores import GroupSize
 from assay.decide.trends.fleet_tables import SHARED_TRAITS
-from assay.decide.trends.warning_answers import SharedGroupAnswer
+from assay.decide.trends.warning_answers import SharedGroup
 from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.node import Node
 
@@ -22,33 +22,6 @@ if TYPE_CHECKING:
 
 
 LEAST_SHARED, MOST_P = 3, 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class SharedGroup:
-    """A group that explains several warnings of a measurement: so many of its `members` are named."""
-
-    trait: str
-    value: str
-    name: str
-    named: int
-    members: int
-    p: float
-
-    def __str__(self) -> str:
-        return f"{self.trait} {self.value}: {self.named} of {self.members} (p {self.p:.2g})"
-
-    def make_answer(self) -> SharedGroupAnswer:
-        """Return what is told of it."""
-        return SharedGroupAnswer(
-            trait=self.trait,
-            value=self.value,
-            name=self.name,
-            named=self.named,
-            members=self.members,
-            p=self.p,
-            because=f"{self}: {self.name}. Look there first",
-        )
 
 
 def name_shared_groups(
@@ -66,10 +39,10 @@ def name_shared_groups(
         if sure := [group for group in explained if group and group.p <= MOST_P]:
             groups[index] = min(sure, key=lambda group: group.p)
     named = [
-        replace(warning, group=str(groups[index])) if index in groups else warning
+        replace(warning, group=groups[index].title) if index in groups else warning
         for index, warning in enumerate(warnings)
     ]
-    return named, sorted(set(groups.values()), key=lambda group: (group.p, str(group)))
+    return named, sorted(set(groups.values()), key=lambda group: (group.p, group.title))
 
 
 def _count_members(sizes: Iterable[GroupSize]) -> dict[tuple[str, int], Counter[str]]:
@@ -91,7 +64,9 @@ def _explain(
     if not value or shared < LEAST_SHARED or members == everybody:
         return None
     p = min(1.0, _find_tail(shared, members, len(alike), everybody) * len(sizes))
-    return SharedGroup(SHARED_TRAITS[place], value, warning.score.name, shared, members, p)
+    trait, name = SHARED_TRAITS[place], warning.score.name
+    because = f"{trait} {value}: {shared} of {members} (p {p:.2g}): {name}. Look there first"
+    return SharedGroup(trait, value, name, shared, members, p, because)
 
 
 def _find_tail(shared: int, members: int, drawn: int, everybody: int) -> float:

@@ -15,10 +15,9 @@ from assay.decide.trends.days import DAY_0, define_macros, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
 from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_tables
 from assay.decide.trends.raw_counters import judge_counters
-from assay.decide.trends.rule_record import RuleRecord
-from assay.decide.trends.shared_groups import SharedGroup, name_shared_groups
-from assay.decide.trends.warning_answers import FoundTrends, PastRuleAnswer, TrendsAnswer
-from assay.decide.trends.warning_record import ClosedWarning, ForecastFactors, PastRecord, judge_record, learn_factors
+from assay.decide.trends.shared_groups import name_shared_groups
+from assay.decide.trends.warning_answers import PastRecord, PastRuleAnswer, RuleRecord, SharedGroup, TrendsAnswer
+from assay.decide.trends.warning_record import ClosedWarning, ForecastFactors, judge_record, learn_factors
 from assay.decide.trends.warning_threshold import ChangeFindings, ChangeWarning, find_change_warnings
 from assay.decide.trends.warnings import AdvisedWarning
 from assay.model.facts import extend, fact, to_json
@@ -39,12 +38,12 @@ class TrendAnswer:
     record: PastRecord
     settings: ChangeDetector
 
-    def make_answer(self) -> FoundTrends:
-        """Return what is told of it."""
+    def make_rule(self) -> PastRuleAnswer:
+        """Return how the rule would have fared, and what it says now."""
         findings = self.findings
-        rule = extend(
+        return extend(
             PastRuleAnswer,
-            self.record.make_answer(),
+            self.record,
             name=past_warnings.RULE,
             threshold=round(findings.threshold, 2),
             threshold_from="history" if findings.is_learned else "default",
@@ -52,9 +51,6 @@ class TrendAnswer:
             series=findings.series.judged,
             warnings=len(self.warnings),
         )
-        warnings = [warning.make_answer() for warning in self.warnings]
-        groups = [group.make_answer() for group in self.groups]
-        return FoundTrends(warnings=warnings, groups=groups, cannot_tell=findings.series.cannot_tell, rules=[rule])
 
 
 def answer_trends(files: TrendFiles, as_of: datetime, settings: ChangeDetector | None = None) -> TrendAnswer:
@@ -197,15 +193,16 @@ class TrendReport:
     @property
     def judged_records(self) -> list[RuleRecord]:
         """Return the records of the rules that have warned."""
-        return [record for record in self.records if record.counts]
+        return [record for record in self.records if record.has_warned]
 
     def make_answer(self) -> TrendsAnswer:
         """Return what is told of it."""
-        return extend(
-            TrendsAnswer,
-            self.answer.make_answer(),
+        return TrendsAnswer(
             warnings=[warning.make_answer() for warning in self.advised],
-            records=[record.make_answer() for record in self.judged_records],
+            groups=self.answer.groups,
+            cannot_tell=self.answer.findings.series.cannot_tell,
+            rules=[self.answer.make_rule()],
+            records=self.judged_records,
             unread=[*self.unread] or None,
         )
 

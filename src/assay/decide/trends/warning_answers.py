@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from assay.model.entries.faults import TrendStage
 from assay.model.facts import fact, inline, shown
 
 
@@ -21,8 +22,24 @@ class PayingAct:
 
 
 @fact
-class ChangeWarningAnswer:
-    """A part that gets worse among its peers."""
+class WarningPayoff:
+    """What to do about a warning."""
+
+    p: float | None
+    """The chance that the warning is right, from 0 to 1; null while that is not known."""
+    failure_node_hours: float
+    """What the failure would cost, in node-hours."""
+    acts: tuple[PayingAct, ...]
+    """What can be done."""
+    pays: str | None
+    """The costliest act that pays; null if none does or nobody knows."""
+    answer: str
+    """What follows, in words."""
+
+
+@fact
+class TrendWarningAnswer:
+    """A part that gets worse among its peers, and what follows."""
 
     node: str
     """Its node."""
@@ -52,29 +69,7 @@ class ChangeWarningAnswer:
     """What it shares with others that get worse, "" for nothing."""
     because: str
     """The reason in a sentence."""
-
-
-@fact
-class WarningPayoffAnswer:
-    """What to do about a warning."""
-
-    p: float | None
-    """The chance that the warning is right, from 0 to 1; null while that is not known."""
-    failure_node_hours: float
-    """What the failure would cost, in node-hours."""
-    acts: list[PayingAct]
-    """What can be done."""
-    pays: str | None
-    """The costliest act that pays; null if none does or nobody knows."""
-    answer: str
-    """What follows, in words."""
-
-
-@fact
-class TrendWarningAnswer(ChangeWarningAnswer):
-    """A part that gets worse among its peers, and what follows."""
-
-    payoff: WarningPayoffAnswer = inline()
+    payoff: WarningPayoff = inline()
     rule: str
     """The rule that warns."""
     stage: str
@@ -84,7 +79,7 @@ class TrendWarningAnswer(ChangeWarningAnswer):
 
 
 @fact
-class SharedGroupAnswer:
+class SharedGroup:
     """A group that explains several warnings of one measurement."""
 
     trait: str
@@ -102,18 +97,15 @@ class SharedGroupAnswer:
     because: str
     """The reason in a sentence."""
 
-
-@fact
-class WarningCost:
-    """What warnings cost."""
-
-    node_hours: float
-    """The node-hours of tests."""
+    @property
+    def title(self) -> str:
+        """The group and how sure it is, in a few words."""
+        return f"{self.trait} {self.value}: {self.named} of {self.members} (p {self.p:.2g})"
 
 
 @fact
-class PastRecordAnswer:
-    """How a rule has fared."""
+class PastRecord:
+    """How a rule would have fared in past weeks."""
 
     right: int
     """How many warnings of the past were right."""
@@ -123,20 +115,20 @@ class PastRecordAnswer:
     """Of how many nobody can tell."""
     precision: float | None
     """The share of right ones among right and wrong, from 0 to 1; null without any."""
-    precision_interval: Sequence[float | None] | None
+    precision_interval: tuple[float, float] | None
     """Both ends of its 90 % interval; null without any."""
     recall: float | None
     """Of the failures with a sign, the share that was warned of, from 0 to 1; null without any."""
     recall_of_all: float | None
     """Of all failures, the share that was warned of, from 0 to 1; null without any."""
-    lead_days: Sequence[float | None] | None
+    lead_days: tuple[float, float] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
-    cost: WarningCost
-    """What the warnings cost if each was acted on by a test."""
+    cost_node_hours: float
+    """What the warnings cost in node-hours if each was acted on by a test."""
 
 
 @fact
-class PastRuleAnswer(PastRecordAnswer):
+class PastRuleAnswer(PastRecord):
     """How the rule would have fared in the past, by the present history."""
 
     name: str
@@ -154,18 +146,18 @@ class PastRuleAnswer(PastRecordAnswer):
 
 
 @fact
-class RuleRecordAnswer:
-    """How a rule has fared, by the warnings that assay recorded."""
+class RuleRecord:
+    """How a rule has fared, by the warnings of its present revision that assay recorded."""
 
     name: str
     """The name of the rule."""
-    detector: str
-    """What finds its warnings."""
+    revision: str
+    """The name of its present text."""
     fault: str
     """The fault class that a warning becomes; "" for none."""
-    stage: str
+    stage: TrendStage
     """The stage that it has."""
-    declared_stage: str
+    declared_stage: TrendStage
     """The stage that the fleet repository declares."""
     lost_because: str
     """Why it has not the declared stage; "" if it has."""
@@ -181,30 +173,26 @@ class RuleRecordAnswer:
     """Of how many nobody can tell."""
     precision: float | None
     """The share of right ones among right and wrong, from 0 to 1; null without any."""
-    precision_interval: Sequence[float] | None
-    """Both ends of the interval of that share; null without any."""
+    precision_interval: tuple[float, float] | None
+    """Both ends of the 90 % interval of that share (Wilson); null without any."""
     failures: int
     """How many failures it could have foreseen since its first warning."""
     recall: float | None
     """The share of these that it foresaw, from 0 to 1; null if nothing failed."""
-    lead_days: Sequence[float] | None
+    lead_days: tuple[float, float] | None
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
     cost_node_hours: float
     """What its wrong warnings cost in node-hours if each was acted on by a test."""
 
+    @property
+    def judged(self) -> int:
+        """How many warnings were right or wrong."""
+        return self.right + self.wrong
 
-@fact
-class FoundTrends:
-    """What gets worse."""
-
-    warnings: list[ChangeWarningAnswer]
-    """The parts, the worst first."""
-    groups: list[SharedGroupAnswer]
-    """What several of them share, the surest first."""
-    cannot_tell: int
-    """How many series of values have too few peers, so that nobody can tell whether they get worse."""
-    rules: list[PastRuleAnswer]
-    """How the rule would have fared in the past."""
+    @property
+    def has_warned(self) -> bool:
+        """Whether there is any warning."""
+        return self.judged + self.open + self.overtaken + self.cannot_tell > 0
 
 
 @fact
@@ -213,13 +201,13 @@ class TrendsAnswer:
 
     warnings: list[TrendWarningAnswer]
     """The parts, the worst first; with any, the exit code is 1."""
-    groups: list[SharedGroupAnswer]
+    groups: list[SharedGroup]
     """What several of them share, the surest first."""
     cannot_tell: int
     """How many series of values have too few peers, so that nobody can tell whether they get worse."""
     rules: list[PastRuleAnswer]
     """How the rule would have fared in the past."""
-    records: list[RuleRecordAnswer]
+    records: list[RuleRecord]
     """The records of the rules that have warned."""
     unread: list[str] | None = shown(omit=True, default=None)
     """The damaged files that were left out, each with its mistake; missing if there are none."""
@@ -229,5 +217,5 @@ class TrendsAnswer:
 class TrendRulesAnswer:
     """How each rule has fared."""
 
-    rules: list[RuleRecordAnswer]
+    rules: list[RuleRecord]
     """The rules, in the order of the fleet repository."""

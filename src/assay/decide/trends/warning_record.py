@@ -5,25 +5,19 @@ The warnings that the ledger keeps, each with what came of it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from assay.decide.trends.backtest import find_share_interval
-from assay.decide.trends.warning_answers import PastRecordAnswer, WarningCost
+from assay.decide.trends.warning_answers import PastRecord
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
 
-if TYPE_CHECKING:
-    pass
-
-
 Outcome = Literal["right", "wrong", "cannot_tell"]
-CONFIDENCE = 0.95
-"""The quantile of an interval with 90 % confidence."""
 LEAST_CLOSED = 30
 """So many warnings with a forecast must have ended before a range of days is told."""
 TEST_NODE_HOURS = 0.33
@@ -64,51 +58,32 @@ class ForecastFactors(NamedTuple):
         return days * self.low, days * self.middle, days * self.high
 
 
-class PastRecord(NamedTuple):
-    """How a rule has fared. In JSON, precision has a 90 % interval; lead: the median, and what nine in ten exceed."""
-
-    right: int
-    wrong: int
-    cannot_tell: int
-    leads: tuple[float, ...]
-    failures: FailuresSeen
-    node_hours: float
-
-    @property
-    def precision(self) -> float | None:
-        """The share of right ones; None where none was right or wrong."""
-        return _divide(self.right, self.right + self.wrong)
-
-    def make_answer(self) -> PastRecordAnswer:
-        """Return what is told of it."""
-        seen = self.failures
-        interval = find_share_interval(self.right, self.right + self.wrong, CONFIDENCE)
-        lead = None
-        if self.leads:
-            low = quantiles(self.leads, n=10, method="inclusive")[0] if len(self.leads) > 1 else self.leads[0]
-            lead = [median(self.leads), low]
-        return PastRecordAnswer(
-            right=self.right,
-            wrong=self.wrong,
-            cannot_tell=self.cannot_tell,
-            precision=_round(self.precision),
-            precision_interval=[_round(end) for end in interval] if interval else None,
-            recall=_round(_divide(seen.foreseen_with_sign, seen.with_sign)),
-            recall_of_all=_round(_divide(seen.foreseen, seen.every)),
-            lead_days=[_round(days) for days in lead] if lead else None,
-            cost=WarningCost(round(self.node_hours, 3)),
-        )
-
-
-def judge_record(
-    closed: Iterable[ClosedWarning], failures: FailuresSeen | None = None, test_node_hours: float = TEST_NODE_HOURS
-) -> PastRecord:
+def judge_record(closed: Iterable[ClosedWarning], failures: FailuresSeen | None = None) -> PastRecord:
     """Return how a rule has fared by its closed warnings. Each costs a test of an idle node."""
     some = list(closed)
     outcomes = [ended.outcome for ended in some]
     leads = tuple(ended.actual_days for ended in some if ended.outcome == "right" and ended.actual_days is not None)
-    counts = outcomes.count("right"), outcomes.count("wrong"), outcomes.count("cannot_tell")
-    return PastRecord(*counts, leads, failures or FailuresSeen(), len(some) * test_node_hours)
+    right, wrong = outcomes.count("right"), outcomes.count("wrong")
+    seen, interval = failures or FailuresSeen(), find_share_interval(right, right + wrong)
+    lead = find_usual_lead(leads)
+    return PastRecord(
+        right=right,
+        wrong=wrong,
+        cannot_tell=outcomes.count("cannot_tell"),
+        precision=_divide(right, right + wrong),
+        precision_interval=(round(interval[0], 3), round(interval[1], 3)) if interval else None,
+        recall=_divide(seen.foreseen_with_sign, seen.with_sign),
+        recall_of_all=_divide(seen.foreseen, seen.every),
+        lead_days=(round(lead[0], 3), round(lead[1], 3)) if lead else None,
+        cost_node_hours=round(len(some) * TEST_NODE_HOURS, 3),
+    )
+
+
+def find_usual_lead(leads: Sequence[float]) -> tuple[float, float] | None:
+    """Return the median, and what nine in ten exceed; None of nothing."""
+    if not leads:
+        return None
+    return median(leads), quantiles(leads, n=10, method="inclusive")[0] if leads[1:] else leads[0]
 
 
 def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) -> ForecastFactors | None:
@@ -129,11 +104,7 @@ def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) 
 
 
 def _divide(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-def _round(number: float | None) -> float | None:
-    return None if number is None else round(number, 3)
+    return round(part / whole, 3) if whole else None
 
 
 TREND_ENTRY_KINDS = (TrendWarnedEntry.kind, TrendClosedEntry.kind, TrendDemotedEntry.kind)

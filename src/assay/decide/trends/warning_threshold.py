@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.decide.trends.change_scores import ChangeScores, SeriesCount
 from assay.decide.trends.day_comparison import LEAST_KEPT, SAMPLED_NODES
 from assay.decide.trends.series import ChangeScore
-from assay.decide.trends.warning_answers import ChangeWarningAnswer
 from assay.decide.trends.warning_record import ForecastFactors
-
-if TYPE_CHECKING:
-    pass
 
 USUAL_THRESHOLD = 8.0
 LEAST_THRESHOLD = LEAST_KEPT
@@ -73,26 +69,6 @@ class ChangeWarning:
             return self
         low, middle, high = factors.apply(self.forecast.line)
         return replace(self, forecast=Forecast(middle, low, high, factors.middle))
-
-    def make_answer(self) -> ChangeWarningAnswer:
-        """Return what is told of it."""
-        score, days = self.score, self.forecast and self.forecast.days
-        return ChangeWarningAnswer(
-            node=score.node,
-            subject=score.subject,
-            name=score.name,
-            unit=score.unit,
-            serial=score.serial,
-            from_=score.own,
-            to=score.recent,
-            peers=score.peers - 1,
-            peers_change=score.peers_change,
-            score=round(score.worse, 2),
-            limit=self.limit,
-            days=[round(day, 1) for day in days] if days else None,
-            group=self.group,
-            because=self.because,
-        )
 
     def _tell_days(self) -> str:
         if self.forecast is None:

@@ -10,23 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from assay.decide.state.part_holders import PartHolder
 from assay.decide.trends.fleet_tables import PartFailure
-from assay.decide.trends.rule_record import RuleRecord, WarningPayoff, find_chance, weigh_acts
-from assay.decide.trends.warning_answers import TrendWarningAnswer
+from assay.decide.trends.rule_record import find_chance, weigh_acts
+from assay.decide.trends.warning_answers import RuleRecord, TrendWarningAnswer, WarningPayoff
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory
 from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
-from assay.model.facts import extend
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 from assay.model.timestamps import format_time, parse_time
-
-if TYPE_CHECKING:
-    pass
-
 
 QUIET = timedelta(days=30)
 """So long after a warning, the same part and rule have no other one."""
@@ -80,8 +75,8 @@ def open_warnings(
 def _make_entry(change: ChangeWarning, record: RuleRecord, now: datetime) -> TrendWarnedEntry:
     score, forecast = change.score, change.forecast
     return TrendWarnedEntry(
-        warning=derive_id("trend", score.node, score.subject, score.serial, record.rule, format_time(now)),
-        rule=record.rule,
+        warning=derive_id("trend", score.node, score.subject, score.serial, record.name, format_time(now)),
+        rule=record.name,
         revision=record.revision,
         stage=record.stage,
         place=score.subject,
@@ -110,9 +105,9 @@ def _count_causes(new: Iterable[tuple[str, TrendWarnedEntry]], rule: str) -> int
 def _demote(record: RuleRecord, most: float, new: Iterable[tuple[str, TrendWarnedEntry]]) -> TrendDemotedEntry | None:
     if record.stage != "record":
         return None
-    causes = _count_causes(new, record.rule)
+    causes = _count_causes(new, record.name)
     reason = f"it named {causes} causes at once, and {most:.0f} is the most: a wave has one cause"
-    return TrendDemotedEntry(record.rule, record.revision, reason)
+    return TrendDemotedEntry(record.name, record.revision, reason)
 
 
 FIRST_DAY = timedelta(days=1)
@@ -233,26 +228,37 @@ class AdvisedWarning:
 
     def make_answer(self) -> TrendWarningAnswer:
         """Return what is told of it."""
-        forecast = self.warning.forecast
-        rate_days = forecast.line if forecast else None
-        return extend(
-            TrendWarningAnswer,
-            self.warning.make_answer(),
-            payoff=self.payoff.make_answer(),
+        score, forecast = self.warning.score, self.warning.forecast
+        days = forecast and forecast.days
+        return TrendWarningAnswer(
+            node=score.node,
+            subject=score.subject,
+            name=score.name,
+            unit=score.unit,
+            serial=score.serial,
+            from_=score.own,
+            to=score.recent,
+            peers=score.peers - 1,
+            peers_change=score.peers_change,
+            score=round(score.worse, 2),
+            limit=self.warning.limit,
+            days=[round(day, 1) for day in days] if days else None,
+            group=self.warning.group,
+            because=self.warning.because,
+            payoff=self.payoff,
             rule=self.rule,
             stage=self.stage,
-            rate_days=rate_days,
+            rate_days=forecast.line if forecast else None,
         )
 
 
 def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[ChangeWarning]) -> list[AdvisedWarning]:
     """Return what follows from each of the warnings, in their order."""
-    known = {record.rule: record for record in records}
-    return [_advise_one(rules, known, warning) for warning in warnings]
-
-
-def _advise_one(rules: TrendRules, known: Mapping[str, RuleRecord], warning: ChangeWarning) -> AdvisedWarning:
-    name = rules.find_rule(warning.score.name)
-    record = known.get(name)
-    p = find_chance(record) if record else None
-    return AdvisedWarning(warning, name, record.stage if record else "observe", weigh_acts(rules, p))
+    known = {record.name: record for record in records}
+    advised = []
+    for warning in warnings:
+        name = rules.find_rule(warning.score.name)
+        record = known.get(name)
+        p = find_chance(record) if record else None
+        advised.append(AdvisedWarning(warning, name, record.stage if record else "observe", weigh_acts(rules, p)))
+    return advised
