@@ -76,7 +76,7 @@ def test_the_round_goes_from_rack_to_rack(repository) -> None:
 def test_checks_of_the_links_that_are_moved_are_stale(repository) -> None:
     repository.edit("inventory/h100-a.yml", "9a0606", "9a06ff")
     (rerun,) = repository.plan().reruns
-    checks = {one.check.rpartition("::")[2] for one in rerun.stale}
+    checks = {check.rpartition("::")[2] for check in rerun.because}
     assert {"test_link_leads_where_it_should", "test_hca_guid_is_the_inventorys"} <= checks
     assert rerun.nodes == ("n0006",)
 

@@ -100,14 +100,14 @@ def test_what_people_wrote_is_shown_and_is_no_markup(flashed) -> None:
 def test_json_is_whole_and_stable(flashed) -> None:
     read = json.loads(format_plan_json(flashed))
     assert {
-        "base", "head", "changes", "refused", "nodes", "firmware", "configuration", "limits", "checks", "follows",
-        "cables", "policy", "faults", "schedule", "backtest", "notes",
+        "base", "head", "changes", "refused", "nodes", "firmware", "configuration", "limits", "reruns", "follows",
+        "cables", "policy", "faults", "work", "backtest", "notes",
     } <= set(read)  # fmt: skip
     assert read["firmware"][0] | {"nodes": []} == {
         "component": "bmc", "old": "01.05.11", "new": "01.05.12", "reset": "bmc", "order": 10, "nodes": [],
     }  # fmt: skip
-    assert set(read["schedule"]["waves"][0]) == {"number", "canary", "nodes", "pools", "hours", "node_hours"}
-    assert set(read["schedule"]["ways"][0]["stages"][0]) == {"state", "hours", "basis", "sources"}
+    assert set(read["work"]["waves"][0]) == {"number", "canary", "nodes", "pools", "hours", "node_hours"}
+    assert set(read["work"]["ways"][0]["stages"][0]) == {"state", "hours", "basis", "sources"}
 
 
 def test_json_says_of_every_refusal_which_limit_where_and_why(flashed) -> None:

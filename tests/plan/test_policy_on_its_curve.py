@@ -49,7 +49,7 @@ def faulty(repository):
 
 def test_a_smaller_limit_trades_time_out_for_time_served_with_faults(faulty) -> None:
     faulty.policy(POOL_PERCENT, "pool_percent: 8")
-    found = json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"]
+    found = json.loads(plan(faulty.root, "json").stdout)["policy_replay"]
     assert (found["faults"], found["nodes"]) == (6, 6)
     old, new = found["old_costs"], found["new_costs"]
     assert new["out_node_hours"] < old["out_node_hours"]
@@ -81,7 +81,7 @@ def test_the_section_on_the_policy_says_so_in_words(faulty) -> None:
 def test_what_is_no_number_is_compared_without_a_curve(faulty) -> None:
     rule = "severity: [catastrophic]\n    states: [production]\n    timing: "
     faulty.policy(f"{rule}immediate", f"{rule}record")
-    found = json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"]
+    found = json.loads(plan(faulty.root, "json").stdout)["policy_replay"]
     assert found["curves"] == []
     assert found["new_costs"]["out_node_hours"] == 0
     assert found["new_costs"]["catastrophic_node_hours"] == pytest.approx(6 * 24)
@@ -90,10 +90,10 @@ def test_what_is_no_number_is_compared_without_a_curve(faulty) -> None:
 @pytest.mark.slow
 def test_without_faults_or_without_a_change_nothing_is_replayed(faulty, repository) -> None:
     faulty.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
-    assert json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"] is None
+    assert json.loads(plan(faulty.root, "json").stdout)["policy_replay"] is None
     (repository.root / ".assay/ledger.sqlite").unlink()
     faulty.policy(POOL_PERCENT, "pool_percent: 8")
-    assert json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"] is None
+    assert json.loads(plan(faulty.root, "json").stdout)["policy_replay"] is None
 
 
 @pytest.mark.slow

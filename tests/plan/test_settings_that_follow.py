@@ -121,7 +121,7 @@ def test_another_image_is_a_rollout_through_a_restart_with_a_canary(repository, 
     assert scheduled(made) == set(SERVING)
     assert exits(repository) == set(MANAGED)
     assert made.work.schedule.waves[0].canary
-    (stale,) = {one.check.rpartition("::")[2] for rerun in made.reruns for one in rerun.stale}
+    (stale,) = {check.rpartition("::")[2] for rerun in made.reruns for check in rerun.because}
     assert stale == "test_image"
     text = format_plan_text(made)
     assert "image gpu-node-2026.10:2026.10:" in text

@@ -25,7 +25,7 @@ def test_firmware_goes_through_zap_and_burn_in(policy) -> None:
 def test_a_setting_that_needs_a_restart_comes_by_zap_or_with_the_image(repository, root: str, repair: str) -> None:
     repository.spec("host:\n", f"host:\n  root: {root}\n").commit()
     made = repository.spec("iommu=pt", "iommu=off").plan()
-    (way,) = made.work.rollout_routes
+    (way,) = made.work.ways
     assert way.route.repair == repair
     assert {name for wave in made.work.schedule.waves for name in wave.nodes} == {f"n{n:04}" for n in range(3, 17)}
 
@@ -82,7 +82,7 @@ def test_a_soak_that_grows_is_not_hidden_by_the_stays_so_far(policy) -> None:
 
 def test_no_assumption_goes_unmarked(repository) -> None:
     made = repository.firmware("01.05.11", "01.05.12").plan()
-    for stage in made.work.rollout_routes[0].stages:
+    for stage in made.work.ways[0].stages:
         assert stage.basis != "recorded"
         assert stage.sources
         assert stage.basis == "policy" or "our own choice" in stage.sources[0]

@@ -50,7 +50,7 @@ def test_a_reboot_in_a_playbook_is_a_risk_that_is_named_and_rehearsed_everywhere
     read = json.loads(format_plan_json(plan))
     assert (read["changes"], read["pools"]) == (True, BOTH)
     assert read["risks"][0]["risk"] == "a playbook does something else"
-    assert set(read["also_changed"][0]) == {"topic", "what", "line", "pools", "weakens"}
+    assert set(read["other"][0]) == {"topic", "what", "line", "pools", "weakens"}
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_machine_with_another_name_is_renamed_and_neither_added_nor_removed(re
     assert [(old.name, new.name) for old, new in nodes.renamed] == [("n0018", "n0118")]
     assert "n0018 → n0118" in format_plan_text(made)
     assert "1 node renamed" in format_plan_text(made)
-    assert json.loads(format_plan_json(made))["nodes"]["renamed"] == [{"from": "n0018", "to": "n0118"}]
+    assert json.loads(format_plan_json(made))["nodes"]["renamed"] == {"n0018": "n0118"}
     assert made.refused == ()
 
 

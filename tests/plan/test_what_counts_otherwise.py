@@ -64,7 +64,7 @@ def test_promoting_a_check_says_on_which_nodes_it_fails_by_its_last_outcomes(rep
     assert [one for one in document["recounts"] if one["what"] == HEAT] == [
         {"what": HEAT, "why": "is promoted: from now on it decides", "counts": True, "nodes": ["n0003", "n0007"]}
     ]
-    assert document["checks"]["again"] == []
+    assert document["reruns"] == []
     text = plan(repository)
     assert f"{HEAT} is promoted: from now on it decides; fails on 2 nodes (n0003, n0007) by its last outcomes" in text
 

@@ -60,6 +60,7 @@ from assay.decide.rollouts.rollout_waves import RolloutCandidate, measure_capaci
 from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
+from assay.model.facts import fact, internal
 from assay.model.node import Node
 from assay.model.text.lists import format_count, format_list, format_nodes
 
@@ -252,36 +253,60 @@ def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[s
             yield f"no check reads {setting.setting.field} of the spec: nobody will see whether {many} became so"
 
 
-@dataclass(frozen=True)
+@fact
 class ChangePlan:
-    """What merging would do, the most important first. `content` is the part of it that the files alone decide."""
+    """What merging a change would do to the fleet."""
 
     base: str
+    """The revision before the change."""
     head: str
-    nodes: InventoryChanges
+    """The revision with the change."""
+    nodes: InventoryChanges = internal()
     firmware: tuple[FirmwareChange, ...]
+    """The firmware that changes."""
     configuration: tuple[ConfigurationChange, ...]
+    """The settings that change."""
     limits: tuple[LimitChange, ...]
+    """The limits that change."""
     reruns: tuple[CheckRerun, ...]
+    """The checks whose passes no longer count."""
     checks_gone: tuple[str, ...]
+    """The checks that are gone."""
     recounts: tuple[CountingChange, ...]
+    """The failures that begin or stop to count."""
     follows: tuple[DriftResponse, ...]
+    """What the policy does with nodes that differ from their spec after the merge."""
     cables: tuple[CablingJob, ...]
+    """The work on cables."""
     answers: tuple[ResponseChange, ...]
+    """The faults that the policy answers in another way."""
     policy: tuple[SettingDifference, ...]
+    """The settings of the policy that change."""
     faults: tuple[SettingDifference, ...]
+    """The settings of fault catalogues that change."""
     profiles: tuple[SettingDifference, ...]
+    """The settings of management profiles that change."""
     bundles: tuple[SettingDifference, ...]
+    """The settings of firmware bundles that change."""
     fabrics: tuple[SettingDifference, ...]
+    """The settings of fabric designs that change."""
     work: RolloutPlan
+    """How nodes leave service for the change."""
     backtest: BacktestReport | None
+    """What recorded history says about the change; null if there is none to ask, or nothing to ask it."""
     policy_replay: PolicyReplayReport | None
+    """The recorded faults under both policies; null if the policy does not change."""
     notes: tuple[str, ...]
+    """What else to know."""
     refused: tuple[PlanRefusal, ...]
-    as_of: datetime | None = None
+    """The limits of the policy that it would break; with any, the exit code is 1."""
+    as_of: datetime | None = internal(default=None)
     other: tuple[OtherChange, ...] = ()
+    """What else changes."""
     risks: tuple[PlanRisk, ...] = ()
-    content: PlanContent = NO_CONTENT
+    """What deserves a second look."""
+    content: PlanContent = internal(default=NO_CONTENT)
+    """The part of the plan that the files alone decide."""
 
     @property
     def has_changes(self) -> bool:

@@ -13,6 +13,7 @@ from assay.decide.plan.repair_routes import ServiceRoute
 from assay.decide.plan.setting_routes import reads_field
 from assay.decide.plan.spec_pair_comparison import IMAGE, NodeGroup, SpecPair, SpecPairKey
 from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
+from assay.model.facts import fact, internal
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.load_parts import GOLDEN_FIXTURES
@@ -116,24 +117,18 @@ def _find_changed_inputs(
         yield "its cables"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CheckRerun:
-    """Nodes whose passes of `stale` checks no longer count; after a `repair`, those of whole phases do not either."""
+    """Checks that must run again on some nodes."""
 
     nodes: tuple[str, ...]
-    stale: tuple[StaleCheck, ...]
-    repair: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    @property
-    def phases(self) -> dict[str, tuple[str, ...]]:
-        """Every check to run, by phase."""
-        names: dict[str, list[str]] = {}
-        for stale in self.stale:
-            for phase in stale.phases:
-                names.setdefault(phase, []).append(stale.check)
-        for phase, checks in self.repair:
-            names[phase] = list(dict.fromkeys([*names.get(phase, []), *checks]))
-        return {phase: tuple(checks) for phase, checks in names.items()}
+    """The nodes."""
+    phases: Mapping[str, tuple[str, ...]]
+    """The checks, by phase."""
+    because: Mapping[str, tuple[str, ...]]
+    """The reasons, by check."""
+    is_repaired: bool = internal(default=False)
+    """Whether a repair ends the passes of whole phases too."""
 
 
 def list_check_reruns(
@@ -156,13 +151,24 @@ def _list_reruns_of_group(
     by_way: dict[ServiceRoute | None, list[str]] = {}
     for name in group.names:
         by_way.setdefault(ways.get(name), []).append(name)
+    because = {each.check: each.because for each in stale}
     for route, names in by_way.items():
-        phases = list_reproved_phases(after.policy, route) if route else ()
-        repair = tuple(
-            (phase, tuple(check.id for check in after.checks.values() if phase in check.phases)) for phase in phases
-        )
-        if stale or repair:
-            yield CheckRerun(tuple(names), stale, repair)
+        phases = _group_by_phase(stale)
+        reproved = list_reproved_phases(after.policy, route) if route else ()
+        for phase in reproved:
+            own = [check.id for check in after.checks.values() if phase in check.phases]
+            phases[phase] = list(dict.fromkeys([*phases.get(phase, []), *own]))
+        if stale or reproved:
+            named = {phase: tuple(checks) for phase, checks in phases.items()}
+            yield CheckRerun(tuple(names), named, because, bool(reproved))
+
+
+def _group_by_phase(stale: Iterable[StaleCheck]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for each in stale:
+        for phase in each.phases:
+            names.setdefault(phase, []).append(each.check)
+    return names
 
 
 def list_reproved_phases(policy: LifecyclePolicy, route: ServiceRoute) -> list[str]:

@@ -14,20 +14,20 @@ from assay.decide.plan.inputs import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, As
 from assay.decide.plan.inventory_changes import compare_inventories
 from assay.decide.plan.spec_pair_comparison import IMAGE, SpecPair, compare_spec_pairs, spec_pair_key
 from assay.model.decision import RESTART_ACTIONS
+from assay.model.facts import fact
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node.declared_settings import SETTING_ROLES
 from assay.model.specs.policy_sections import LifecycleState
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ServiceRoute:
-    """`states` from the first to the one where the node serves again; empty if the policy has no such way.
-
-    `repair` is the state whose actions apply the change.
-    """
+    """A node's way out of service and back."""
 
     states: tuple[str, ...]
+    """The states on the way, to the one where the node serves again; none if the policy has no such way."""
     repair: str = ""
+    """The state whose actions apply the change."""
 
     @property
     def out_of_service(self) -> tuple[str, ...]:

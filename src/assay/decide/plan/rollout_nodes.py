@@ -14,10 +14,12 @@ from assay.decide.rollouts.rollout_waves import (
     RolloutCandidate,
     RolloutCapacity,
     WaveSchedule,
+    make_schedule,
     measure_capacity,
     rack_key,
     schedule_waves,
 )
+from assay.model.facts import fact, inline, internal
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -37,33 +39,34 @@ class NodeRollout:
     acts: bool
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutRoute:
-    """One way out of service and back, with its stays, their sum, and the number of nodes on it.
+    """A way out of service and back."""
 
-    `restarts`: the way restarts a host, which counts against the fleet's limit of restarts per hour.
-    """
-
-    route: ServiceRoute
+    route: ServiceRoute = inline()
     stages: tuple[StayEstimate, ...]
+    """The stay in each state."""
     hours: float
+    """How many hours a node needs."""
     restarts: bool
+    """Whether it restarts a host, which counts against the fleet's limit of restarts per hour."""
     nodes: int = 0
+    """How many nodes go this way."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RolloutPlan:
-    """The schedule, the ways of its nodes, and the nodes that take the change without leaving service for it.
+    """How nodes leave service for the change, and which take it without that."""
 
-    `under_way`: out of service or not yet in it; they take the change on their way. `left_alone`: their profile does
-    not act on faults. `routes` holds the way of each node that leaves.
-    """
-
-    schedule: WaveSchedule
-    rollout_routes: tuple[RolloutRoute, ...]
+    schedule: WaveSchedule = inline()
+    ways: tuple[RolloutRoute, ...]
+    """The ways that nodes go."""
     under_way: tuple[str, ...]
+    """The nodes that are out of service or not yet in it: they take the change on their way."""
     left_alone: tuple[str, ...]
-    routes: Mapping[str, ServiceRoute]
+    """The nodes whose profile does not act on faults."""
+    routes: Mapping[str, ServiceRoute] = internal()
+    """The way of each node that leaves."""
 
 
 def plan_rollout(
@@ -83,8 +86,8 @@ def plan_rollout(
     planned = schedule_waves(able, room, policy.rollouts.canaries)
     waiting = (*planned.waiting, *_list_held(serving), *_list_without_route(going))
     return RolloutPlan(
-        schedule=WaveSchedule(planned.waves, waiting),
-        rollout_routes=ways.count_nodes([way for _, way in going if way.route.states]),
+        schedule=make_schedule(planned.waves, waiting),
+        ways=ways.count_nodes([way for _, way in going if way.route.states]),
         under_way=tuple(
             change.new.name
             for change in leaving

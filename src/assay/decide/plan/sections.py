@@ -292,8 +292,8 @@ def _reruns(plan: ChangePlan) -> Iterator[str]:
         merged.setdefault(tuple(rerun.phases.items()), ([], rerun))[0].extend(rerun.nodes)
     for phases, (names, rerun) in merged.items():
         counts = [f"{phase} {len(checks)}" for phase, checks in phases]
-        reasons = list(dict.fromkeys(reasons_text for stale in rerun.stale for reasons_text in stale.because))
-        reasons_text = format_list([*reasons, *(["the repair"] if rerun.repair else [])], 4)
+        reasons = list(dict.fromkeys(reasons_text for texts in rerun.because.values() for reasons_text in texts))
+        reasons_text = format_list([*reasons, *(["the repair"] if rerun.is_repaired else [])], 4)
         yield f"{format_nodes(names)}: {format_list(counts)} (because of {reasons_text})"
     if plan.checks_gone:
         yield f"no longer judged: {format_list(map(shorten_test_name, plan.checks_gone), 6)}"
@@ -322,11 +322,11 @@ def _waves(plan: ChangePlan) -> Iterator[str]:
 
 
 def _routes(plan: ChangePlan) -> Iterator[str]:
-    for way in plan.work.rollout_routes:
+    for way in plan.work.ways:
         yield f"{format_hours(way.hours)} out: {' → '.join(way.route.states)}"
         stays = [(stay, "by the policy" if stay.basis == "policy" else stay.basis) for stay in way.stages]
         yield format_list([f"{stay.state} {format_hours(stay.hours)} ({basis})" for stay, basis in stays], 20)
-    stages = [stage for way in plan.work.rollout_routes for stage in way.stages]
+    stages = [stage for way in plan.work.ways for stage in way.stages]
     for source in dict.fromkeys(source for stage in stages if stage.basis == "assumed" for source in stage.sources):
         yield f"assumed, nothing is recorded: {source}"
 

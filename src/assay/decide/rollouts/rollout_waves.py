@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from assay.model.facts import fact
 from assay.model.node import Node
 from assay.model.specs.policy_sections import AutomationLimits, count_allowed_out
 
@@ -67,22 +68,23 @@ class BlockedNodes:
     """Why they must wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class WaveSchedule:
-    """The waves in order, and the nodes that must wait for room first."""
+    """How nodes leave service for a change."""
 
-    waves: tuple[RolloutWave, ...] = ()
-    waiting: tuple[BlockedNodes, ...] = ()
+    waves: tuple[RolloutWave, ...]
+    """The waves, in order."""
+    waiting: tuple[BlockedNodes, ...]
+    """The nodes that no wave can take yet."""
+    hours: float
+    """How many hours all waves take, one after the other."""
+    node_hours: float
+    """How many node-hours are spent out of service."""
 
-    @property
-    def hours(self) -> float:
-        """The hours that all waves take, one after the other."""
-        return sum(wave.hours for wave in self.waves)
 
-    @property
-    def node_hours(self) -> float:
-        """The node-hours out of service."""
-        return sum(wave.node_hours for wave in self.waves)
+def make_schedule(waves: tuple[RolloutWave, ...], waiting: tuple[BlockedNodes, ...]) -> WaveSchedule:
+    """Return the schedule of these waves."""
+    return WaveSchedule(waves, waiting, sum(wave.hours for wave in waves), sum(wave.node_hours for wave in waves))
 
 
 def schedule_waves(
@@ -105,7 +107,7 @@ def schedule_waves(
     for candidate in _alternate_racks(others):
         board.place(candidate)
     waves = [_wave(number, number < first, board.nodes[number], room) for number in range(board.waves)]
-    return WaveSchedule(tuple(waves), waiting)
+    return make_schedule(tuple(waves), waiting)
 
 
 @dataclass
