@@ -20,7 +20,7 @@ from reserved_ports import reserve_ports
 
 from assay.act.boot.attempts import BootAttempt, fold_attempts, make_stage_entry, make_started_entry, name_attempt
 from assay.act.boot.cloud_init import make_join_plan, make_node_boot
-from assay.act.boot.join_tokens import hash_token
+from assay.act.boot.joins import hash_token
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock

@@ -15,7 +15,7 @@ import yaml
 from bmc_rehearsal import PASSWORD, USER, authority, serve_tiny, tiny
 from typer.testing import CliRunner
 
-from assay.act.boot.machine_sightings import record_sightings
+from assay.act.boot.matching import record_sightings
 from assay.cli.app import app
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger

@@ -12,8 +12,14 @@ import pytest
 from ledger.forks import Forked
 from quiet_site import Site
 
-from assay.act.boot.join_tokens import JoinRequest, hash_token
-from assay.act.boot.joins import REPLAY_FAULT, JoinRefusedError, issue_token, revoke_tokens, use_token
+from assay.act.boot.joins import (
+    REPLAY_FAULT,
+    JoinRefusedError,
+    JoinRequest,
+    hash_token,
+    issue_token,
+    use_token,
+)
 
 ASKED = JoinRequest("n0003", "a1", "kubernetes")
 TAKEN, REFUSED = "taken", "refused"
@@ -128,14 +134,6 @@ def test_a_token_is_given_out_once_and_in_time(site: Site) -> None:
         issue(site)
     with pytest.raises(JoinRefusedError, match="time of this attempt is over"):
         issue(site, ASKED._replace(attempt="a2"), minutes=0)
-
-
-def test_revoked_tokens_are_refused(site: Site) -> None:
-    token = issue(site)
-    assert revoke_tokens(site.ledger, ASKED.node, "bob: the node is stolen", site.clock.now()) == 1
-    assert revoke_tokens(site.ledger, ASKED.node, "again", site.clock.now()) == 0
-    with pytest.raises(JoinRefusedError, match="revoked"):
-        use_token(site.desk, ASKED, token)
 
 
 def test_no_entry_has_a_token(site: Site) -> None:

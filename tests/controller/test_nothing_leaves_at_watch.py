@@ -22,7 +22,7 @@ from assay.act.ingest.bmc_takeovers import take_over
 from assay.act.ingest.burn_ins import BurnInFollower
 from assay.act.orders.orders import refuse_watched_move
 from assay.act.schedules import idle_verification
-from assay.act.schedules.next_idle_node import find_exclusion
+from assay.act.schedules.idle_visits import find_exclusion
 from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.cli.verbs.slurm import build_hook_config
 from assay.decide.state.node_projection import project_node_states

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rolling_fleet import RollingFleet
 
-from assay.act.rollouts.reviewed_plans import find_reviewed_plan, read_plan_record, store_reviewed_plan
+from assay.act.rollouts.commit_adoption import find_reviewed_plan, read_plan_record, store_reviewed_plan
 
 
 def head(rolling: RollingFleet) -> str:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from assay.act.boot.attempts import (
     BootAttempt,
-    find_newest_attempt,
     fold_attempts,
     make_failed_entry,
     make_stage_entry,
@@ -33,13 +32,11 @@ def test_an_attempt_knows_how_far_it_came_and_how_it_ended():
     assert fold_attempts([start]) == {"a1": bare}
     later = NOW + timedelta(minutes=1)
     entries = [start, make_stage_entry(bare, "kernel", later), make_stage_entry(bare, "pxe", later, words="late")]
-    found = find_newest_attempt(entries)
-    assert found
+    found = fold_attempts(entries)["a1"]
     assert (found.last_stage, found.failure, found.proven_by) == ("kernel", "", "")
     assert found.stages == {"kernel": later, "pxe": later}
     proven = make_stage_entry(bare, "cloud-init", later, proven_by="tpm")
-    ended = find_newest_attempt([*entries, proven, make_failed_entry(found, "silent", later)])
-    assert ended
+    ended = fold_attempts([*entries, proven, make_failed_entry(found, "silent", later)])["a1"]
     assert (ended.last_stage, ended.failure, ended.proven_by) == ("cloud-init", "silent", "tpm")
 
 
@@ -53,7 +50,6 @@ def test_the_first_report_of_a_stage_counts_and_each_proof_is_recorded_once():
 def test_entries_of_unknown_attempts_are_left_out():
     bare = BootAttempt("n1", "nobody", NOW, "gpu-node", "7")
     assert fold_attempts([make_stage_entry(bare, "pxe", NOW), make_failed_entry(bare, "x", NOW)]) == {}
-    assert find_newest_attempt([]) is None
 
 
 def test_names_do_not_come_twice():

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from assay.act.ingest import bmc_takeovers
 from assay.act.ingest.bmc_takeovers import list_open_takeovers, take_over
 from assay.act.loop.context import ControllerContext
-from assay.act.remedies import bmc_takeover
 from assay.adapters.bmc.accounts import disable_account, give_account
 from assay.adapters.bmc.client import accepts_login, open_bmc
 from assay.adapters.bmc.errors import error_for_response
@@ -103,8 +103,8 @@ class Rack:
 @pytest.fixture
 def rack(rehearsal: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rack]:
     monkeypatch.setenv("NEW_BMC", f"fleet:{NEW}")
-    monkeypatch.setattr(bmc_takeover, "PROOF_S", 3.0)
-    monkeypatch.setattr(bmc_takeover, "WORK_S", 8.0)
+    monkeypatch.setattr(bmc_takeovers, "PROOF_S", 3.0)
+    monkeypatch.setattr(bmc_takeovers, "WORK_S", 8.0)
     before = rehearsal.world.load(NODE)
     found = Rack(rehearsal, tmp_path, Ledger.open(tmp_path / "ledger.sqlite"))
     yield found
@@ -149,21 +149,21 @@ def test_what_a_person_has_changed_by_hand_is_noted(rack: Rack) -> None:
 def test_a_bmc_that_falls_silent_in_the_middle_is_finished_later(
     rack: Rack, monkeypatch: pytest.MonkeyPatch, user: str
 ) -> None:
-    user, give = rack.use_new_user(monkeypatch, user), bmc_takeover.give_account
+    user, give = rack.use_new_user(monkeypatch, user), bmc_takeovers.give_account
 
     def give_and_fall_silent(*words: Any) -> None:
         give(*words)
         with rack.rehearsal.world.change(NODE) as state:
             state["fails"]["bmc_silent"] = True
 
-    monkeypatch.setattr(bmc_takeover, "WORK_S", 2.0)
-    monkeypatch.setattr(bmc_takeover, "PROOF_S", 0.1)
-    monkeypatch.setattr(bmc_takeover, "give_account", give_and_fall_silent)
+    monkeypatch.setattr(bmc_takeovers, "WORK_S", 2.0)
+    monkeypatch.setattr(bmc_takeovers, "PROOF_S", 0.1)
+    monkeypatch.setattr(bmc_takeovers, "give_account", give_and_fall_silent)
     with pytest.raises(AssayError, match="no answer within") as trouble:
         rack.take_over()
     assert "run it again" in trouble.value.fix
-    monkeypatch.setattr(bmc_takeover, "give_account", give)
-    monkeypatch.setattr(bmc_takeover, "WORK_S", 8.0)
+    monkeypatch.setattr(bmc_takeovers, "give_account", give)
+    monkeypatch.setattr(bmc_takeovers, "WORK_S", 8.0)
     with rack.rehearsal.world.change(NODE) as state:
         state["fails"]["bmc_silent"] = False
     rack.take_over()
@@ -188,15 +188,15 @@ def test_a_run_that_ended_after_the_first_new_password_is_finished(rack: Rack, m
     def die(*_: Any) -> None:
         raise AssayError("killed")
 
-    give = bmc_takeover.give_account
+    give = bmc_takeovers.give_account
     rack.let_password_expire()
     for name in ("give_account", "disable_account"):
-        kept = getattr(bmc_takeover, name)
-        monkeypatch.setattr(bmc_takeover, name, die)
+        kept = getattr(bmc_takeovers, name)
+        monkeypatch.setattr(bmc_takeovers, name, die)
         with pytest.raises(AssayError, match="killed"):
             rack.take_over()
-        monkeypatch.setattr(bmc_takeover, name, kept)
-    assert bmc_takeover.give_account is give
+        monkeypatch.setattr(bmc_takeovers, name, kept)
+    assert bmc_takeovers.give_account is give
     assert rack.accepts("fleet", NEW)
     assert rack.accepts(rack.factory[0], NEW), "the factory account is still open"
     assert rack.take_over().was_changed
@@ -229,8 +229,8 @@ def test_a_password_that_the_bmc_does_not_take_changes_nothing(rack: Rack, monke
 def test_a_bmc_that_only_says_that_it_disabled_its_factory_account_is_told(
     rack: Rack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bmc_takeover, "disable_account", lambda *_: None)
-    monkeypatch.setattr(bmc_takeover, "PROOF_S", 0.5)
+    monkeypatch.setattr(bmc_takeovers, "disable_account", lambda *_: None)
+    monkeypatch.setattr(bmc_takeovers, "PROOF_S", 0.5)
     with pytest.raises(AssayError, match="the BMC refuses its factory login assay: not within"):
         rack.take_over()
     assert rack.steps() == ["started", "failed"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from assay.act.rollouts.reviewed_plans import find_reviewed_plan
+from assay.act.rollouts.commit_adoption import find_reviewed_plan
 from assay.decide.plan.output_formats import COMMENT_MARKER
 
 SCRIPT = Path(__file__).parents[2] / ".github" / "actions" / "comment" / "reviewed_plan.py"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.act.boot.machine_sightings import read_sightings, record_sightings
+from assay.act.boot.matching import read_sightings, record_sightings
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.specs.machines import SeenMachine

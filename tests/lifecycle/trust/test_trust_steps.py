@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.decide.moves import decide as deciding
-from assay.decide.trust.gate import find_effect_obstacle, find_outlived
+from assay.decide.trust.gate import find_effect_obstacle, find_outlived, list_trust_waits
 from assay.decide.trust.record import RECORD_KINDS, make_watch_record
-from assay.decide.trust.waits import list_trust_waits
 from assay.model.specs.trust_rules import STEPS, Trust, TrustRules
 
 PAUSED, AWAKE = timedelta(days=3), timedelta(seconds=30)

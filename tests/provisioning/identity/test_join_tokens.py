@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.act.boot.join_tokens import (
+from assay.act.boot.joins import (
     JoinRequest,
     find_refusal,
     hash_token,

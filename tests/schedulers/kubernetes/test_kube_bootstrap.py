@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from real_cluster import PROGRAMS, RealCluster, now_in_cluster
 
-from assay.act.boot.join_tokens import JoinRequest
-from assay.act.boot.joins import make_bootstrap_token
+from assay.act.boot.joins import JoinRequest, make_bootstrap_token
 from assay.model.errors import AssayError
 from assay.model.specs.provisioning import KubernetesJoin
 from assay.model.text.safe_text import redact

@@ -9,7 +9,7 @@ from kube_server import KubeFake
 
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.adapters.kubernetes.client import KubernetesObject
-from assay.decide.moves.foreign_cordons import find_respected_cordon
+from assay.decide.moves.proposals import find_respected_cordon
 from assay.declare.loader import load_fleet
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from assay.decide.plan.inputs import AssumedHours
-from assay.decide.replay.costs import CostModel
 from assay.decide.replay.history import FaultHistory, read_history
 from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules, collect_replay_nodes
-from assay.decide.replay.result import ReplayResult, make_replay_answer
+from assay.decide.replay.result import CostModel, ReplayResult, make_replay_answer
 from assay.decide.replay.simulator import run_replay
 from assay.declare.loader import load_fleet
 from assay.declare.starter.shipped_specs import find_cost_assumptions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from web.pages.fleet_with_history import HOSTILE
 
-from assay.act.boot.machine_sightings import record_sightings
+from assay.act.boot.matching import record_sightings
 from assay.ledger.store import Ledger
 from assay.model.specs.machines import SeenMachine
 

@@ -81,11 +81,6 @@ def fold_attempts(entries: Iterable[LedgerEntry]) -> dict[str, BootAttempt]:
     return attempts
 
 
-def find_newest_attempt(entries: Iterable[LedgerEntry]) -> BootAttempt | None:
-    """Return the node's newest attempt from its entries in order, None if it never started this way."""
-    return next(reversed(fold_attempts(entries).values()), None)
-
-
 def make_started_entry(
     node: str,
     attempt: str,

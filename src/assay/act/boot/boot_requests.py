@@ -21,7 +21,7 @@ from assay.act.boot.attempts import (
     make_started_entry,
     name_attempt,
 )
-from assay.act.boot.machine_sightings import read_sightings, record_sightings
+from assay.act.boot.matching import read_sightings, record_sightings
 from assay.act.boot.network_boot import choose_boot_image
 from assay.act.boot.script import BootOrder
 from assay.act.loop.context import ControllerContext

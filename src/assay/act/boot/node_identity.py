@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from assay.act.boot.attempts import BootAttempt, is_open
 from assay.act.boot.boot_requests import find_attempt, record_stage
-from assay.act.boot.join_tokens import JoinRefusal, JoinRequest
-from assay.act.boot.joins import JoinRefusedError, issue_token, record_refusal
+from assay.act.boot.joins import JoinRefusal, JoinRefusedError, JoinRequest, issue_token, record_refusal
 from assay.act.boot.tpm import TpmError, TpmQuote, find_endorsement_digest, find_key_name, make_credential, verify_quote
 from assay.act.loop.context import ControllerContext
 from assay.model.specs.provisioning import IdentityProof, JoinPurpose, Provisioning

@@ -18,7 +18,7 @@ from assay.act.effects.effect_journal import JournaledEffect
 from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_node_states
 from assay.adapters.scheduler import group_by_scheduler
-from assay.decide.moves.foreign_cordons import DISTURBING_ACTIONS, find_respected_cordon, is_ordered_stay
+from assay.decide.moves.proposals import DISTURBING_ACTIONS, find_respected_cordon, is_ordered_stay
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.decide.state.node_state import NodeState
 from assay.decide.trust.gate import (

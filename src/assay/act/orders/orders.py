@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState, OperatorNote
-from assay.decide.trust.gate import find_move_trust
-from assay.decide.trust.waits import TrustWait, list_trust_waits
+from assay.decide.trust.gate import TrustWait, find_move_trust, list_trust_waits
 from assay.model.entries.node_entries import ApprovedEntry, CertifiedEntry, DeclinedEntry, HoldEntry, ReleaseEntry
 from assay.model.entries.rollouts import RolloutPausedEntry, RolloutResumedEntry
 from assay.model.entries.tickets import TicketDoneEntry

@@ -1,41 +1,51 @@
 """Searches the idle nodes of a fabric with collectives, and records what it names.
 
 Customers come first. The workload's commands run at the lowest priority. Before each run, and after each that did not
-end well, the scheduler is asked whether a customer has the nodes: such a run is no result, and never a fault.
+end well, the scheduler is asked whether a customer has the nodes: such a run is no result, and never a fault. What
+could not be told, and what was bad once, becomes no fault and ends none. A named link belongs to no node, see
+`act/tickets/collective_link_tickets.py`.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from assay.act.ingest.collective_faults import record_named_parts
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.act.schedules.due_slots import SlotTask
-from assay.act.schedules.next_idle_node import IdleNodeResult, find_exclusion, is_in_service
+from assay.act.schedules.idle_visits import IdleNodeResult, find_exclusion, is_in_service
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.act.tickets.collective_link_tickets import make_link_facts
 from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs, group_by_scheduler
+from assay.decide.faults.detection import count_sightings
+from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_fault_entry
+from assay.decide.state.node_state import NodeState
 from assay.declare.stand_ins import refuse_workload
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
 from assay.model.errors import AssayError
+from assay.model.faults.sightings import FaultSighting
 from assay.model.node import Node
+from assay.model.outcome import read_part
 from assay.model.specs.schedules import CollectivesSearchSpec
 from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list
+from assay.model.timestamps import format_time
 from assay.validate.collectives.fabric_map import (
     FabricPart,
     build_fabric_map,
+    find_node,
     find_nvlink_domains,
     format_adapter,
 )
-from assay.validate.collectives.report import CollectivesReport, build_staged_report
+from assay.validate.collectives.judging import PairObservation
+from assay.validate.collectives.report import CollectivesReport, NamedPart, build_staged_report
 from assay.validate.collectives.result_file import ResultFile, SearchHeader
 from assay.validate.collectives.run import RunLimits, choose_stages, make_runners, make_speed_rule, run_search
 from assay.validate.collectives.search import SearchResults, StagedSearch
@@ -214,3 +224,91 @@ def _make_facts(report: CollectivesReport, nodes: SearchedNodes, file: Path) -> 
         "transient": [pair.label for pair in report.transient],
         "left_out": {reason: fold_names(names) for reason, names in by_reason.items()},
     }
+
+
+SEARCH_SOURCE = "collectives"
+ADAPTER_CLASS = "collective.adapter"
+NODE_CLASSES: Mapping[str, str] = {
+    "wrong": "collective.node.wrong",
+    "hung": "collective.node.stuck",
+    "died": "collective.node.stuck",
+    "slow": "collective.node.slow",
+}
+"""The fault class of a node by the worst that it did; the worst stands first in the words of its symptom."""
+MIN_GOOD = 2
+"""So many good pairs end a fault."""
+SHOWN_PAIRS = 4
+
+
+def record_named_parts(
+    context: ControllerContext,
+    report: CollectivesReport,
+    observations: Sequence[PairObservation],
+    adapters: Mapping[FabricPart, str],
+    results: str,
+) -> int:
+    """Append the faults of named nodes and adapters, and the ends of faults that the pairs disprove. Return how many.
+
+    `adapters` are the names of adapters as their nodes' specs have them; `results` is the file with all results.
+    """
+    proven = find_proven_parts(report, observations)
+    with context.hold_fault_lock():
+        states, now = read_node_states(context.ledger), context.clock.now()
+        most, catalog = context.policy.intake.node.open_faults, context.fleet.fault_catalog
+        sightings: dict[str, list[FaultSighting]] = {}
+        for named in report.named:
+            name = find_node(named.part)
+            if named.part.kind in ("node", "adapter") and name in states and name in context.fleet.nodes:
+                sighting = _make_sighting(named, adapters.get(named.part, ""), format_time(now), results)
+                sightings.setdefault(name, []).append(sighting)
+        faults = [
+            fault
+            for name, own in sightings.items()
+            for fault in count_sightings(catalog, context.fleet.nodes[name], states[name], own, most)
+        ]
+        ends = list(_find_ends(states, proven, adapters, report))
+        context.ledger.append(
+            *(make_fault_entry(fault, now) for fault in faults),
+            *(make_cleared_entry(name, end, now) for name, end in ends),
+        )
+    return len(faults)
+
+
+def find_proven_parts(report: CollectivesReport, observations: Sequence[PairObservation]) -> dict[FabricPart, int]:
+    """Return the parts that the search proves good, with the number of their good pairs: none was bad, none is open."""
+    good: dict[FabricPart, int] = {}
+    doubtful = {part for pair in observations if pair.is_bad for part in pair.parts}
+    doubtful |= {named.part for named in report.named}
+    doubtful |= {part for case in report.undecided for part in case.suspects}
+    if report.stages.gate:
+        doubtful |= {FabricPart("node", name) for name in report.stages.gate.once}
+    for pair in observations:
+        for part in pair.parts if pair.verdict == "good" else ():
+            good[part] = good.get(part, 0) + 1
+    return {part: count for part, count in good.items() if count >= MIN_GOOD and part not in doubtful}
+
+
+def _make_sighting(named: NamedPart, adapter: str, at: str, results: str) -> FaultSighting:
+    is_adapter = named.part.kind == "adapter"
+    fault_class = ADAPTER_CLASS if is_adapter else NODE_CLASSES[named.symptom.replace(",", " ").split()[0]]
+    part = (adapter or named.part.name.partition(" ")[2]) if is_adapter else ""
+    runs = format_list([f"{run.round} {run.label}: {run.why}" for run in named.evidence], SHOWN_PAIRS)
+    detail = f"{named.symptom}; bad in {len(named.evidence)} of {named.tests} runs ({runs}); {results}"
+    return FaultSighting(fault_class, part, at, detail, SEARCH_SOURCE, at)
+
+
+def _find_ends(
+    states: Mapping[str, NodeState],
+    proven: Mapping[FabricPart, int],
+    adapters: Mapping[FabricPart, str],
+    report: CollectivesReport,
+) -> Iterator[tuple[str, FaultClearance]]:
+    """Yield the ends of open faults whose part was good in this search. A fault that moved its node stays."""
+    names = {(find_node(part), adapters.get(part, "") or part.name.partition(" ")[2]): part for part in proven}
+    named: Collection[str] = {find_node(culprit.part) for culprit in report.named}
+    for (node, adapter), part in names.items():
+        for fault in states[node].faults if node in states and node not in named else ():
+            is_ours = fault.is_open and fault.response != "acted" and set(fault.marks) == {SEARCH_SOURCE}
+            if is_ours and read_part(fault.subject) == (adapter if part.kind == "adapter" else ""):
+                reason = f"a search with collectives saw {part.name} good in {proven[part]} runs, and never bad"
+                yield node, FaultClearance.of(fault, reason)

@@ -24,21 +24,19 @@ from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_latest_outcomes, read_node_states
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
 from assay.act.schedules.idle_visits import (
+    OUTCOME_WORDS,
+    IdleNodeResult,
     NodeLoadResult,
     NodeVisit,
+    find_exclusion,
     find_gpu_slots,
+    is_in_service,
     list_checks_to_leave_out,
     list_parts,
     load_idle_node,
     make_visit_entry,
-    plan_visits,
-)
-from assay.act.schedules.next_idle_node import (
-    OUTCOME_WORDS,
-    IdleNodeResult,
-    find_exclusion,
-    is_in_service,
     order_idle_nodes,
+    plan_visits,
 )
 from assay.act.schedules.slot_runner import SlotResult
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, group_by_scheduler, undrain_if_supported

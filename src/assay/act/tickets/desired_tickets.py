@@ -13,13 +13,13 @@ from assay.decide.drift.differences import describe_fault
 from assay.decide.moves.cordons import find_cordon_effect
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
-from assay.decide.moves.foreign_cordons import (
+from assay.decide.moves.held_answers import list_open_breakers
+from assay.decide.moves.proposals import (
     FOREIGN_NOTE,
     find_respected_cordon,
     is_ordered_stay,
     list_disturbing_actions,
 )
-from assay.decide.moves.held_answers import list_open_breakers
 from assay.decide.moves.remedy_ladder import is_flapping
 from assay.decide.moves.required_checks import describe_missing_burn_in, judge_state_requirements
 from assay.decide.rollouts.decide_rollouts import shorten_id

@@ -15,8 +15,7 @@ from typing import Annotated
 
 import typer
 
-from assay.act.boot.machine_sightings import read_sightings
-from assay.act.boot.matching import MachineMatch, match_machines
+from assay.act.boot.matching import MachineMatch, match_machines, read_sightings
 from assay.act.boot.proposal import draft_inventory, propose_file, read_committed_file
 from assay.adapters.bmc.errors import BmcLoginRefused
 from assay.adapters.bmc.quirks import BmcQuirkSet
@@ -64,7 +63,7 @@ def discover(
     context.obj = fleet
     if context.invoked_subcommand is not None:
         return
-    from assay.act.boot.machine_sightings import read_sightings
+    from assay.act.boot.matching import read_sightings
     from assay.tell.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
@@ -180,7 +179,7 @@ def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: boo
 
 
 def _record(workspace: Workspace, seen: list[SeenMachine], source: str) -> None:
-    from assay.act.boot.machine_sightings import record_sightings
+    from assay.act.boot.matching import record_sightings
 
     record_sightings(workspace.ledger, seen, source, workspace.clock.now())
 

@@ -83,7 +83,7 @@ def plan(
 
 def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
     """Write the plan as a note of its head. Raises AssayError if the head is a folder that is not as committed."""
-    from assay.act.rollouts.reviewed_plans import NOTES_REF, store_reviewed_plan
+    from assay.act.rollouts.commit_adoption import NOTES_REF, store_reviewed_plan
     from assay.declare.repository.git import resolve_commit
     from assay.declare.repository.signed_commits import find_uncommitted
 

@@ -20,10 +20,9 @@ from assay.model.facts import to_json
 from assay.model.timestamps import format_duration
 
 if TYPE_CHECKING:
-    from assay.decide.replay.costs import CostModel
     from assay.decide.replay.history import FaultHistory
     from assay.decide.replay.replay_nodes import ReplayRules
-    from assay.decide.replay.result import ReplayResult
+    from assay.decide.replay.result import CostModel, ReplayResult
     from assay.model.fleet import Fleet
     from assay.model.node import Node
 
@@ -103,7 +102,7 @@ class ReplayInputs:
 
 def load_replay_inputs(fleet: Path | None, events: Path) -> ReplayInputs:
     """Read the history and the fleet around it. Raises AssayError."""
-    from assay.decide.replay.costs import CostModel
+    from assay.decide.replay.result import CostModel
     from assay.declare.starter.shipped_specs import find_cost_assumptions
 
     surrounding, nodes = load_surrounding_fleet(fleet)

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from assay.decide.drift.differences import ExpectedCheck, NodeDifferences, SettingLines
-from assay.decide.drift.evidence_age import EvidenceWindow, UnknownReason, list_phases
+from assay.decide.drift.differences import (
+    EvidenceWindow,
+    ExpectedCheck,
+    NodeDifferences,
+    SettingLines,
+    UnknownReason,
+    list_phases,
+)
 from assay.decide.drift.sync_report import NodeSync, SyncReport, SyncState
 from assay.decide.state.node_entry import find_start_state
 from assay.decide.state.node_state import NodeState

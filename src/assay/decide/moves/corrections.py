@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from assay.decide.moves.excused_failures import drop_excused_outcomes
-from assay.decide.moves.foreign_cordons import FOREIGN_CAUSE, find_respected_cordon
-from assay.decide.moves.proposals import Proposal
+from assay.decide.moves.proposals import FOREIGN_CAUSE, Proposal, find_respected_cordon
 from assay.decide.moves.remedy_ladder import find_last_reset
 from assay.decide.state.correction_record import ENDINGS, SETTING_CAUSE, CorrectionRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot

@@ -15,14 +15,13 @@ from assay.decide.moves.blast_radius_limits import LimitCapacity, holds_out_of_s
 from assay.decide.moves.cordons import propose_recordon
 from assay.decide.moves.corrections import hold_back_correction, is_correction
 from assay.decide.moves.excused_failures import drop_excused_faults, drop_explained_drift, propose_known_issue_records
-from assay.decide.moves.foreign_cordons import find_foreign_hold
 from assay.decide.moves.manual_moves import (
     SCHEDULER_SILENT,
     find_withdrawal_reason,
     propose_manual_move,
     propose_pending_changes,
 )
-from assay.decide.moves.proposals import Proposal, grant_proposal, refuse_proposal
+from assay.decide.moves.proposals import Proposal, find_foreign_hold, grant_proposal, refuse_proposal
 from assay.decide.moves.proposed_exits import propose_transitions
 from assay.decide.moves.remedy_ladder import propose_flapping_escalation
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from assay.act.boot.machine_sightings import record_sightings
+from assay.act.boot.matching import record_sightings
 from assay.act.boot.reports import MachineReport, parse_machine_report
 from assay.model.errors import AssayError
 from assay.tell.server.agent_tokens import RateLimiter, read_bearer_token

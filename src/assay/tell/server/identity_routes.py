@@ -17,8 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from assay.act.boot.attempts import find_node_of
-from assay.act.boot.join_tokens import JoinRequest
-from assay.act.boot.joins import JoinRefusedError, redeem_token
+from assay.act.boot.joins import JoinRefusedError, JoinRequest, redeem_token
 from assay.act.boot.node_identity import NodeProof, issue_tokens, make_challenge
 from assay.act.boot.script import BOOT_PATH
 from assay.act.boot.tpm import TpmError

@@ -10,8 +10,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
 
-from assay.act.boot.machine_sightings import read_sightings
-from assay.act.boot.matching import Sighting
+from assay.act.boot.matching import Sighting, read_sightings
 from assay.act.ingest.trend_evaluation import read_answer
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states

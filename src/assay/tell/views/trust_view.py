@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from assay.act.orders.orders import list_fleet_waits
 from assay.decide.state.node_state import NodeState
+from assay.decide.trust.gate import TrustWait
 from assay.decide.trust.record import RECORD_KINDS, WatchRecord, make_watch_record
-from assay.decide.trust.waits import TrustWait
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.trust_rules import TrustStep
