@@ -13,8 +13,14 @@ from pathlib import Path
 
 import duckdb
 
-from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.decide.state.part_holders import NodeSetup, make_setup_entry
+from assay.decide.state.asset_history import (
+    AssetReading,
+    InstalledPart,
+    NodeAssets,
+    NodeSetup,
+    make_asset_entries,
+    make_setup_entry,
+)
 from assay.ledger.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, ROW_GROUP_ROWS
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry

@@ -13,7 +13,7 @@ from plane_trees import announced, plane_design, plane_tree, row
 from superpods import fleet_of
 
 from assay.cli.verbs.fabric import format_comparison
-from assay.decide.plan.cabling_work_order import plan_cabling_jobs
+from assay.decide.plan.cable_moves import plan_cabling_jobs
 from assay.declare.starter.shipped_specs import find_adapter_names
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.tickets import make_cabling_tickets

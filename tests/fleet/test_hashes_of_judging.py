@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.decide.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
+from assay.decide.plan.cable_moves import find_recabled_nodes, plan_cabling_jobs
 from assay.decide.plan.check_reruns import StaleCheckFinder
 from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.spec_pair_comparison import compare_spec_pairs, spec_pair_key

@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from assay.decide.plan.inputs import find_node_standing
-from assay.decide.plan.output_formats import format_plan_text
-from assay.decide.plan.plan_document import format_plan_json
+from assay.decide.plan.output_formats import format_plan_json, format_plan_text
 
 BEFORE, AFTER = datetime(2036, 12, 30, tzinfo=UTC), datetime(2037, 1, 1, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ from assay.decide.plan.output_formats import (
     COMMENT_MARKER,
     MAX_CHARACTERS,
     MAX_LINES,
+    format_plan_json,
     format_plan_markdown,
     format_plan_text,
 )
-from assay.decide.plan.plan_document import format_plan_json
 from assay.decide.plan.refusals import PlanRefusal
 from assay.decide.plan.sections import format_headline, format_hours, format_sections
 from assay.model.text.lists import fold_names, format_list, format_nodes

@@ -6,7 +6,7 @@ import pytest
 
 from assay.act.loop.plan_inputs import load_plan_revisions
 from assay.decide.plan.output_formats import format_plan_text
-from assay.decide.plan.repair_routes import find_service_exits
+from assay.decide.plan.rollout_nodes import find_service_exits
 from tests.plan.conftest import PARSE_CACHE, Repository
 
 MANAGED = tuple(f"n{number:04}" for number in range(1, 17))

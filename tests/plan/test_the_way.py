@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.decide.plan.inputs import FleetFacts
-from assay.decide.plan.repair_routes import ServiceRoute, estimate_stays, find_shortest_route
+from assay.decide.plan.rollout_nodes import ServiceRoute, estimate_stays, find_shortest_route
 from assay.model.backtest_report import MedianDuration
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.decide.plan.plan_document import find_touched_pools
+from assay.decide.plan.output_formats import find_touched_pools
 
 
 def test_a_change_that_is_none_touches_no_pool(repository) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.plan.plan_document import find_touched_pools
+from assay.decide.plan.output_formats import find_touched_pools
 from assay.model.errors import AssayError
 
 SPEC = "specs/nodes/hgx-h100.yaml"

@@ -7,8 +7,12 @@ import json
 import pytest
 
 from assay.decide.plan.other_spec_changes import OtherChange
-from assay.decide.plan.output_formats import format_plan_markdown, format_plan_text
-from assay.decide.plan.plan_document import find_touched_pools, format_plan_json
+from assay.decide.plan.output_formats import (
+    find_touched_pools,
+    format_plan_json,
+    format_plan_markdown,
+    format_plan_text,
+)
 
 GATES = "specs/gates/default.yaml"
 SCHEDULES = "specs/schedules/default.yaml"

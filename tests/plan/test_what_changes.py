@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from assay.decide.plan.output_formats import format_plan_text
-from assay.decide.plan.plan_document import format_plan_json
+from assay.decide.plan.output_formats import format_plan_json, format_plan_text
 
 ALL = tuple(f"n{number:04}" for number in range(1, 21))
 MANAGED = ALL[:16]

@@ -16,8 +16,14 @@ from assay.act.loop.projections import read_node_states
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.idle_visits import order_idle_nodes
-from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.decide.state.part_holders import NodeSetup, make_setup_entry
+from assay.decide.state.asset_history import (
+    AssetReading,
+    InstalledPart,
+    NodeAssets,
+    NodeSetup,
+    make_asset_entries,
+    make_setup_entry,
+)
 from assay.ledger.history.parquet_files import history_folder
 from assay.model.entries.faults import FaultEntry, TrendClosedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time

@@ -12,15 +12,13 @@ from assay.decide.state.asset_history import (
     PART_HOLDERS,
     AssetReading,
     InstalledPart,
-    make_asset_entries,
-    make_removed_entries,
-    project_node_assets,
-)
-from assay.decide.state.part_holders import (
     NodeSetup,
     PartHolder,
     list_part_holders,
+    make_asset_entries,
+    make_removed_entries,
     make_setup_entry,
+    project_node_assets,
     project_node_setup,
 )
 from assay.model.entries.node_entries import CertifiedEntry

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from assay.decide.state.load_coverage import COVERAGE, GpuCoverage
-from assay.decide.state.visit_plan import describe_coverage
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, describe_coverage
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 
 SINCE, NOW = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, name_gpus
-from assay.decide.state.visit_plan import UNIT_PART, VisitPlan, plan_visit
+from assay.decide.state.load_coverage import COVERAGE, UNIT_PART, GpuCoverage, VisitPlan, name_gpus, plan_visit
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
 

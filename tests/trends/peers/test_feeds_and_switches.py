@@ -10,8 +10,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.decide.state.part_holders import NodeSetup, make_setup_entry
+from assay.decide.state.asset_history import (
+    AssetReading,
+    InstalledPart,
+    NodeAssets,
+    NodeSetup,
+    make_asset_entries,
+    make_setup_entry,
+)
 from assay.decide.trends.fleet_tables import open_fleet_tables
 from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, find_trends

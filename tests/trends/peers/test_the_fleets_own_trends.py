@@ -13,8 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.verbs.trends import trends_app
-from assay.decide.state.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries
-from assay.decide.state.part_holders import NodeSetup, make_setup_entry
+from assay.decide.state.asset_history import (
+    AssetReading,
+    InstalledPart,
+    NodeAssets,
+    NodeSetup,
+    make_asset_entries,
+    make_setup_entry,
+)
 from assay.ledger.store import Ledger
 from assay.model.entries.faults import FaultEntry
 from assay.model.timestamps import format_time

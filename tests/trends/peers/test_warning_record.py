@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.decide.trends.day_comparison import find_crossing
-from assay.decide.trends.past_warnings import PastWarning, close_warnings, count_failures, learn_past_factors
 from assay.decide.trends.series import ChangeScore
-from assay.decide.trends.warning_record import ClosedWarning, FailuresSeen, judge_record, learn_factors
+from assay.decide.trends.warning_record import (
+    ClosedWarning,
+    FailuresSeen,
+    PastWarning,
+    close_warnings,
+    count_failures,
+    judge_record,
+    learn_factors,
+    learn_past_factors,
+)
 
 
 def end(outcome: str, forecast: float | None = 20.0, actual: float | None = None) -> ClosedWarning:

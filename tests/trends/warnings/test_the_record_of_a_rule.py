@@ -6,20 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.decide.trends.backtest import find_share_interval
 from assay.decide.trends.fleet_tables import PartFailure
-from assay.decide.trends.rule_record import (
+from assay.decide.trends.series import ChangeScore
+from assay.decide.trends.warning_answers import RuleRecord
+from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval
+from assay.decide.trends.warning_threshold import ChangeWarning, Forecast
+from assay.decide.trends.warnings import (
+    OpenedWarnings,
+    advise,
     describe_unearned_stage,
     find_chance,
     find_revision,
     make_rule_records,
+    open_warnings,
     weigh_acts,
 )
-from assay.decide.trends.series import ChangeScore
-from assay.decide.trends.warning_answers import RuleRecord
-from assay.decide.trends.warning_record import TrendWarning, WarningHistory
-from assay.decide.trends.warning_threshold import ChangeWarning, Forecast
-from assay.decide.trends.warnings import OpenedWarnings, advise, open_warnings
 from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.model.entries.faults import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.specs.trend_rules import TrendRules

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from assay.cli.verbs.trends import trends_app
 from assay.cli.workspace import Workspace
-from assay.decide.trends.rule_record import find_revision
+from assay.decide.trends.warnings import find_revision
 from assay.declare.starter.shipped_specs import find_trend_rules
 from assay.ledger.store import Ledger
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.decide.state.part_holders import PartHolder
+from assay.decide.state.asset_history import PartHolder
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_record import TrendWarning
 from assay.decide.trends.warnings import PartFates, ServiceAbsenceSpan, close_warning

@@ -21,17 +21,19 @@ from assay.decide.state.asset_history import (
     AssetReading,
     InstalledPart,
     NodeAssets,
+    NodeSetup,
     PartPlaces,
     SentBackPart,
     make_asset_entries,
     make_removed_entries,
     make_returned_entries,
+    make_setup_entry,
     project_node_assets,
+    project_node_setup,
 )
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.part_holders import NodeSetup, make_setup_entry, project_node_setup
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry

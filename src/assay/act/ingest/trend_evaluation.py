@@ -17,13 +17,12 @@ from assay.act.ingest.fault_recording import make_sighting_entries
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
 from assay.decide.faults.recovery import FaultClearance
+from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, list_part_holders
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, list_part_holders
 from assay.decide.state.service_absences import list_absences
 from assay.decide.trends.fleet_tables import list_failures, open_fleet_tables
 from assay.decide.trends.measurement_tables import DAY_S
-from assay.decide.trends.rule_record import describe_unearned_stage, make_rule_records
 from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, WarningCourse, find_trends, read_courses
 from assay.decide.trends.warning_answers import RuleRecord
@@ -34,6 +33,8 @@ from assay.decide.trends.warnings import (
     ServiceAbsenceSpan,
     advise,
     close_warning,
+    describe_unearned_stage,
+    make_rule_records,
     open_warnings,
 )
 from assay.declare.starter.shipped_specs import find_trend_rules

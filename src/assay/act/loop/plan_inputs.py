@@ -18,13 +18,18 @@ from assay.decide.plan.inputs import FleetFacts, FleetRevision
 from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.trends.backtest import find_changed_scopes, read_ledger_entries, read_recent_outcomes, run_backtest
-from assay.decide.trends.rejudged_measurements import PolicyRevision
+from assay.decide.trends.backtest import (
+    PolicyRevision,
+    find_changed_scopes,
+    read_recent_outcomes,
+    run_backtest,
+)
 from assay.declare.loader import build_fleet, build_readable_fleet, read_draft
 from assay.declare.repository.acting_files import read_acting_files
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.declare.yaml import ParseCache
+from assay.ledger.location import read_all_entries
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
@@ -40,7 +45,7 @@ ONE_HOUR = timedelta(hours=1)
 
 def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
     """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created."""
-    entries = read_ledger_entries(ledger)
+    entries = read_all_entries(ledger)
     checks = find_affected_checks(before, after)
     newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
     changes = find_counting_changes(before, after, newest, now)

@@ -21,8 +21,8 @@ from assay.act.loop.plan_inputs import load_plan_revisions
 from assay.act.loop.projections import read_node_states
 from assay.decide.plan.change_plan import make_change_plan
 from assay.decide.plan.inputs import FleetFacts, FleetRevision
-from assay.decide.plan.repair_routes import ServiceExit, find_service_exits
 from assay.decide.plan.review import PLAN_TRAILER, PlanContent, list_content_differences, parse_plan_content
+from assay.decide.plan.rollout_nodes import ServiceExit, find_service_exits
 from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutMember
 from assay.decide.state.node_state import NodeState

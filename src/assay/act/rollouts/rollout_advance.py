@@ -15,7 +15,7 @@ from assay.act.loop.projections import read_latest_outcomes
 from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.plan.inputs import FleetFacts
-from assay.decide.plan.repair_routes import estimate_stays, find_shortest_route
+from assay.decide.plan.rollout_nodes import estimate_stays, find_shortest_route
 from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts, forecast_waves, make_rollout_entries
 from assay.decide.rollouts.node_progress import list_returned_nodes
 from assay.decide.rollouts.rollout_history import Rollout

@@ -40,9 +40,8 @@ from assay.act.schedules.idle_visits import (
 )
 from assay.act.schedules.slot_runner import SlotResult
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, group_by_scheduler, undrain_if_supported
-from assay.decide.state.load_coverage import COVERAGE, GpuCoverage
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, describe_coverage
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.visit_plan import describe_coverage
 from assay.ledger.ledger_reader import read_projection
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.entries.schedule_entries import NodeUndrainedEntry, VerificationMissedEntry

@@ -14,9 +14,8 @@ from assay.act.ingest.collection import read_fleet_speeds
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.due_slots import SlotTask
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
-from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, name_gpus
+from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, VisitPlan, name_gpus, plan_visit
 from assay.decide.state.node_state import NodeState
-from assay.decide.state.visit_plan import VisitPlan, plan_visit
 from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, read_warning_history
 from assay.ledger.ledger_reader import read_projection
 from assay.model.cordon_ownership import is_our_reason

@@ -96,8 +96,7 @@ def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
 
 def format_fleet_plan(change_plan: ChangePlan, form: str) -> str:
     """Return a plan as text, json or markdown."""
-    from assay.decide.plan.output_formats import format_plan_markdown, format_plan_text
-    from assay.decide.plan.plan_document import format_plan_json
+    from assay.decide.plan.output_formats import format_plan_json, format_plan_markdown, format_plan_text
 
     formats: dict[str, Callable[[ChangePlan], str]] = {
         "text": format_plan_text,

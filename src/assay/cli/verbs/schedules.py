@@ -18,8 +18,7 @@ from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
-from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
-from assay.decide.state.visit_plan import VisitCosts
+from assay.decide.state.load_coverage import GpuCoverage, PartCoverage, VisitCosts
 from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
 from assay.model.facts import fact, shown
@@ -294,8 +293,7 @@ def coverage(
 
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
-    from assay.decide.state.load_coverage import COVERAGE
-    from assay.decide.state.visit_plan import collect_visit_costs
+    from assay.decide.state.load_coverage import COVERAGE, collect_visit_costs
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}

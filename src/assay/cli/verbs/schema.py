@@ -104,7 +104,7 @@ ANSWERS: dict[str, Answer] = {
     "collectives plan": _one("assay.validate.collectives.search_answers:CollectivesPlanAnswer"),
     "collectives run": _one("assay.validate.collectives.search_answers:CollectivesAnswer"),
     "collectives explain": _one("assay.validate.collectives.search_answers:CollectivesAnswer"),
-    "plan": _one("assay.decide.plan.plan_document:PlanAnswer"),
+    "plan": _one("assay.decide.plan.output_formats:PlanAnswer"),
     "replay": _one("assay.decide.replay.result:ReplayAnswer"),
     "fabric compare": _one("assay.fabric.fabric_answers:FabricComparisonAnswer"),
     "fabric scan": _one("assay.fabric.fabric_answers:FabricComparisonAnswer"),

@@ -61,7 +61,7 @@ def read_rule_records(
 ) -> tuple[TrendRules, list[RuleRecord]]:
     """Return the rules of a fleet and their records at a moment; without a fleet those that assay ships, unproven."""
     from assay.decide.trends.fleet_tables import list_failures
-    from assay.decide.trends.rule_record import make_rule_records
+    from assay.decide.trends.warnings import make_rule_records
     from assay.declare.starter.shipped_specs import find_trend_rules
 
     known = find_trend_rules(workspace.fleet if workspace else None)

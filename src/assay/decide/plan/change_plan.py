@@ -12,18 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assay.decide.moves.circuit_breaker import can_be_wave
-from assay.decide.plan.cable_moves import CablingJob
-from assay.decide.plan.cabling_work_order import find_recabled_nodes, plan_cables
+from assay.decide.plan.cable_moves import CablingJob, find_recabled_nodes, plan_cables
 from assay.decide.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
 from assay.decide.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
-from assay.decide.plan.grouped_spec_changes import (
-    ConfigurationChange,
-    FirmwareChange,
-    LimitChange,
-    list_configuration_changes,
-    list_firmware_changes,
-    list_limit_changes,
-)
 from assay.decide.plan.inputs import (
     CountingChange,
     FleetFacts,
@@ -46,16 +37,27 @@ from assay.decide.plan.policy_changes import (
     compare_responses,
 )
 from assay.decide.plan.refusals import PlanRefusal, PlanRisk, RefusalCase, find_refusals, rank_risks
-from assay.decide.plan.repair_routes import find_repair_route
 from assay.decide.plan.review import NO_CONTENT, PlanContent
 from assay.decide.plan.rollout_nodes import (
     NodeRollout,
     RolloutPlan,
     compute_rollout_capacity,
+    find_repair_route,
     note_mixed_racks,
     plan_rollout,
 )
-from assay.decide.plan.spec_pair_comparison import NodeGroup, SpecPair, compare_spec_pairs, group_nodes
+from assay.decide.plan.spec_pair_comparison import (
+    ConfigurationChange,
+    FirmwareChange,
+    LimitChange,
+    NodeGroup,
+    SpecPair,
+    compare_spec_pairs,
+    group_nodes,
+    list_configuration_changes,
+    list_firmware_changes,
+    list_limit_changes,
+)
 from assay.decide.rollouts.rollout_waves import RolloutCandidate, measure_capacity, rack_key, schedule_waves
 from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.decide.plan.inputs import FleetRevision
-from assay.decide.plan.repair_routes import ServiceRoute
+from assay.decide.plan.rollout_nodes import ServiceRoute
 from assay.decide.plan.setting_routes import reads_field
 from assay.decide.plan.spec_pair_comparison import IMAGE, NodeGroup, SpecPair, SpecPairKey
 from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at

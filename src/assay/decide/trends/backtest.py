@@ -1,34 +1,212 @@
 """The backtest: compares what the new and the present limits and policy would have done in the last days.
 
-It reads only what it needs from the ledger.
+It reads only what it needs from the ledger. How a revision reacts to a failure or a fault depends on the state of the
+node at that time.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import sqrt
 from pathlib import Path
-from statistics import NormalDist
 
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.trends.rejudged_measurements import (
-    CheckBounds,
-    MeasurementRejudger,
-    PolicyRevision,
-    RejudgedMeasurement,
-    RevisionReaction,
-    StateTimeline,
-)
-from assay.ledger.location import is_server_url, read_all_entries
+from assay.ledger.location import is_server_url
 from assay.model.backtest_report import BacktestDifference, BacktestReport
-from assay.model.faults.fault_record import FaultRecord
+from assay.model.entries.node_entries import read_entered_state
+from assay.model.faults.fault_record import FaultRecord, FaultSeverity
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.outcome import RecordedOutcome
+from assay.model.outcome import Measurement, RecordedOutcome
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_response import respond_to_fault
 from assay.model.timestamps import format_time, parse_time
+
+ASSUME_IN_USE = True  # whose jobs are not known counts as in use, as when deciding
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionReaction:
+    """The reaction as text, and whether it moves the node."""
+
+    text: str
+    moves: bool = False
+
+
+PASSED_REACTION = RevisionReaction("passes")
+
+
+@dataclass(frozen=True)
+class PolicyRevision:
+    """One revision: its fleet, its one policy and its one fault catalogue."""
+
+    fleet: Fleet
+    policy: LifecyclePolicy
+    catalog: FaultCatalog
+
+    def find_limit(self, node: str, name: str) -> float | None:
+        """Return a limit of a node's spec, None if the spec lacks it."""
+        known = self.fleet.nodes.get(node)
+        spec = self.fleet.node_specs.get(known.spec) if known else None
+        limit = spec.limits.get(name) if spec else None
+        return limit.value if limit else None
+
+    def react_to_failure(self, node: str, state: str, phases: Collection[str], fault: str) -> RevisionReaction:
+        """Return the reaction to a failed check of these phases."""
+        here = self.policy.states.get(state)
+        if here is None or node not in self.fleet.nodes:
+            return RevisionReaction("the state or the node is not there")
+        if fault and set(here.watch) & set(phases):
+            return self.react_to_fault(node, state, fault, self.catalog.find_treatment(fault).severity)
+        if {want.phase for want in here.requires} & set(phases):
+            return (
+                RevisionReaction(f"fails, to {here.fail_to}", True)
+                if here.fail_to
+                else RevisionReaction("fails, ticket")
+            )
+        return RevisionReaction(f"nothing in {state} looks at it")
+
+    def react_to_fault(self, node: str, state: str, fault: str, severity: FaultSeverity) -> RevisionReaction:
+        """Return the reaction to an open fault of that severity."""
+        if state not in self.policy.states or node not in self.fleet.nodes:
+            return RevisionReaction("the state or the node is not there")
+        treatment = self.catalog.find_treatment(fault)
+        answer = respond_to_fault(self.policy, state, fault, severity, treatment.blame, treatment.remedy, ASSUME_IN_USE)
+        acts = self.fleet.profile_of(node).acts_on_faults
+        return RevisionReaction(str(answer), answer.moves_node) if acts else RevisionReaction("tracked, not acted on")
+
+
+class StateTimeline:
+    """The stays of every node, from the ledger's entries."""
+
+    def __init__(self, entries: Iterable[LedgerEntry]) -> None:
+        self._since: dict[str, list[datetime]] = defaultdict(list)
+        self._state: dict[str, list[str]] = defaultdict(list)
+        for entry in entries:
+            if entry.kind in ("node.enrolled", "transition"):
+                self._since[entry.node].append(parse_time(entry.at))
+                self._state[entry.node].append(read_entered_state(entry))
+
+    def state_at(self, node: str, when: str) -> str:
+        """Return the state of a node at a time; before its first entry, its first state; "" for an unknown node."""
+        stays = self._state.get(node)
+        if not stays:
+            return ""
+        return stays[max(0, bisect_right(self._since[node], parse_time(when)) - 1)]
+
+    def last_state(self, node: str) -> str:
+        """Return the state that a node is in."""
+        return self._state[node][-1] if node in self._state else ""
+
+
+CheckBounds = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+"""By check and measurement: the sides (`at_least`, `at_most`, `equals`) and the limit on each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgedMeasurement:
+    """One measurement whose limit changed. `before` and `after` are the reactions of the two revisions."""
+
+    node: str
+    key: tuple[str, str, str]
+    at: str
+    because: str
+    before: RevisionReaction
+    after: RevisionReaction
+    before_now: RevisionReaction
+    after_now: RevisionReaction
+
+
+class MeasurementRejudger:
+    """Compares measurements with both revisions. `read` counts changed limits, `unmapped` unknown ones."""
+
+    def __init__(
+        self, before: PolicyRevision, after: PolicyRevision, bounds: CheckBounds, states: StateTimeline
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._bounds = bounds
+        self._states = states
+        paths = (
+            (path.split("."), line) for (_, path), line in before.fleet.lines.items() if path.startswith("limits.")
+        )
+        self._limits = {line: steps[1] for steps, line in paths}
+        self._lines = set(before.fleet.lines.values())
+        self.read = self.unmapped = 0
+
+    def rejudge(self, outcomes: Iterable[RecordedOutcome]) -> Iterator[RejudgedMeasurement]:
+        """Yield every measurement whose limit changed, in order."""
+        for recorded in outcomes:
+            if recorded.outcome.verdict in ("pass", "fail"):
+                for measurement in recorded.outcome.measurements:
+                    yield from self._rejudge_measurement(recorded, measurement)
+
+    def _rejudge_measurement(
+        self, recorded: RecordedOutcome, measurement: Measurement
+    ) -> Iterator[RejudgedMeasurement]:
+        limits = self._limits_of(recorded.outcome.check, measurement)
+        node = recorded.outcome.node
+        changed = [
+            name for _, name in limits if self._before.find_limit(node, name) != self._after.find_limit(node, name)
+        ]
+        if not changed:
+            return
+        self.read += 1
+        fails = [_fails(side, node, limits, measurement.value) for side in (self._before, self._after)]
+        then, now = self._states.state_at(node, recorded.measured_at), self._states.last_state(node)
+        yield RejudgedMeasurement(
+            node=node,
+            key=(recorded.outcome.check, recorded.outcome.subject, measurement.name),
+            at=recorded.measured_at,
+            because=self._describe(recorded, measurement, changed),
+            before=self._reaction(self._before, recorded, then, fails[0]),
+            after=self._reaction(self._after, recorded, then, fails[1]),
+            before_now=self._reaction(self._before, recorded, now, fails[0]),
+            after_now=self._reaction(self._after, recorded, now, fails[1]),
+        )
+
+    def _limits_of(self, check: str, measurement: Measurement) -> Sequence[tuple[str, str]]:
+        """Return the limits of a measurement: those in the check's code, else those of the spec's line."""
+        if (check, measurement.name) in self._bounds:
+            return self._bounds[check, measurement.name]
+        name = self._limits.get(measurement.source, "")
+        if measurement.source and not name and measurement.source not in self._lines:
+            self.unmapped += 1
+        sides = ("at_least", measurement.at_least), ("at_most", measurement.at_most)
+        return [(side, name) for side, value in sides if name and value is not None]
+
+    def _reaction(self, side: PolicyRevision, recorded: RecordedOutcome, state: str, fails: bool) -> RevisionReaction:
+        outcome = recorded.outcome
+        return side.react_to_failure(outcome.node, state, outcome.phases, outcome.fault) if fails else PASSED_REACTION
+
+    def _describe(self, recorded: RecordedOutcome, measurement: Measurement, changed: list[str]) -> str:
+        node = recorded.outcome.node
+        bounds = [
+            f"{_number(self._before.find_limit(node, n))} → {_number(self._after.find_limit(node, n))}" for n in changed
+        ]
+        limits = ", ".join(f"limit {name} {bound}" for name, bound in zip(changed, bounds, strict=True))
+        return f"{measurement.name} {measurement.value:g} {measurement.unit} on {recorded.outcome.subject}; {limits}"
+
+
+def _fails(side: PolicyRevision, node: str, limits: Sequence[tuple[str, str]], value: float) -> bool:
+    bounds = [(where, side.find_limit(node, name)) for where, name in limits]
+    return any(bound is not None and not _holds(where, value, bound) for where, bound in bounds)
+
+
+def _holds(where: str, value: float, bound: float) -> bool:
+    if where == "at_least":
+        return value >= bound
+    return value <= bound if where == "at_most" else value == bound
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
+
 
 BACKTEST_DAYS = 30.0
 
@@ -143,11 +321,6 @@ def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[Bac
         yield BacktestDifference(node, acts, still, last.because, then, now, last.at, max(times, 1))
 
 
-def read_ledger_entries(where: Path | str) -> list[LedgerEntry]:
-    """Return every entry, in order; none if there is no ledger."""
-    return read_all_entries(where)
-
-
 def read_recent_outcomes(where: Path | str, checks: Collection[str], now: datetime) -> list[RecordedOutcome]:
     """Return the outcomes of these checks in the last days; makes no ledger if there is none."""
     if not checks or not (is_server_url(where) or Path(where).exists()):
@@ -159,13 +332,3 @@ def read_recent_outcomes(where: Path | str, checks: Collection[str], now: dateti
         return ledger.outcomes(checks=checks, since=format_time(now - timedelta(days=BACKTEST_DAYS)))
     finally:
         ledger.close()
-
-
-def find_share_interval(hits: int, of: int, quantile: float = 0.95) -> tuple[float, float] | None:
-    """Return the interval of a share by Wilson's formula; None of nothing. By default with 90 % confidence."""
-    if not of:
-        return None
-    z = NormalDist().inv_cdf(quantile)
-    share, spread = hits / of, z * z / of
-    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / of + spread / (4 * of))
-    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))

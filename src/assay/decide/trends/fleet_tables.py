@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.decide.state.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
+from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
 from assay.decide.trends.days import DAY_0
 from assay.ledger.history.parquet_files import (
     DAY_PREFIX,

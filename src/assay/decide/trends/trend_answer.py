@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from assay.decide.trends import past_warnings
 from assay.decide.trends.change_scores import ChangeScores
 from assay.decide.trends.day_comparison import DayQuestion, compare_days
 from assay.decide.trends.days import DAY_0, define_macros, list_weeks
@@ -17,7 +16,19 @@ from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_table
 from assay.decide.trends.raw_counters import judge_counters
 from assay.decide.trends.shared_groups import name_shared_groups
 from assay.decide.trends.warning_answers import PastRecord, PastRuleAnswer, RuleRecord, SharedGroup, TrendsAnswer
-from assay.decide.trends.warning_record import ClosedWarning, ForecastFactors, judge_record, learn_factors
+from assay.decide.trends.warning_record import (
+    RULE,
+    ClosedWarning,
+    ForecastFactors,
+    close_warnings,
+    count_failures,
+    judge_record,
+    learn_factors,
+    learn_past_factors,
+    list_days_beyond,
+    list_failure_days,
+    list_past_warnings,
+)
 from assay.decide.trends.warning_threshold import ChangeFindings, ChangeWarning, find_change_warnings
 from assay.decide.trends.warnings import AdvisedWarning
 from assay.model.facts import extend, fact, to_json
@@ -44,7 +55,7 @@ class TrendAnswer:
         return extend(
             PastRuleAnswer,
             self.record,
-            name=past_warnings.RULE,
+            name=RULE,
             threshold=round(findings.threshold, 2),
             threshold_from="history" if findings.is_learned else "default",
             alarms_per_1000_node_days=self.settings.alarms_per_1000_node_days,
@@ -101,12 +112,12 @@ def _look_back(
     database: DuckDBPyConnection, asked: DayQuestion, threshold: float, least: int
 ) -> tuple[PastRecord, ForecastFactors | None]:
     """Return how the rule would have fared in the past weeks, and how wrong its straight lines were."""
-    past = past_warnings.list_past_warnings(database, threshold, least)
-    failed = past_warnings.list_failure_days(database)
-    beyond = past_warnings.list_days_beyond(database)
-    closed = past_warnings.close_warnings(past, failed, asked.today)
-    failures = past_warnings.count_failures(past, failed, beyond, min(asked.weeks, default=asked.today))
-    return judge_record(closed, failures), past_warnings.learn_past_factors(past, failed)
+    past = list_past_warnings(database, threshold, least)
+    failed = list_failure_days(database)
+    beyond = list_days_beyond(database)
+    closed = close_warnings(past, failed, asked.today)
+    failures = count_failures(past, failed, beyond, min(asked.weeks, default=asked.today))
+    return judge_record(closed, failures), learn_past_factors(past, failed)
 
 
 SHOWN, DAYS = 40, 90
