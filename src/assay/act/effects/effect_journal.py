@@ -34,6 +34,7 @@ from assay.model.entries.effects import (
 )
 from assay.model.entries.registry import decode_entry
 from assay.model.errors import describe_error
+from assay.model.facts import extend
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 EFFECT_KINDS = ("effect.intent", "effect.done", "effect.tried", "effect.verified", "effect.failed", "effect.unknown")
@@ -57,6 +58,37 @@ class JournaledEffect:
     def has_ended(self) -> bool:
         """Whether a reading of the world has ended it."""
         return self.status in ("verified", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingEffect:
+    """An effect that can run now, and what the ledger has of it. One that is superseded is only verified."""
+
+    intent: EffectIntent
+    recorded: JournaledEffect | None
+    is_superseded: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a reading of the world has ended it."""
+        return bool(self.recorded and self.recorded.has_ended)
+
+    @property
+    def due_at(self) -> str:
+        """When its next attempt may start (ISO 8601), "" for any time."""
+        return self.recorded.retry_at if self.recorded and self.recorded.status == "tried" else ""
+
+    @property
+    def needs_verification(self) -> bool:
+        """Whether the world must be read first: the last attempt may have worked."""
+        if self.recorded is None or self.has_ended:
+            return False
+        return self.is_superseded or self.recorded.status in ("done", "unknown")
+
+    @property
+    def begins_attempt(self) -> bool:
+        """Whether the next thing to do is an attempt, and not the proof of one."""
+        return not self.is_superseded and (self.recorded is None or self.recorded.status == "tried")
 
 
 def journal_intent(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectIntent:
@@ -102,16 +134,7 @@ def derive_effect_id(decision: str, action: str) -> str:
 
 def make_intent_entry(intent: EffectIntent, at: str, before: EffectFacts, by: Mapping[str, Any]) -> LedgerEntry:
     """Return the entry that is appended before anything is done; `by` is the process, and its deadline."""
-    content = EffectIntentEntry(
-        effect=intent.effect,
-        action=intent.action,
-        decision=intent.decision,
-        reason=intent.reason,
-        before=before,
-        params=dict(intent.params),
-        by=dict(by),
-        named_by=intent.named_by,
-    )
+    content = extend(EffectIntentEntry, intent, before=before, params=dict(intent.params), by=dict(by))
     return content.make_entry(intent.effect, at, intent.node)
 
 
@@ -157,26 +180,14 @@ def parse_effects(entries: Iterable[LedgerEntry]) -> dict[str, JournaledEffect]:
             continue
         content = decode_entry(entry)
         if isinstance(content, EffectIntentEntry):
-            effects[content.effect] = JournaledEffect(_parse_intent(entry, content), "intent")
+            before = dict(content.before)
+            intent = extend(EffectIntent, content, node=entry.node, at=entry.at, before=before)
+            effects[content.effect] = JournaledEffect(intent, "intent")
         elif isinstance(content, EffectTriedEntry | EffectProgressEntry):
             effect = effects.get(content.effect)
             if effect and not effect.has_ended:
                 effects[content.effect] = _advance(effect, content)
     return effects
-
-
-def _parse_intent(entry: LedgerEntry, content: EffectIntentEntry) -> EffectIntent:
-    return EffectIntent(
-        effect=content.effect,
-        action=content.action,
-        node=entry.node,
-        decision=content.decision,
-        reason=content.reason,
-        at=entry.at,
-        before=dict(content.before),
-        params=content.params,
-        named_by=content.named_by,
-    )
 
 
 def _advance(effect: JournaledEffect, content: EffectTriedEntry | EffectProgressEntry) -> JournaledEffect:

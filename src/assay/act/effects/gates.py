@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from assay.act.actions.action import ActionContext, EffectIntent
-from assay.act.effects.effect_journal import JournaledEffect
+from assay.act.effects.effect_journal import PendingEffect
 from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_node_states
 from assay.adapters.scheduler import group_by_scheduler
@@ -60,26 +60,9 @@ def describe_wait(commit: str) -> str:
     return f"another controller works with the newer commit {commit[:12]}, so assay waits until this clone has it"
 
 
-class StartableEffect(Protocol):
-    """An effect that can run now, and what the ledger has of it."""
-
-    @property
-    def intent(self) -> EffectIntent:
-        """What is to be done."""
-
-    @property
-    def recorded(self) -> JournaledEffect | None:
-        """What the ledger has of it, None before it starts."""
-
-    @property
-    def is_superseded(self) -> bool:
-        """Whether it is only verified, and not attempted again."""
-
-
-E = TypeVar("E", bound=StartableEffect)
-
-
-def select_undisturbing(context: ActionContext, node_states: Mapping[str, NodeState], pending: Sequence[E]) -> list[E]:
+def select_undisturbing(
+    context: ActionContext, node_states: Mapping[str, NodeState], pending: Sequence[PendingEffect]
+) -> list[PendingEffect]:
     """Return the effects that may go on: attempts under way, what disturbs nobody, and what a person ordered.
 
     The schedulers are asked only about effects that would disturb somebody and whose next attempt has not begun.
@@ -87,10 +70,10 @@ def select_undisturbing(context: ActionContext, node_states: Mapping[str, NodeSt
     disturbing = {
         effect.intent.node
         for effect in pending
-        if begins_attempt(effect) and _may_disturb(effect.intent, node_states.get(effect.intent.node))
+        if effect.begins_attempt and _may_disturb(effect.intent, node_states.get(effect.intent.node))
     }
     waiting = _find_waiting_nodes(context, disturbing)
-    return [effect for effect in pending if not (begins_attempt(effect) and effect.intent.node in waiting)]
+    return [effect for effect in pending if not (effect.begins_attempt and effect.intent.node in waiting)]
 
 
 def must_attempt_wait(context: ActionContext, intent: EffectIntent) -> bool:
@@ -99,11 +82,6 @@ def must_attempt_wait(context: ActionContext, intent: EffectIntent) -> bool:
         return False
     node_state = read_node_states(context.ledger).get(intent.node)
     return _may_disturb(intent, node_state) and bool(_find_waiting_nodes(context, [intent.node]))
-
-
-def begins_attempt(effect: StartableEffect) -> bool:
-    """Whether the next thing to do is an attempt, and not the proof of one."""
-    return not effect.is_superseded and (effect.recorded is None or effect.recorded.status == "tried")
 
 
 def _may_disturb(intent: EffectIntent, node_state: NodeState | None) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assay.act.actions.action import EffectIntent, load_action
 from assay.act.effects import effect_attempt_and_verification as steps
 from assay.act.effects import effect_journal
 from assay.act.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
+from assay.act.effects.effect_journal import PendingEffect
 from assay.act.effects.gates import (
-    begins_attempt,
     hold_outlived_orders,
     list_same_machines,
     must_wait_for_trust,
@@ -27,37 +27,6 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 
 MAX_VERIFICATIONS_AT_ONCE = 16
-
-
-@dataclass(frozen=True, slots=True)
-class PendingEffect:
-    """An effect that can run now, and what the ledger has of it. One that is superseded is only verified."""
-
-    intent: EffectIntent
-    recorded: effect_journal.JournaledEffect | None
-    is_superseded: bool = False
-
-    @property
-    def is_batched(self) -> bool:
-        """Whether it runs in a batch with others, without a workflow of its own."""
-        return self.intent.action in STATUS_VERIFIERS and not self.is_superseded
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether a reading of the world has ended it."""
-        return bool(self.recorded and self.recorded.has_ended)
-
-    @property
-    def due_at(self) -> str:
-        """When its next attempt may start (ISO 8601), "" for any time."""
-        return self.recorded.retry_at if self.recorded and self.recorded.status == "tried" else ""
-
-    @property
-    def needs_verification(self) -> bool:
-        """Whether the world must be read first: the last attempt may have worked."""
-        if self.recorded is None or self.has_ended:
-            return False
-        return self.is_superseded or self.recorded.status in ("done", "unknown")
 
 
 def list_pending_effects(context: ControllerContext, node_state: NodeState) -> Iterator[PendingEffect]:
@@ -79,6 +48,11 @@ def list_pending_effects(context: ControllerContext, node_state: NodeState) -> I
             ident, first.action, name, first.decision, first.reason, params=first.params, named_by=named_by
         )
         yield PendingEffect(known.intent if known else intent, known)
+
+
+def _is_batched(effect: PendingEffect) -> bool:
+    """Whether an effect runs in a batch with others, without a workflow of its own."""
+    return effect.intent.action in STATUS_VERIFIERS and not effect.is_superseded
 
 
 @records_pass("act")
@@ -139,13 +113,12 @@ class _EffectRun:
                     if self._is_due(effect)
                     # what was begun is proved; what would begin now may have to wait for a person
                     and not (
-                        begins_attempt(effect)
-                        and must_wait_for_trust(self._context, effect.intent, self._same_machines)
+                        effect.begins_attempt and must_wait_for_trust(self._context, effect.intent, self._same_machines)
                     )
                 ]
                 pending = select_undisturbing(self._context, self._node_states, pending)
                 changed = self._run_batched(pending) | self._enqueue_workflows(
-                    stack, [effect for effect in pending if not effect.is_batched]
+                    stack, [effect for effect in pending if not _is_batched(effect)]
                 )
                 if wait and self._running and not changed:
                     changed = self._wait_for_workflow()
@@ -171,7 +144,7 @@ class _EffectRun:
 
     def _run_batched(self, pending: Sequence[PendingEffect]) -> set[str]:
         """Run what is done to many nodes together; return these nodes."""
-        batch = [(effect.intent, effect.recorded) for effect in pending if effect.is_batched]
+        batch = [(effect.intent, effect.recorded) for effect in pending if _is_batched(effect)]
         if batch:
             with trace_batch([intent for intent, _ in batch]):
                 run_cordon_batch(self._context, batch)

@@ -26,7 +26,7 @@ from assay.decide.trends.measurement_tables import DAY_S
 from assay.decide.trends.shared_groups import name_feeds_and_switches
 from assay.decide.trends.trend_answer import TrendAnswer, TrendReport, WarningCourse, find_trends, read_courses
 from assay.decide.trends.warning_answers import RuleRecord
-from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, WarningHistory, read_warning_history
+from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, read_warning_history
 from assay.decide.trends.warnings import (
     OpenedWarnings,
     PartFates,
@@ -246,7 +246,9 @@ def _record(
     for warning in history.open:
         if closed := close_warning(warning, rules.rules.get(warning.content.rule), fates, now):
             closings.append((warning, closed))
-    history = _apply_closings(history, closings, now)
+    ended = {warning.content.warning: replace(warning, closed=closed, closed_at=now) for warning, closed in closings}
+    warnings = tuple(ended.get(warning.content.warning, warning) for warning in history.warnings)
+    history = replace(history, warnings=warnings)
     records, unearned = dict[str, RuleRecord](), list[TrendDemotedEntry]()
     for record in make_rule_records(rules, history, fates.failures):
         records[record.name] = record
@@ -262,13 +264,5 @@ def _record(
         *make_opening_entries(context, rules, opened, now),
     )
     demoted = (*unearned, *opened.demotions)
-    ended = tuple(closed for _, closed in closings)
-    return TrendEvaluation(answer, tuple(records.values()), ended, opened.warnings, demoted)
-
-
-def _apply_closings(
-    history: WarningHistory, closings: Iterable[tuple[TrendWarning, TrendClosedEntry]], now: datetime
-) -> WarningHistory:
-    ended = {warning.content.warning: replace(warning, closed=closed, closed_at=now) for warning, closed in closings}
-    warnings = tuple(ended.get(warning.content.warning, warning) for warning in history.warnings)
-    return replace(history, warnings=warnings)
+    closed_now = tuple(closed for _, closed in closings)
+    return TrendEvaluation(answer, tuple(records.values()), closed_now, opened.warnings, demoted)

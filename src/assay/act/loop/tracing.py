@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from assay.act.actions.action import ActionContext, ActionModule, EffectIntent
+from assay.act.actions.action import EffectIntent
 from assay.model.errors import describe_error
 from assay.model.text.safe_text import redact
 
@@ -52,23 +52,15 @@ def trace(name: str, attributes: Mapping[str, str]) -> Iterator[None]:
             raise
 
 
-def trace_effect(
-    step: str,
-) -> Callable[
-    [Callable[Concatenate[ActionContext, ActionModule, EffectIntent, P], R]],
-    Callable[Concatenate[ActionContext, ActionModule, EffectIntent, P], R],
-]:
+def trace_effect(step: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a step of one effect, so that each call is a span `STEP ACTION`."""
 
-    def decorate(
-        function: Callable[Concatenate[ActionContext, ActionModule, EffectIntent, P], R],
-    ) -> Callable[Concatenate[ActionContext, ActionModule, EffectIntent, P], R]:
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
-        def traced(
-            context: ActionContext, action: ActionModule, intent: EffectIntent, /, *args: P.args, **kwargs: P.kwargs
-        ) -> R:
+        def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+            intent = next(argument for argument in args if isinstance(argument, EffectIntent))
             with trace(f"{step} {intent.action}", describe_effect(intent)):
-                return function(context, action, intent, *args, **kwargs)
+                return function(*args, **kwargs)
 
         return traced
 

@@ -194,15 +194,14 @@ class _FleetComparison:
                 "" if subject == node.subject else subject.removeprefix(f"{node.subject}/"): failure
                 for subject, failure in by_subject.items()
             }
-            differences.add_check(self._complete(expected, node), passes.get(expected.check.id, ()), parts)
+            judged_by = expected.judged_by
+            if judged_by is None:
+                judged_by = self._inputs.expected.find_own_hash(expected.check.id, node)
+            own = expected._replace(judged_by=judged_by)
+            differences.add_check(own, passes.get(expected.check.id, ()), parts)
         if not counting:
             differences.unknown[UnknownReason(NO_CHECKS)] = ["everything"]
         return differences
-
-    def _complete(self, expected: ExpectedCheck, node: Node) -> ExpectedCheck:
-        if expected.judged_by is not None:
-            return expected
-        return expected._replace(judged_by=self._inputs.expected.find_own_hash(expected.check.id, node))
 
     def _list_counting(self, state: str, expected: Sequence[ExpectedCheck]) -> list[ExpectedCheck]:
         """Return the checks that count in a state, with the greatest age of their evidence."""

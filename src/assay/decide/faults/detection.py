@@ -16,6 +16,7 @@ from typing import Any
 from assay.decide.moves.evidence_validity import counts_in_stay
 from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import extend
 from assay.model.faults.bmc_events import drop_told_by_host, find_sel_sightings, map_bmc_gpus, name_own_parts
 from assay.model.faults.counting import EVENT_SECONDS, FaultCorrelator, FaultCounter, PrimaryFault, may_follow
 from assay.model.faults.fault_record import NUMBERED_SOURCES, FaultBlame, FaultRecord, FaultSeverity, Remedy, list_boots
@@ -300,7 +301,10 @@ def _count_group(
     # fault that is as old.
     open_faults = (fault for fault in reversed(known) if fault.is_open and fault.response != "breaker")
     same = next((fault for fault in open_faults if node_state.is_repaired(fault) == is_old), None)
-    fault = _continue_fault(node, same) if same else _start_fault(catalog, node, *key, group[0])
+    if same:
+        fault = extend(FaultObservation, same, node=node.name, marks=dict(same.marks))
+    else:
+        fault = _start_fault(catalog, node, *key, group[0])
     rule = catalog.find_class(fault.fault_class)
     counter = FaultCounter.for_class(rule, [parse_time(at).timestamp() for at in fault.times], fault.count)
     marks = dict(fault.marks)
@@ -374,8 +378,3 @@ def _start_fault(catalog: FaultCatalog, node: Node, name: str, subject: str, fir
         marks={},
         times=(),
     )
-
-
-def _continue_fault(node: Node, known: FaultRecord) -> FaultObservation:
-    plain = {name: getattr(known, name) for name in FaultObservation.__slots__ if name not in ("node", "marks")}
-    return FaultObservation(**plain, node=node.name, marks=dict(known.marks))

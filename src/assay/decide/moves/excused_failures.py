@@ -6,7 +6,7 @@ once. Until a rollout reaches a node, its drift asks nobody for anything.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -58,14 +58,17 @@ def drop_excused_faults(snapshot: FleetSnapshot) -> FleetSnapshot:
     """Return the snapshot without the open faults that only excused or observing checks report now."""
     if not snapshot.known_issues and not snapshot.observing_checks:
         return snapshot
-    return replace(snapshot, nodes=tuple(_drop_faults_of_node(snapshot, view) for view in snapshot.nodes))
+    return _keep_faults(snapshot, lambda view, fault: not is_fault_excused(snapshot, view, fault))
 
 
-def _drop_faults_of_node(snapshot: FleetSnapshot, view: NodeSnapshot) -> NodeSnapshot:
-    counting = tuple(fault for fault in view.node_state.faults if not is_fault_excused(snapshot, view, fault))
-    if len(counting) == len(view.node_state.faults):
-        return view
-    return replace(view, node_state=replace(view.node_state, faults=counting))
+def _keep_faults(snapshot: FleetSnapshot, counts: Callable[[NodeSnapshot, FaultRecord], bool]) -> FleetSnapshot:
+    """Return the snapshot with the faults that count. A node that keeps all of them stays the same object."""
+    nodes = []
+    for view in snapshot.nodes:
+        faults = tuple(fault for fault in view.node_state.faults if counts(view, fault))
+        is_same = len(faults) == len(view.node_state.faults)
+        nodes.append(view if is_same else replace(view, node_state=replace(view.node_state, faults=faults)))
+    return replace(snapshot, nodes=tuple(nodes))
 
 
 def is_fault_excused(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
@@ -127,15 +130,9 @@ def drop_explained_drift(snapshot: FleetSnapshot) -> FleetSnapshot:
     """Return the snapshot without the faults that a running rollout explains."""
     if not snapshot.rolling_nodes:
         return snapshot
-    return replace(snapshot, nodes=tuple(_drop_drift_of_node(snapshot, view) for view in snapshot.nodes))
+    return _keep_faults(snapshot, lambda view, fault: not is_drift_explained(snapshot, view, fault))
 
 
 def is_drift_explained(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether a fault only says that a running rollout has not reached the node yet."""
     return view.name in snapshot.rolling_nodes and fault.fault_class in snapshot.policy.breaker.drift
-
-
-def _drop_drift_of_node(snapshot: FleetSnapshot, view: NodeSnapshot) -> NodeSnapshot:
-    faults = view.node_state.faults
-    left = tuple(fault for fault in faults if not is_drift_explained(snapshot, view, fault))
-    return view if len(left) == len(faults) else replace(view, node_state=replace(view.node_state, faults=left))

@@ -132,16 +132,13 @@ def _compare_kind(
         if old is new or document in shown:
             continue
         if old is None or new is None:
-            text = f"{kind} {name} is {'new' if old is None else 'removed'}{_describe_use(kind, old or new)}"
+            spec: Any = old or new
+            use = f": tickets to {spec.sink}" if kind == "TicketRoute" else ""
+            use = ", no node uses it" if kind in OF_NODES else use
+            text = f"{kind} {name} is {'new' if old is None else 'removed'}{use}"
             yield OtherChange(topic, text, find_spec_line(after.fleet, document, ""), pools)
         elif differences := compare_values(after, old, new, document, UNCOMPARED_FIELDS):
             yield from _describe(topic, document, differences, pools)
-
-
-def _describe_use(kind: str, spec: Any) -> str:
-    if kind == "TicketRoute":
-        return f": tickets to {spec.sink}"
-    return ", no node uses it" if kind in OF_NODES else ""
 
 
 def _describe(

@@ -196,6 +196,7 @@ def _event(plain: dict[str, Any], number: int) -> HistoryEvent:
         raise InvalidLineError(f"in_use is {show_value(in_use)}", "true or false")
     if kind == "use" and in_use is None:
         raise InvalidLineError("in_use is missing", "an event of kind use says whether the node is in use")
+    detail = "" if plain.get("detail") is None else plain["detail"]
     return HistoryEvent(
         at=parse_history_time(plain.get("time")),
         node=_name(plain, "node", needed=True),
@@ -203,7 +204,7 @@ def _event(plain: dict[str, Any], number: int) -> HistoryEvent:
         fault=_name(plain, "fault", needed=kind != "use").lower(),
         part=_name(plain, "part"),
         in_use=in_use,
-        detail=_detail(plain.get("detail")),
+        detail=clean_text(detail if isinstance(detail, str) else json.dumps(detail)),
         pool=_name(plain, "pool"),
         rack=_name(plain, "rack"),
         line=number,
@@ -212,12 +213,6 @@ def _event(plain: dict[str, Any], number: int) -> HistoryEvent:
 
 def _name(plain: dict[str, Any], field: str, *, needed: bool = False) -> str:
     return read_name(plain.get(field), field, EXAMPLE_LINE, needed=needed)
-
-
-def _detail(detail: Any) -> str:
-    if detail is None:
-        return ""
-    return clean_text(detail if isinstance(detail, str) else json.dumps(detail))
 
 
 def list_fault_events(

@@ -19,7 +19,7 @@ from assay.decide.replay.replay_nodes import ReplayRules
 from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import Decision, DecisionTiming
-from assay.model.facts import fact, inline, shown
+from assay.model.facts import extend, fact, inline, shown
 from assay.model.specs.cost_assumptions import CostAssumptions, PolicyCostName
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time
@@ -345,7 +345,11 @@ class _ResultFormatter:
 
     def text(self, sentence: str) -> str:
         """Return a text with the times in it written as the history counts them."""
-        return STORED_TIME.sub(_format_stored_time, sentence) if self._in_seconds else sentence
+        if not self._in_seconds:
+            return sentence
+        return STORED_TIME.sub(
+            lambda match: format_elapsed((parse_time(match[0]) - HISTORY_EPOCH).total_seconds()), sentence
+        )
 
     def format_result(self, played: ReplayResult) -> ReplayedPolicy:
         """Return the result of one policy."""
@@ -372,18 +376,8 @@ class _ResultFormatter:
         )
 
     def _decision(self, replayed: ReplayDecision) -> ReplayedDecision:
-        decision = replayed.decision
-        return ReplayedDecision(
-            time=self.time(replayed.at),
-            node=decision.node,
-            from_state=decision.from_state,
-            to_state=decision.to_state,
-            timing=decision.timing,
-            because=self.text(describe_causes(decision.causes)),
-            rule=decision.rule,
-            remedy=decision.remedy,
-            blockers=decision.blockers,
-        )
+        time, because = self.time(replayed.at), self.text(describe_causes(replayed.decision.causes))
+        return extend(ReplayedDecision, replayed.decision, time=time, because=because)
 
 
 def _split_node_hours(exposure: Exposure) -> NodeHours:
@@ -415,10 +409,6 @@ def _effect(decision: ReplayedDecision) -> tuple[float | str, ...]:
 
 STORED_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
 """A time as decisions write it in their reasons."""
-
-
-def _format_stored_time(match: re.Match[str]) -> str:
-    return format_elapsed((parse_time(match[0]) - HISTORY_EPOCH).total_seconds())
 
 
 def _round_seconds(seconds: float) -> float:

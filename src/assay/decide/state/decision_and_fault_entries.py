@@ -34,6 +34,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
 )
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import extend
 from assay.model.faults.sightings import find_check_sightings
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -142,20 +143,7 @@ def _drop_future(outcomes: Sequence[RecordedOutcome], now: datetime) -> list[Rec
 def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:
     """Return the entry of a fault that was seen, or seen again."""
     marks = sorted(f"{source} {mark}" for source, mark in fault.marks.items())
-    content = FaultEntry(
-        fault=fault.id,
-        fault_class=fault.fault_class,
-        subject=fault.subject,
-        severity=fault.severity,
-        blame=fault.blame,
-        remedy=fault.remedy,
-        count=fault.count,
-        first_seen=fault.first_seen,
-        last_seen=fault.last_seen,
-        detail=fault.detail,
-        marks=fault.marks,
-        times=fault.times,
-    )
+    content = extend(FaultEntry, fault, fault=fault.id)
     ident = derive_id(fault.id, fault.severity, str(fault.count), *marks)
     return content.make_entry(ident, format_time(at), fault.node)
 

@@ -339,10 +339,6 @@ def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:
     return change_state(state, serials_by_source={**state.serials_by_source, **serials}) if serials else state
 
 
-def _apply_burn_in(state: NodeState, entry: LedgerEntry) -> NodeState:
-    return change_state(state, burn_in=advance_burn_in(state.burn_in, entry, state.stay_id))
-
-
 _STANDINGS: dict[str, EffectStatus] = {
     f"effect.{status}": status for status in get_args(EffectStatus) if status != "intent"
 }
@@ -362,7 +358,10 @@ ENTRY_HANDLERS: dict[str, Callable[[NodeState, LedgerEntry], NodeState]] = {
     "part.replaced": _apply_replacement,
     "breaker.cleared": _apply_cleared_breaker,
     PartsSeenEntry.kind: _apply_seen_parts,
-    **dict.fromkeys(BURN_IN_KINDS, _apply_burn_in),
+    **dict.fromkeys(
+        BURN_IN_KINDS,
+        lambda state, entry: change_state(state, burn_in=advance_burn_in(state.burn_in, entry, state.stay_id)),
+    ),
 }
 """By entry kind. Kinds that change no node state (tickets, failed observations) have no handler."""
 

@@ -160,9 +160,11 @@ def _draw(policy: LifecyclePolicy, path: StatePath, style: str) -> str:
         *_draw_side_lanes(left, spots, start, -1, path),
         *_draw_side_lanes(right, spots, start + width, 1, path),
         *(line for name, spot in spots.items() for line in _box(name, policy.states[name], spot, name in out, path)),
-        *_footnote(policy, start + width / 2, tall - MARGIN / 2),
-        "</svg>",
     ]
+    if policy.anywhere:
+        note = escape(f"{MANUAL_LABEL} from any state: {', '.join(policy.anywhere)}")
+        parts.append(f'<text class="says" x="{start + width / 2:g}" y="{tall - MARGIN / 2:g}">{note}</text>')
+    parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
 
@@ -281,9 +283,3 @@ def _box(name: str, state: LifecycleState, spot: _BoxPosition, is_out: bool, pat
         yield f'<text class="note" x="{spot.x:g}" y="{spot.y + 13:g}">{escape(note)}</text></g>'
     else:
         yield f'<text x="{spot.x:g}" y="{spot.y + 4.5:g}">{escape(name)}</text></g>'
-
-
-def _footnote(policy: LifecyclePolicy, x: float, y: float) -> Iterator[str]:
-    if policy.anywhere:
-        note = f"{MANUAL_LABEL} from any state: {', '.join(policy.anywhere)}"
-        yield f'<text class="says" x="{x:g}" y="{y:g}">{escape(note)}</text>'

@@ -24,6 +24,7 @@ from assay.decide.trends.warning_answers import PayingAct, RuleRecord, TrendWarn
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval, find_usual_lead
 from assay.decide.trends.warning_threshold import ChangeWarning
 from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
+from assay.model.facts import extend
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 from assay.model.timestamps import format_time, parse_time
@@ -330,16 +331,12 @@ class AdvisedWarning:
         """Return what is told of it."""
         score, forecast = self.warning.score, self.warning.forecast
         days = forecast and forecast.days
-        return TrendWarningAnswer(
-            node=score.node,
-            subject=score.subject,
-            name=score.name,
-            unit=score.unit,
-            serial=score.serial,
+        return extend(
+            TrendWarningAnswer,
+            score,
             from_=score.own,
             to=score.recent,
             peers=score.peers - 1,
-            peers_change=score.peers_change,
             score=round(score.worse, 2),
             limit=self.warning.limit,
             days=[round(day, 1) for day in days] if days else None,
