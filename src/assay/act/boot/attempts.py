@@ -150,7 +150,9 @@ def decide_next_boot(attempts: Sequence[BootAttempt], provisioning: Provisioning
     if not attempts:
         return NextBoot(None)
     newest, age, whole = attempts[-1], now - attempts[-1].started_at, _limit_age(provisioning)
-    if loops := sum(1 for _ in takewhile(lambda attempt: has_looped(attempt, provisioning), reversed(attempts))):
+    # of the last attempts in a row, those in which the machine fetched its script more often than it may
+    looped = takewhile(lambda attempt: attempt.fetches > provisioning.most_fetches, reversed(attempts))
+    if loops := len(list(looped)):
         if age < whole * 2 ** min(loops - 1, MOST_DOUBLINGS):
             return NextBoot(newest, int(min(max(age, LEAST_WAIT), MOST_WAIT).total_seconds()))
         return NextBoot(None)
@@ -160,11 +162,6 @@ def decide_next_boot(attempts: Sequence[BootAttempt], provisioning: Provisioning
 def is_open(attempt: BootAttempt, provisioning: Provisioning, now: datetime) -> bool:
     """Whether a start is still under way."""
     return not attempt.failure and attempt.last_stage != "agent" and now - attempt.started_at < _limit_age(provisioning)
-
-
-def has_looped(attempt: BootAttempt, provisioning: Provisioning) -> bool:
-    """Whether a machine fetched its script more often in one attempt than it may."""
-    return attempt.fetches > provisioning.most_fetches
 
 
 def describe_loop(attempt: BootAttempt, fetches: int, now: datetime) -> str:

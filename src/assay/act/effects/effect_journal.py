@@ -150,16 +150,11 @@ def make_retry_entry(intent: EffectIntent, at: str, attempt: int, reason: str, r
     return content.make_entry(_derive_entry_id(intent, "tried", attempt), at, intent.node)
 
 
-def classify_verification(verification: EffectVerification) -> EffectStatus:
-    """Return the status of an effect after a reading of the world."""
-    if verification.done is None:
-        return "unknown"
-    return "verified" if verification.done else "failed"
-
-
 def make_end_entry(intent: EffectIntent, at: str, verification: EffectVerification, attempts: int = 0) -> LedgerEntry:
     """Return the entry for a reading of the world. Its id is the same each time, so a second append adds nothing."""
-    status = classify_verification(verification)
+    status: EffectStatus = "unknown"
+    if verification.done is not None:
+        status = "verified" if verification.done else "failed"
     content = _END_ENTRIES[status](intent.effect, intent.action, verification.reason, verification.facts)
     ident = _derive_entry_id(intent, status, attempts if status == "unknown" else 0)
     return content.make_entry(ident, at, intent.node)

@@ -7,7 +7,7 @@ stage. Nothing else follows from a warning here. The file may be deleted.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -124,12 +124,6 @@ def make_closing_entries(
                 yield make_cleared_entry(warning.node, FaultClearance.of(fault, reason, fault.seq), now)
 
 
-def make_demotion_entries(demotions: Iterable[TrendDemotedEntry], now: datetime) -> Iterator[LedgerEntry]:
-    """Yield one for each rule that lost its stage."""
-    for demotion in demotions:
-        yield demotion.make_entry(derive_id(demotion.kind, demotion.rule, demotion.revision), format_time(now))
-
-
 def make_opening_entries(
     context: ControllerContext, rules: TrendRules, opened: OpenedWarnings, now: datetime
 ) -> Iterator[LedgerEntry]:
@@ -162,12 +156,6 @@ ANSWER_FILE = Path("trends") / "answer.json"
 def read_answer(reports: Path) -> dict[str, Any]:
     """Return the last answer, empty where there is none or it cannot be read."""
     return read_dated_answer(reports / ANSWER_FILE)
-
-
-def read_last_time(reports: Path) -> datetime | None:
-    """Return when the last answer was given, None where it is lost."""
-    known = read_answer(reports)
-    return parse_time(known["at"]) if known else None
 
 
 _OUTCOME_ORDER = ("right", "wrong", "overtaken", "cannot tell")
@@ -256,13 +244,17 @@ def _record(
             unearned.append(TrendDemotedEntry(record.name, record.revision, reason))
             records[record.name] = replace(record, stage="observe", lost_because=reason)
     fresh = [warning for warning in answer.warnings if warning.score.node in states]
-    since = read_last_time(context.reports)
+    known = read_answer(context.reports)
+    since = parse_time(known["at"]) if known else None
     opened = open_warnings(rules, records, history, fresh, answer.findings.series.nodes, now, since)
+    demoted = (*unearned, *opened.demotions)
     context.ledger.append(
         *make_closing_entries(context, closings, states, rules, now),
-        *make_demotion_entries([*unearned, *opened.demotions], now),
+        *(
+            demotion.make_entry(derive_id(demotion.kind, demotion.rule, demotion.revision), format_time(now))
+            for demotion in demoted
+        ),
         *make_opening_entries(context, rules, opened, now),
     )
-    demoted = (*unearned, *opened.demotions)
     closed_now = tuple(closed for _, closed in closings)
     return TrendEvaluation(answer, tuple(records.values()), closed_now, opened.warnings, demoted)

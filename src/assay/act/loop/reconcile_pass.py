@@ -85,11 +85,6 @@ class PassReport:
     runs: list[str] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
 
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether the pass appended nothing."""
-        return not self.entries
-
 
 @records_pass("once")
 def reconcile_once(
@@ -112,7 +107,7 @@ def reconcile_once(
 def repeat_until_unchanged(run_pass: Callable[[int], PassReport]) -> list[PassReport]:
     """Call `run_pass` with 0, 1, 2 … until a pass appends nothing, twelve times at most; return the reports."""
     reports: list[PassReport] = []
-    while len(reports) < MAX_PASSES and not (reports and reports[-1].is_unchanged):
+    while len(reports) < MAX_PASSES and not (reports and not reports[-1].entries):
         reports.append(run_pass(len(reports)))
     return reports
 

@@ -40,7 +40,8 @@ def read_sync(
     with pause_gc():
         standings = ledger.standings([check.id for check in checks.checks], nodes) if ledger else CheckStandings()
         rollout = list_rolling_nodes(ledger) if ledger else frozenset[str]()
-        inputs = SyncInputs(fleet, node_states, standings, checks, format_revision(fleet), now, rollout)
+        revision = f"{fleet.commit}{CHANGED if fleet.dirty else ''}" if fleet.commit else ""
+        inputs = SyncInputs(fleet, node_states, standings, checks, revision, now, rollout)
         return compare_fleet(inputs, nodes)
 
 
@@ -48,11 +49,6 @@ def list_rolling_nodes(ledger: Ledger) -> frozenset[str]:
     """Return the nodes of the rollout that has not ended of which nothing proves that they have the change."""
     active = read_projection(ledger, ROLLOUTS).find_active()
     return active.unproven if active else frozenset()
-
-
-def format_revision(fleet: Fleet) -> str:
-    """Return the commit of a fleet, `<commit>-dirty` if its files differ from it, "" without a commit."""
-    return f"{fleet.commit}{CHANGED if fleet.dirty else ''}" if fleet.commit else ""
 
 
 class ExpectedChecks:

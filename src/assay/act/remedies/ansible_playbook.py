@@ -18,7 +18,7 @@ from typing import Any
 from assay.act.actions.action import ActionContext, EffectIntent, UnfinishedAction, find_action_effort
 from assay.act.remedies import playbook_environment
 from assay.declare.fleet_cache import load_cached_fleet
-from assay.declare.home import Home, find_home, find_home_of
+from assay.declare.home import find_home, find_home_of
 from assay.declare.secret_detection import register_environment_secrets
 from assay.declare.secret_lookup import handover_variable, read_secret
 from assay.declare.stand_ins import refuse_node
@@ -56,7 +56,7 @@ def run_playbook(
     runner = ansible_runner.interface.init_runner(
         private_data_dir=str(folder),
         playbook=str(playbook),
-        inventory=[str(path) for path in list_inventories(home)],
+        inventory=[str(path) for path in (home.root / "inventory", *(home.overlays or ()))],
         limit=intent.node,
         extravars=dict(variables),
         tags=",".join(tags) or None,
@@ -113,11 +113,6 @@ def redact_files(folder: Path) -> None:
             content = path.read_bytes()
             if (redacted := redact_bytes(content)) != content:
                 path.write_bytes(redacted)
-
-
-def list_inventories(home: Home) -> list[Path]:
-    """Return the repository's inventory, and the lab's over it if that is chosen and up."""
-    return [home.root / "inventory", *(home.overlays or ())]
 
 
 def find_task_node(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:

@@ -25,17 +25,11 @@ from assay.model.node import Node
 from assay.model.outcome import CheckStandings, PassCount, StandingFailure
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.evidence_age import PhaseAges, find_max_hours
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_response import respond_to_class
 from assay.model.timestamps import parse_time
 
 APPLYING_ACTIONS = frozenset({"zap"})
 """The actions that bring declared firmware and configuration."""
-
-
-def list_applying_states(policy: LifecyclePolicy) -> frozenset[str]:
-    """Return the states on whose entry assay applies what the repository declares."""
-    return frozenset(name for name, state in policy.states.items() if APPLYING_ACTIONS & set(state.entry))
 
 
 def is_rolling(node: str, node_state: NodeState | None, applying: Collection[str], rollout: Collection[str]) -> bool:
@@ -143,7 +137,8 @@ class _FleetComparison:
     def __init__(self, inputs: SyncInputs) -> None:
         self._inputs, self._policy = inputs, inputs.fleet.policy
         self._lines, self._remedies = SettingLines(inputs.fleet), DriftRemedies(inputs.fleet)
-        self._applying = list_applying_states(self._policy)
+        states = self._policy.states.items()
+        self._applying = frozenset(name for name, state in states if APPLYING_ACTIONS & set(state.entry))
         self._phases: dict[str, PhaseAges] = {}
         self._counting: dict[tuple[str, int], tuple[Sequence[ExpectedCheck], list[ExpectedCheck]]] = {}
         self._passes: dict[str, dict[str, list[PassCount]]] = defaultdict(dict)

@@ -252,7 +252,8 @@ class NodeDifferences:
             return
         objection = self.window.object_to_failure(failure.recorded, expected.max_hours)
         if outcome.verdict != "fail":
-            self._add_unknown(expected.check, UnknownReason(outcome.reason, find_first_time(failure, outcome.reason)))
+            since = min((at for at, failed_for in failure.row if failed_for == outcome.reason), default="")
+            self._add_unknown(expected.check, UnknownReason(outcome.reason, since))
             return
         items = self._list_items(expected, part, failure)
         if objection:
@@ -286,11 +287,6 @@ class NodeDifferences:
             names = list(dict.fromkeys(checks))
             shown = ", ".join(names) if len(names) <= NAMED_CHECKS else format_count(len(names), "check")
             yield DriftItem(shown, "", f"{UNKNOWN_PREFIX}{reason.text}", "", reason.since)
-
-
-def find_first_time(failure: StandingFailure, reason: str) -> str:
-    """Return when a check first gave a reason in the row that the failure ends, "" where the row has it nowhere."""
-    return min((at for at, failed_for in failure.row if failed_for == reason), default="")
 
 
 def find_first_time_of(check: str, failure: StandingFailure, difference: ReadDifference) -> str:

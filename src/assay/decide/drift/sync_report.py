@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
@@ -86,10 +86,6 @@ class SyncReport:
 def _count_pool(pool: str, nodes: Sequence[NodeSync]) -> PoolSync:
     counts = Counter(node.state for node in nodes)
     revisions = Counter(node.revision for node in nodes)
-    oldest = min((item.since for item in list_differences(nodes) if item.since), default="")
+    seen = (item for node in nodes for item in node.items if item.is_known)
+    oldest = min((item.since for item in seen if item.since), default="")
     return PoolSync(pool, len(nodes), {state: counts[state] for state in SYNC_STATES}, revisions, oldest)
-
-
-def list_differences(nodes: Sequence[NodeSync]) -> Iterator[DriftItem]:
-    """Yield the differences that were seen on these nodes."""
-    return (item for node in nodes for item in node.items if item.is_known)

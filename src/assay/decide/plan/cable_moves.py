@@ -113,11 +113,6 @@ def _distance(wrong: CableEnd, right: CableEnd) -> int:
     return 1 if wrong.rack and wrong.rack == right.rack else 2
 
 
-def plan_cable_moves(name: str, old: CompiledTopology, new: CompiledTopology) -> list[CablingJob]:
-    """Return the work that turns the cables of one design into those of another."""
-    return _FabricChange(name, old, new).jobs()
-
-
 class _FabricChange:
     """One fabric, before and after."""
 
@@ -327,7 +322,7 @@ def find_recabled_nodes(before: Fleet, after: Fleet, jobs: Iterable[CablingJob])
 
 def _changed_fabric(before: Fleet, after: Fleet, old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:
     if _structure(old, before) != _structure(new, after):
-        yield from plan_cable_moves(new.name, compile_topology(old, before), compile_topology(new, after))
+        yield from _FabricChange(new.name, compile_topology(old, before), compile_topology(new, after)).jobs()
     if old != new:
         yield from _moved_switches(before, after, old, new)
         yield from _tier_changes(old, new)

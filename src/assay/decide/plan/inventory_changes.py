@@ -49,10 +49,6 @@ class InventoryChanges:
     kept: tuple[tuple[Node, Node], ...]
     renamed: tuple[tuple[Node, Node], ...] = ()
 
-    def nodes_with(self, field: str) -> list[str]:
-        """Return the nodes in which one field changed."""
-        return [name for change in self.changed if change.what == field for name in change.nodes]
-
 
 def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
     """Compare two inventories, node by node."""

@@ -150,7 +150,9 @@ def find_refusals(case: RefusalCase) -> tuple[PlanRefusal, ...]:
 def find_removed_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find nodes in service that the merge removes from the inventory: automation would stop managing all at once."""
     removed = case.select_serving(node.name for node in case.nodes.removed)
-    repooled = case.select_serving(case.nodes.nodes_with("pool"))
+    repooled = case.select_serving(
+        name for change in case.nodes.changed if change.what == "pool" for name in change.nodes
+    )
     fate = "in service would be removed or put into another pool" if repooled else "in service would be removed"
     yield from case.find_overruns([*removed, *repooled], fate, racks=removed)
 

@@ -12,7 +12,6 @@ from assay.decide.plan.drift_response import DriftResponse
 from assay.decide.plan.inventory_changes import NodeChange
 from assay.decide.plan.policy_changes import ResponseChange, SettingDifference
 from assay.decide.plan.setting_routes import SettingWay
-from assay.decide.rollouts.rollout_waves import WaveSchedule
 from assay.decide.state.node_entry import describe_entry
 from assay.model.backtest_report import PolicyCostPoint
 from assay.model.specs.policy_response import PolicyResponse
@@ -180,13 +179,9 @@ def _work_counts(plan: ChangePlan) -> Iterator[str]:
     if plan.other:
         yield format_count(len(plan.other), "other change")
     if plan.work.schedule.waves:
-        yield format_schedule_cost(plan.work.schedule)
-
-
-def format_schedule_cost(schedule: WaveSchedule) -> str:
-    """Return the cost of the waves, as part of a sentence."""
-    waves = format_count(len(schedule.waves), "wave")
-    return f"{waves} in {format_hours(schedule.hours)}, {schedule.node_hours:.0f} node-hours out of service"
+        schedule = plan.work.schedule
+        waves = f"{format_count(len(schedule.waves), 'wave')} in {format_hours(schedule.hours)}"
+        yield f"{waves}, {schedule.node_hours:.0f} node-hours out of service"
 
 
 def format_hours(count: float) -> str:

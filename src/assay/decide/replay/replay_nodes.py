@@ -66,10 +66,6 @@ class ReplayRules:
             checks[phase] = CheckDeclaration(id=ident, subject="node", phases=[phase], active=phase in active)
         return checks
 
-    def suite_duration(self, phases: list[Phase]) -> AssumedHours:
-        """Return the duration of the suites of these phases."""
-        return self.durations.suites if any(self.checks[phase].active for phase in phases) else self.durations.look
-
 
 UNLISTED_POOL = "unlisted"
 """The pool of nodes that no inventory knows, where the history does not say another."""

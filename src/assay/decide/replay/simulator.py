@@ -360,7 +360,8 @@ class ReplaySimulator:
         phases = [phase for phase in list_due_phases(self._empty_snapshot(), view) if phase in required]
         if phases:
             actor.verifying = f"{view.node_state.stay_id} {self._now}"
-            lasts = max(self._rules.suite_duration(phases).as_timedelta, ONE_SECOND)
+            loads = any(self._rules.checks[phase].active for phase in phases)
+            lasts = max((self._pace.suites if loads else self._pace.look).as_timedelta, ONE_SECOND)
             self._agenda.add(self._now + lasts, "suites", view.name, (actor.verifying, phases))
 
     def _suites_end(self, name: str, verification: str, phases: list[Phase]) -> None:

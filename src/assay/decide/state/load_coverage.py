@@ -45,11 +45,6 @@ class PartCoverage:
     tests: Mapping[str, int] = field(default_factory=dict)
     last_unit: str = ""
 
-    @property
-    def turn_was_used(self) -> bool:
-        """Whether its newest turn covered it."""
-        return bool(self.turn_at) and self.covered_at == self.turn_at
-
 
 @dataclass(frozen=True, slots=True)
 class GpuCoverage:
@@ -173,7 +168,7 @@ def plan_visit(
 
 def _turn(gpu: GpuCoverage, part: str) -> tuple[str, bool]:
     covered = gpu.find(part)
-    return covered.turn_at, covered.turn_was_used
+    return covered.turn_at, bool(covered.turn_at) and covered.covered_at == covered.turn_at
 
 
 def _find_last_unit(gpus: Sequence[GpuCoverage], seeds: int) -> str:
