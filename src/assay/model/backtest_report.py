@@ -53,28 +53,8 @@ class BacktestReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyCostPoint:
-    """What a policy costs with one value of a setting. `revision` is "old", "new", or "" for a value in between."""
-
-    value: float
-    """The value of the setting."""
-    revision: str
-    costs: Mapping[str, float]
-    """The costs, by name; the name ends with the unit."""
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyCurve:
-    """What each value of one changed setting costs, with nothing else changed. `path` is the setting's dotted path."""
-
-    path: str
-    points: tuple[PolicyCostPoint, ...]
-    """What each value costs."""
-
-
-@dataclass(frozen=True, slots=True)
 class PolicyReplayReport:
-    """The ledger's faults of the last `days`, replayed under two policies, and a curve for each changed number.
+    """The ledger's faults of the last `days`, replayed under two policies.
 
     `note` says what the costs assume, or why nothing was replayed. Costs are by name, see `CostAssumptions`.
     """
@@ -88,6 +68,4 @@ class PolicyReplayReport:
     """The costs under the old policy, by name; the name ends with the unit."""
     new_costs: Mapping[str, float] = field(default_factory=dict)
     """The costs under the new policy, by name."""
-    curves: tuple[PolicyCurve, ...] = ()
-    """A curve for each changed number."""
     note: str = ""

@@ -13,7 +13,6 @@ from assay.decide.plan.inventory_changes import NodeChange
 from assay.decide.plan.policy_changes import ResponseChange, SettingDifference
 from assay.decide.plan.setting_routes import SettingWay
 from assay.decide.state.node_entry import describe_entry
-from assay.model.backtest_report import PolicyCostPoint
 from assay.model.specs.policy_response import PolicyResponse
 from assay.model.text.lists import fold_names, format_count, format_list, format_nodes
 
@@ -46,7 +45,7 @@ POLICY_COSTS = {
 
 
 def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
-    """Yield what both policies cost on recorded faults, and where old and new value of each number lie."""
+    """Yield what both policies cost on recorded faults."""
     replay = plan.policy_replay
     if replay is None:
         return
@@ -54,15 +53,6 @@ def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
     yield f"replay of the last {replay.days:g} days, {faults}: {replay.note}"
     if replay.old_costs:
         yield "\n".join(["old policy → new policy:", *_compare_costs(replay.old_costs, replay.new_costs)])
-    for curve in replay.curves:
-        points = (_format_point(point) for point in curve.points)
-        yield "\n".join([f"{curve.path}, with nothing else changed:", *points])
-
-
-def _format_point(point: PolicyCostPoint) -> str:
-    costs = {title: sum(point.costs[name] for name in names) for title, names in POLICY_COSTS.items()}
-    revision = f" ({point.revision})" if point.revision else ""
-    return f"  {point.value:g}{revision}: {', '.join(f'{cost:,.1f} {title}' for title, cost in costs.items())}"
 
 
 def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A change of a policy's number is replayed on the ledger's faults: what it costs, and where it lies on the curve."""
+"""A change of the policy is replayed on the ledger's faults: what it costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from forked_assay import run_assay
 
-from assay.act.loop.policy_replay import MAX_EVENTS, choose_values
+from assay.act.loop.policy_replay import MAX_EVENTS
 from assay.decide.faults.detection import FaultObservation
 from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
@@ -54,15 +54,6 @@ def test_a_smaller_limit_trades_time_out_for_time_served_with_faults(faulty) -> 
     old, new = found["old_costs"], found["new_costs"]
     assert new["out_node_hours"] < old["out_node_hours"]
     assert new["catastrophic_node_hours"] > old["catastrophic_node_hours"]
-    (curve,) = found["curves"]
-    assert curve["path"] == "limits.pool_percent"
-    assert [(point["value"], point["revision"]) for point in curve["points"] if point["revision"]] == [
-        (8, "new"),
-        (25, "old"),
-    ]
-    at = {point["revision"]: point["costs"] for point in curve["points"]}
-    assert at["old"]["out_node_hours"] == old["out_node_hours"]
-    assert at["new"]["catastrophic_node_hours"] == new["catastrophic_node_hours"]
     assert "jobs of" in found["note"]
 
 
@@ -70,19 +61,15 @@ def test_the_section_on_the_policy_says_so_in_words(faulty) -> None:
     faulty.policy(POOL_PERCENT, "pool_percent: 8")
     said = plan(faulty.root).stdout
     assert "replay of the last 30 days, 6 faults on 6 nodes" in said
-    assert "limits.pool_percent, with nothing else changed:" in said
-    assert "  8 (new): " in said
-    assert "  25 (old): " in said
     assert "node-hours served with an open fault:" in said
     assert ", higher" in said
     assert ", lower" in said
 
 
-def test_what_is_no_number_is_compared_without_a_curve(faulty) -> None:
+def test_what_is_no_number_is_compared_too(faulty) -> None:
     rule = "severity: [catastrophic]\n    states: [production]\n    timing: "
     faulty.policy(f"{rule}immediate", f"{rule}record")
     found = json.loads(plan(faulty.root, "json").stdout)["policy_replay"]
-    assert found["curves"] == []
     assert found["new_costs"]["out_node_hours"] == 0
     assert found["new_costs"]["catastrophic_node_hours"] == pytest.approx(6 * 24)
 
@@ -106,26 +93,3 @@ def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
     ledger.close()
     faulty.policy(POOL_PERCENT, "pool_percent: 8")
     assert f"not replayed: more than {MAX_EVENTS:,} events" in plan(faulty.root).stdout
-
-
-@pytest.mark.slow
-def test_many_faults_leave_time_for_fewer_values(faulty, monkeypatch) -> None:
-    from assay.act.loop.plan_inputs import load_plan_facts
-
-    faulty.policy(POOL_PERCENT, "pool_percent: 8").policy("reboots_per_hour: 6", "reboots_per_hour: 2")
-    revisions = faulty.declared("main"), faulty.declared()
-    ledger = faulty.root / ".assay/ledger.sqlite"
-    whole = load_plan_facts(ledger, *revisions, datetime.now(UTC)).policy_replay
-    assert [len(curve.points) for curve in whole.curves] == [5, 5]
-    monkeypatch.setattr("assay.act.loop.policy_replay.MAX_REPLAYED_EVENTS", 12 * 5)
-    short = load_plan_facts(ledger, *revisions, datetime.now(UTC)).policy_replay
-    assert [[point.revision for point in curve.points] for curve in short.curves] == [["new", "old"]]
-    assert short.new_costs == whole.new_costs
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "tried"),
-    [(25, 10, [5, 10, 18, 25, 38]), (1, 2, [0, 1, 2, 3]), (0.5, 1.5, [0.25, 0.5, 1.0, 1.5, 2.25])],
-)
-def test_few_values_are_tried_around_both(old, new, tried) -> None:
-    assert choose_values(old, new) == tried
