@@ -331,11 +331,10 @@ def make_paused_ticket(snapshot: FleetSnapshot, rollout: Rollout | None) -> list
     if pause.rule == "plan":
         look = f"read the plan: assay plan --base {rollout.base[:12]} --head {rollout.commit[:12]}"
     ticket = Ticket(
-        id=derive_id("ticket", key),
-        key=key,
+        **_make_identity(key),
         title=f"rollout {ident} {TICKET_RULES[pause.rule]}",
         node=named[0].name,
-        places=tuple(TicketPlace(view.name, view.node.site, view.node.rack, view.node.u) for view in named),
+        places=tuple(map(_make_place, named)),
         expected=f"the change {rollout.base[:12]} → {rollout.commit[:12]} works on its nodes, or is taken back",
         seen=pause.reason,
         verify=f"assay rollout show {ident}",
@@ -356,19 +355,17 @@ def make_trust_tickets(fleet: Fleet, snapshot: FleetSnapshot) -> Iterator[Ticket
     for wait in list_fleet_waits(fleet, [view.node_state for view in views.values()]):
         if wait.kind == "would" or (wait.said and wait.kind != "order"):
             continue
-        node, key = views[wait.node].node, f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}"
-        provisioning = fleet.provisioning_of(node.name)
-        page = f"\nits page: {provisioning.url}/nodes/{node.name}" if provisioning else ""
+        provisioning = fleet.provisioning_of(wait.node)
+        page = f"\nits page: {provisioning.url}/nodes/{wait.node}" if provisioning else ""
         words = f"--reason '…'; undo: {wait.undo}"
         yield Ticket(
-            id=derive_id("ticket", key),
-            key=key,
-            title=f"{node.name} waits for a person's yes",
-            node=node.name,
-            places=(TicketPlace(node.name, node.site, node.rack, node.u),),
+            **_make_identity(f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}"),
+            title=f"{wait.node} waits for a person's yes",
+            node=wait.node,
+            places=(_make_place(views[wait.node]),),
             expected="a person says yes or no",
             seen=wait.text,
-            verify=f"assay explain {node.name}",
+            verify=f"assay explain {wait.node}",
             severity="degraded",
             steps=f"assay approve {wait.id[:12]} {words}\nor: assay decline {wait.id[:12]} --reason '…'{page}",
         )

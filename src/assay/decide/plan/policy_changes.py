@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
+
+from pydantic import BaseModel
 
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.declare.rules.fault_rules import list_fault_names
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_response import PolicyResponse, respond_to_fault
 
@@ -56,11 +58,11 @@ def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[Resp
     groups: dict[tuple[PolicyResponse | None, PolicyResponse | None], dict[tuple[str, str], set[bool]]] = defaultdict(
         dict
     )
-    was, will = _Answers(before.policy), _Answers(after.policy)
+    was, will = _answerer(before.policy), _answerer(after.policy)
     for state in states:
         for fault in dict.fromkeys([*old, *new]):
             for in_use in (False, True):
-                answers = was.find(state, old.get(fault), in_use), will.find(state, new.get(fault), in_use)
+                answers = was(state, old.get(fault), in_use), will(state, new.get(fault), in_use)
                 if answers[0] != answers[1]:
                     groups[answers].setdefault((state, fault), set()).add(in_use)
     return tuple(ResponseChange(*answers, tuple(_cases(cases))) for answers, cases in groups.items())
@@ -77,22 +79,21 @@ def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, FaultTreatmentKey]]:
     yield UNKNOWN_FAULT, (UNKNOWN_FAULT, other.severity, other.blame, other.remedy)
 
 
-class _Answers:
-    """What a policy answers. Faults that no rule names differ only in how they are treated: a few answers serve all."""
+def _answerer(policy: LifecyclePolicy) -> Callable[[str, FaultTreatmentKey | None, bool], PolicyResponse | None]:
+    """Return what answers a fault of a node in a state, with None where the state or the class does not exist.
 
-    def __init__(self, policy: LifecyclePolicy) -> None:
-        self._policy = policy
-        self._named = {name for rule in policy.faults.values() for name in rule.classes}
-        self._known: dict[tuple[str, FaultTreatmentKey, bool], PolicyResponse] = {}
+    Faults that no rule names differ only in how they are treated: a few answers serve all.
+    """
+    named = {name for rule in policy.faults.values() for name in rule.classes}
+    respond = cache(partial(respond_to_fault, policy))
 
-    def find(self, state: str, kind: FaultTreatmentKey | None, in_use: bool) -> PolicyResponse | None:
-        """Return the answer to a fault of a node in `state`, None where the state or the class does not exist."""
-        if not kind or state not in self._policy.states:
+    def answer(state: str, kind: FaultTreatmentKey | None, in_use: bool) -> PolicyResponse | None:
+        if not kind or state not in policy.states:
             return None
-        key = (state, kind if kind[0] in self._named else (UNKNOWN_FAULT, *kind[1:]), in_use)
-        if key not in self._known:
-            self._known[key] = respond_to_fault(self._policy, state, *key[1], in_use)
-        return self._known[key]
+        name, *treatment = kind
+        return respond(state, name if name in named else UNKNOWN_FAULT, *treatment, in_use)
+
+    return answer
 
 
 def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, str, bool | None]]:
@@ -114,54 +115,38 @@ def compare_fault_classes(before: FleetRevision, after: FleetRevision) -> tuple[
 
 def compare_profiles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return every change of what automation may do to the nodes of a profile."""
-    was, will = before.fleet.profiles, after.fleet.profiles
-    return tuple(
-        replace(difference, path=f"{name}.{difference.path}")
-        for name in sorted(was.keys() & will.keys())
-        for difference in compare_values(
-            after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS
-        )
-    )
+    return _compare_named(after, before.fleet.profiles, after.fleet.profiles, "ManagementProfile", UNCOMPARED_FIELDS)
 
 
 def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return the changes of a bundle's old components, except their versions."""
     was, will = before.fleet.bundles, after.fleet.bundles
-    return tuple(
-        replace(difference, path=f"{name}.{difference.path}", line=_line_of_component(after, name, difference.path))
-        for name in sorted(was.keys() & will.keys())
-        for difference in compare_values(
-            after,
-            _SharedComponents(was[name], will[name]),
-            _SharedComponents(will[name], was[name]),
-            "",
-            skip={"version"},
-        )
-    )
+    differences = []
+    for name in sorted(was.keys() & will.keys()):
+        old, new = ({part.name: part for part in bundle.components} for bundle in (was[name], will[name]))
+        kept = old.keys() & new.keys()
+        old, new = ({part: parts[part] for part in parts if part in kept} for parts in (old, new))
+        for difference in compare_values(after, old, new, "", skip={"version"}):
+            line = _line_of_component(after, name, difference.path)
+            differences.append(replace(difference, path=f"{name}.{difference.path}", line=line))
+    return tuple(differences)
 
 
 def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return the changes of a fabric's requirements; its cables are compared elsewhere."""
-    was, will = before.fleet.designs, after.fleet.designs
+    skip = {*UNCOMPARED_FIELDS, *CABLE_FIELDS}
+    return _compare_named(after, before.fleet.designs, after.fleet.designs, "FabricDesign", skip)
+
+
+def _compare_named(
+    after: FleetRevision, was: Mapping[str, BaseModel], will: Mapping[str, BaseModel], kind: str, skip: set[str]
+) -> tuple[SettingDifference, ...]:
+    """Return every difference between specs of one kind that both revisions have, with the spec's name in its path."""
     return tuple(
         replace(difference, path=f"{name}.{difference.path}")
         for name in sorted(was.keys() & will.keys())
-        for difference in compare_values(
-            after, was[name], will[name], f"FabricDesign/{name}", skip={*UNCOMPARED_FIELDS, *CABLE_FIELDS}
-        )
+        for difference in compare_values(after, was[name], will[name], f"{kind}/{name}", skip=skip)
     )
-
-
-class _SharedComponents:
-    """The components of a bundle that another bundle has too, by name."""
-
-    def __init__(self, bundle: FirmwareBundle, other: FirmwareBundle) -> None:
-        shared = {part.name for part in other.components}
-        self._parts = {part.name: part.model_dump() for part in bundle.components if part.name in shared}
-
-    def model_dump(self) -> dict[str, Any]:
-        """Return plain data, as models do."""
-        return self._parts
 
 
 def _line_of_component(after: FleetRevision, bundle: str, path: str) -> str:
@@ -173,10 +158,10 @@ def _line_of_component(after: FleetRevision, bundle: str, path: str) -> str:
 def compare_values(
     after: FleetRevision, old: Any, new: Any, document: str, skip: set[str]
 ) -> tuple[SettingDifference, ...]:
-    """Return every value that differs between two models, except the fields in `skip`, at any depth."""
+    """Return every value that differs between two models or mappings, except the fields in `skip`, at any depth."""
     if old == new:
         return ()
-    was, will = dict(_flatten(old.model_dump(), skip)), dict(_flatten(new.model_dump(), skip))
+    was, will = dict(_flatten(old, skip)), dict(_flatten(new, skip))
     paths = [path for path in dict.fromkeys([*was, *will]) if was.get(path, "") != will.get(path, "")]
     return tuple(
         SettingDifference(path, was.get(path, ""), will.get(path, ""), find_spec_line(after.fleet, document, path))
@@ -186,6 +171,8 @@ def compare_values(
 
 def _flatten(value: Any, skip: set[str], path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every plain value by its dotted path; a list of plain values is one."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name not in skip:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal, get_args
 
-from assay.model.entries import rollouts as content
 from assay.model.entries.node_entries import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
-from assay.model.entries.rollouts import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
+from assay.model.entries.rollouts import (
+    CommitAdoptedEntry,
+    NodeProvenEntry,
+    PauseRule,
+    RolloutAbortedEntry,
+    RolloutFinishedEntry,
+    RolloutPausedEntry,
+    RolloutResumedEntry,
+    RolloutStartedEntry,
+    RolloutSupersededEntry,
+)
 from assay.model.facts import fact, internal
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.projection import Projection
@@ -122,7 +131,7 @@ class RolloutHistory:
                 self._apply_proof(entry)
             case NodeRenamedEntry.kind:
                 self._rename(NodeRenamedEntry.read(entry).old, entry.node)
-            case _:
+            case kind if kind in _CHANGES:
                 self._apply_change(entry)
         return self
 
@@ -135,12 +144,27 @@ class RolloutHistory:
         return self.uncompared[-1] if self.uncompared and self.uncompared[-1] is self.adopted else None
 
     def _apply_change(self, entry: LedgerEntry) -> None:
-        if entry.kind not in _CHANGES:
+        """Pause an active rollout, let it go on, or end it."""
+        change = _CHANGES[entry.kind].read(entry)
+        known = self.rollouts.get(change.rollout)
+        if known is None or not known.is_active:
             return
-        kind, change = _CHANGES[entry.kind]
-        known = self.rollouts.get(kind.read(entry).rollout)
-        if known is not None and known.is_active:
-            self.rollouts[known.id] = change(known, entry)
+        ended = replace(known, pause=None, ended_at=entry.at)
+        match change:
+            case RolloutPausedEntry():
+                pause = RolloutPause(change.who, change.reason, entry.at, change.rule, change.nodes)
+                changed = replace(known, status="paused", pause=pause, pauses=known.pauses + 1)
+            case RolloutResumedEntry():
+                accepted = known.accepted | frozenset(known.pause.nodes if known.pause else ())
+                changed = replace(known, status="running", pause=None, accepted=accepted)
+            case RolloutAbortedEntry():
+                reason = f"aborted by {change.who}: {change.reason}"
+                changed = replace(ended, status="aborted", end_reason=reason)
+            case RolloutSupersededEntry():
+                changed = replace(ended, status="superseded", end_reason=change.reason, replaced_by=change.by)
+            case RolloutFinishedEntry():
+                changed = replace(ended, status="finished", end_reason=change.reason)
+        self.rollouts[known.id] = changed
 
     def _apply_order(self, entry: LedgerEntry) -> None:
         rollout = self.rollouts.get(MoveEntry.read(entry).rollout)
@@ -184,49 +208,10 @@ def _start(entry: LedgerEntry, earlier: Rollout | None) -> Rollout:
     return Rollout(started.rollout, started.base, started.commit, entry.at, entry.seq, members, started.plan)
 
 
-def _pause(rollout: Rollout, entry: LedgerEntry) -> Rollout:
-    paused = content.RolloutPausedEntry.read(entry)
-    pause = RolloutPause(paused.who, paused.reason, entry.at, paused.rule, paused.nodes)
-    return replace(rollout, status="paused", pause=pause, pauses=rollout.pauses + 1)
-
-
-def _resume(rollout: Rollout, _: LedgerEntry) -> Rollout:
-    accepted = rollout.accepted | frozenset(rollout.pause.nodes if rollout.pause else ())
-    return replace(rollout, status="running", pause=None, accepted=accepted)
-
-
-def _end(rollout: Rollout, entry: LedgerEntry, **changes: Any) -> Rollout:
-    return replace(rollout, pause=None, ended_at=entry.at, **changes)
-
-
-def _abort(rollout: Rollout, entry: LedgerEntry) -> Rollout:
-    aborted = content.RolloutAbortedEntry.read(entry)
-    return _end(rollout, entry, status="aborted", end_reason=f"aborted by {aborted.who}: {aborted.reason}")
-
-
-def _supersede(rollout: Rollout, entry: LedgerEntry) -> Rollout:
-    later = content.RolloutSupersededEntry.read(entry)
-    return _end(rollout, entry, status="superseded", end_reason=later.reason, replaced_by=later.by)
-
-
-def _finish(rollout: Rollout, entry: LedgerEntry) -> Rollout:
-    return _end(rollout, entry, status="finished", end_reason=content.RolloutFinishedEntry.read(entry).reason)
-
-
 RolloutChange = (
-    content.RolloutPausedEntry
-    | content.RolloutResumedEntry
-    | content.RolloutAbortedEntry
-    | content.RolloutSupersededEntry
-    | content.RolloutFinishedEntry
+    RolloutPausedEntry | RolloutResumedEntry | RolloutAbortedEntry | RolloutSupersededEntry | RolloutFinishedEntry
 )
-_CHANGES: dict[str, tuple[type[RolloutChange], Callable[[Rollout, LedgerEntry], Rollout]]] = {
-    content.RolloutPausedEntry.kind: (content.RolloutPausedEntry, _pause),
-    content.RolloutResumedEntry.kind: (content.RolloutResumedEntry, _resume),
-    content.RolloutAbortedEntry.kind: (content.RolloutAbortedEntry, _abort),
-    content.RolloutSupersededEntry.kind: (content.RolloutSupersededEntry, _supersede),
-    content.RolloutFinishedEntry.kind: (content.RolloutFinishedEntry, _finish),
-}
+_CHANGES: dict[str, type[RolloutChange]] = {change.kind: change for change in get_args(RolloutChange)}
 ROLLOUTS = Projection(
     kinds=frozenset(
         (
