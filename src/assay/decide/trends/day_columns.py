@@ -2,15 +2,14 @@
 
 A day is read once and folded; to compare days is then to put columns beside each other. Series are split into blocks by
 their node, so that the memory of a comparison is bounded. The first blocks hold the nodes of which past weeks are read.
-A sheet is a table of a block. Days of many values have one each; the days of a small fleet share one, which is cheaper.
+A sheet is a table of a day and block.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.decide.trends.days import make_dates, run
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 VALUES_AT_ONCE = 3_000_000
 """Values that are folded at once: more cost memory, fewer read a day several times."""
-VALUES_OF_SHEET = 100_000
-"""Fewer values that are folded at once come into one sheet."""
 _TABLES = """
 CREATE TABLE {schema}.series (block INT, number INT, place UBIGINT, measure UBIGINT);
 CREATE TABLE {schema}.raws (raw UBIGINT, block INT, number INT);
@@ -102,23 +99,8 @@ SELECT value AS v{day}, side AS s{day}
 FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE day = {day} AND block = {block}) USING (number)
 ORDER BY number
 """
-_OF_SEVERAL_DAYS = """
-CREATE TABLE {sheet} AS
-SELECT {columns} FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE block = {block}) USING (number)
-GROUP BY number ORDER BY number
-"""
-_COLUMN = "max(CASE WHEN day = {day} THEN value END) AS v{day}, max(CASE WHEN day = {day} THEN side END) AS s{day}"
 """A table keeps the order of its rows."""
 _SERIES = "(SELECT place, measure FROM {schema}.series WHERE block = {block}) s"
-
-
-class _FoldedDay(NamedTuple):
-    """A day of a block. `size`: one more than the number of its last series with a value."""
-
-    day: int
-    block: int
-    size: int
-    has_gaps: bool
 
 
 @dataclass(slots=True)
@@ -134,8 +116,8 @@ class DayColumns:
     measured: Collection[int]
     bits: int
     values: float
-    sheets: dict[tuple[int, int], int | None] = field(default_factory=dict)
-    """The sheet of a day and block, None without values."""
+    folded: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """The days and blocks that are folded, and whether each has values: a sheet."""
 
     def __post_init__(self) -> None:
         """Make the tables."""
@@ -154,19 +136,19 @@ class DayColumns:
     def fold(self, days: Iterable[int], blocks: int) -> None:
         """Fold those of the days that are missing in the first blocks."""
         known = sorted({*days} & {*self.measured})
-        missing = [day for day in known if any((day, block) not in self.sheets for block in range(blocks))]
+        missing = [day for day in known if any((day, block) not in self.folded for block in range(blocks))]
         for some, low, high in self._cut(missing, blocks):
             self._fold(some, low, high)
 
-    def write_source(self, block: int, days: Iterable[int]) -> tuple[str, dict[int, str]]:
-        """Return the columns of a block as a FROM clause, its series as `s`, and the name of each day's sheet.
+    def write_source(self, block: int, days: Iterable[int]) -> tuple[str, set[int]]:
+        """Return the columns of a block as a FROM clause, its series as `s`, and those of the days that have values.
 
-        Day 20440 of the sheet `t3` has its values in `t3.v20440`, and their sides in `t3.s20440`.
+        Day 20440 has its values in `v20440`, and their sides in `s20440`.
         """
-        sheet_of_day = {day: sheet for day in days if (sheet := self.sheets.get((day, block))) is not None}
+        measured = {day for day in days if self.folded.get((day, block))}
         tables = [_SERIES.format(schema=self.schema, block=block)]
-        tables += [f"{self._name(sheet, block)} t{sheet}" for sheet in sorted({*sheet_of_day.values()})]
-        return " POSITIONAL JOIN ".join(tables), {day: f"t{sheet}" for day, sheet in sheet_of_day.items()}
+        tables += [self._name(day, block) for day in sorted(measured)]
+        return " POSITIONAL JOIN ".join(tables), measured
 
     def _cut(self, days: Sequence[int], blocks: int) -> Iterator[tuple[Sequence[int], int, int]]:
         """Yield days and the first and the last of the blocks that are folded at once."""
@@ -186,37 +168,18 @@ class DayColumns:
         if self._ask(_HAS_SEVERAL)[0][0]:
             self._run(_FOLDED, asked)
         at = [(day, block) for day in days for block in range(low, high + 1)]
-        self.sheets |= dict.fromkeys(at) | self._make_sheets()
+        self.folded |= dict.fromkeys(at, False)
+        for day, block, size, has_gaps in self._ask(_SIZES):
+            query = _WITH_GAPS if has_gaps else _WHOLE
+            self.database.execute(query.format(sheet=self._name(day, block), size=size, block=block, day=day))
+            self.folded[day, block] = True
         self.database.execute("DROP TABLE numbered")
 
-    def _make_sheets(self) -> dict[tuple[int, int], int]:
-        """Make sheets of the rows of `numbered`, and return which one each day and block is in."""
-        rows = [_FoldedDay._make(row) for row in self._ask(_SIZES)]
-        first = max((sheet for sheet in self.sheets.values() if sheet), default=0) + 1
-        is_small = sum(folded.size for folded in rows) <= VALUES_OF_SHEET
-        numbers = {
-            day: first + (0 if is_small else at) for at, day in enumerate(sorted({folded.day for folded in rows}))
-        }
-        together = defaultdict[tuple[int, int], list[_FoldedDay]](list)
-        for folded in rows:
-            together[numbers[folded.day], folded.block].append(folded)
-        for (sheet, block), days in together.items():
-            self.database.execute(_write_sheet(self._name(sheet, block), days))
-        return {(folded.day, folded.block): numbers[folded.day] for folded in rows}
-
-    def _name(self, sheet: int, block: int) -> str:
-        return f"{self.schema}.sheet_{sheet}_{block}"
+    def _name(self, day: int, block: int) -> str:
+        return f"{self.schema}.sheet_{day}_{block}"
 
     def _run(self, query: str, values: Mapping[str, object]) -> None:
         run(self.database, query.format(schema=self.schema, source=self.source), {**values})
 
     def _ask(self, query: str) -> list[Any]:
         return self.database.execute(query.format(schema=self.schema)).fetchall()
-
-
-def _write_sheet(name: str, days: Sequence[_FoldedDay]) -> str:
-    """Return the statement that makes the table of a sheet."""
-    first, size = days[0], max(folded.size for folded in days)
-    columns = ", ".join(_COLUMN.format(day=folded.day) for folded in days)
-    query = _OF_SEVERAL_DAYS if len(days) > 1 else _WITH_GAPS if first.has_gaps else _WHOLE
-    return query.format(sheet=name, size=size, block=first.block, day=first.day, columns=columns)

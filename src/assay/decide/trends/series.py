@@ -325,12 +325,12 @@ def measure_changes(
 def _write_read(columns: DayColumns, block: int, anchor: int) -> str:
     """Return the query that reads the values of a block as of a day; "" if they cannot suffice."""
     days = list_compared_days(anchor)
-    source, sheets = columns.write_source(block, days)
-    recent = [days[at] for at in reversed(RECENT[0]) if days[at] in sheets]
-    if not recent or not any(days[at] in sheets for at in OWN):
+    source, measured = columns.write_source(block, days)
+    recent = [days[at] for at in reversed(RECENT[0]) if days[at] in measured]
+    if not recent or not any(days[at] in measured for at in OWN):
         return ""
-    sides = ", ".join(f"{sheets[day]}.s{day}" for day in recent)
-    values = (f"{sheets[day]}.v{day}" if day in sheets else "NULL::DOUBLE" for day in days)
+    sides = ", ".join(f"s{day}" for day in recent)
+    values = (f"v{day}" if day in measured else "NULL::DOUBLE" for day in days)
     named = ", ".join(f"{value} AS v{at}" for at, value in enumerate(values))
     return _READ.format(anchor=anchor, sides=sides, values=named, source=source)
 
