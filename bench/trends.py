@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from assay.decide.trends.measurement_tables import TrendFiles
-from assay.decide.trends.trend_answer import answer_trends
+from assay.decide.trends.measurement_tables import TrendFiles, open_tables
+from assay.decide.trends.trend_answer import find_trends
 from bench.measurement import Measurement
 from bench.trend_judge import Judgement, Series, add_judgements, judge_warnings
 from bench.trend_methods import (
@@ -66,7 +66,9 @@ def ask_world(world: World, folder: Path, days: Sequence[int]) -> AskedWorld:
     grouped: list[bool] = []
     warmed = world.find_warmed()
     for day in days:
-        answer = answer_trends(files, START + timedelta(days=day, hours=1))
+        as_of = START + timedelta(days=day, hours=1)
+        with open_tables(files, as_of) as database:
+            answer = find_trends(database, as_of, recognise_counters=True)
         named[day] = [(int(one.score.node[1:]), NAMES.index(one.score.name)) for one in answer.warnings]
         said = list(zip(named[day], answer.warnings, strict=True))
         groups = [one.group for series, one in said if series in warmed]

@@ -12,7 +12,7 @@ from assay.decide.trends.change_scores import ChangeScores
 from assay.decide.trends.day_comparison import DayQuestion, compare_days
 from assay.decide.trends.days import DAY_0, define_macros, list_weeks
 from assay.decide.trends.fleet_tables import make_intervals
-from assay.decide.trends.measurement_tables import DAY_S, TrendFiles, open_tables
+from assay.decide.trends.measurement_tables import DAY_S
 from assay.decide.trends.raw_counters import judge_counters
 from assay.decide.trends.shared_groups import name_shared_groups
 from assay.decide.trends.warning_answers import PastRecord, PastRuleAnswer, RuleRecord, SharedGroup, TrendsAnswer
@@ -62,12 +62,6 @@ class TrendAnswer:
             series=findings.series.judged,
             warnings=len(self.warnings),
         )
-
-
-def answer_trends(files: TrendFiles, as_of: datetime, settings: ChangeDetector | None = None) -> TrendAnswer:
-    """Return what gets worse as of a moment; nothing after it is read. Raises AssayError for a wrong file."""
-    with open_tables(files, as_of) as database:
-        return find_trends(database, as_of, settings, recognise_counters=True)
 
 
 def find_trends(
