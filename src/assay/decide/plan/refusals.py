@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.plan.cable_moves import CablingJob, nodes_losing_links
 from assay.decide.plan.drift_response import DriftResponse
 from assay.decide.plan.inputs import FleetFacts, FleetRevision, NodeStanding, find_spec_line
@@ -189,7 +190,7 @@ def _find_breaker_trips(case: RefusalCase, acted: list[Node], fate: str) -> Iter
     breaker = case.after.policy.breaker
     served = Counter(node.pool for node in case.select_serving(case.before.fleet.nodes))
     for pool, names in _group_names(acted, lambda node: node.pool):
-        if len(names) >= breaker.min_nodes and len(names) * 100 >= breaker.percent * served[pool]:
+        if is_wave(breaker, len(names), served[pool]):
             reason = (
                 f"pool {pool}: {format_nodes(names)} {fate}; {breaker.percent:g} % of {served[pool]} open the breaker"
             )
