@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
 
 from assay.model.facts import fact, shown
 from assay.model.faults.counting import (
     EVENT_SECONDS,
-    CounterState,
     FaultCorrelator,
     FaultCounter,
     PrimaryFault,
@@ -110,22 +109,6 @@ FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"
 
 
-class FaultState(NamedTuple):
-    """What a fault was before an event."""
-
-    counted: CounterState
-    secondary: Counter[str]
-    first: str | None
-    last: str | None
-    lines: int
-    settling: int
-    detail: str
-    code: NvlinkCode | None
-    last_at: float | None
-    overridden_by: str
-    newest: LogMessage | None
-
-
 @dataclass(slots=True, eq=False)
 class LogFault:
     """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
@@ -153,26 +136,23 @@ class LogFault:
     place: str = ""
     may_follow: bool = False
     event_at: float | None = None
-    before: FaultState | None = None
+    before: LogFault | None = None
 
     def begin_event(self, at: float) -> None:
         """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
         if self.event_at is None or at - self.event_at > EVENT_SECONDS:
             self.event_at = at
-            counted = self.counter.state()
-            secondary = self.secondary.copy()
-            latest = self.detail, self.code, self.last_at, self.overridden_by, self.newest
-            self.before = FaultState(counted, secondary, self.first, self.last, self.lines, self.settling, *latest)
+            self.before = replace(self, counter=self.counter.copy(), secondary=self.secondary.copy(), before=None)
 
     def take_back_event(self) -> Counter[str]:
         """Become what the fault was before its last event, and return what was counted since, by class."""
         if self.before is None:
             return Counter()
-        taken = self.secondary - self.before.secondary + Counter({self.name: self.lines - self.before.lines})
-        self.counter.restore(self.before.counted)
-        for name, value in zip(FaultState._fields[1:], self.before[1:], strict=True):
-            setattr(self, name, value)
-        self.event_at, self.before = None, None
+        before = self.before
+        taken = self.secondary - before.secondary + Counter({self.name: self.lines - before.lines})
+        for part in fields(self):
+            setattr(self, part.name, getattr(before, part.name))
+        self.event_at = None
         return taken
 
     def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None) -> None:

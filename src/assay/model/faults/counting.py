@@ -18,9 +18,6 @@ EVENT_SECONDS = 2.0
 """Lines of one event come within these, in any order: a consequence may be written before what it follows from."""
 
 
-CounterState = tuple[int, float | None, tuple[float, ...]]
-
-
 class FaultCounter:
     """The count of one fault. Times are seconds on one clock. Holds at most as many times as the class's `count`.
 
@@ -61,14 +58,11 @@ class FaultCounter:
             while self.recent[-1] - self.recent[0] > self._window:
                 self.recent.popleft()
 
-    def state(self) -> CounterState:
-        """Return all that was counted."""
-        return self.count, self._burst_start, tuple(self.recent)
-
-    def restore(self, state: CounterState) -> None:
-        """Go back to what was counted then."""
-        self.count, self._burst_start, recent = state
-        self.recent = deque(recent, maxlen=self._needed)
+    def copy(self) -> FaultCounter:
+        """Return one that counts for itself."""
+        other = FaultCounter(self._needed, self._window, self._burst, self.recent, self.count)
+        other._burst_start = self._burst_start
+        return other
 
     @property
     def is_threshold_reached(self) -> bool:
