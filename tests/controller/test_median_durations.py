@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.act.loop.plan_inputs import median_action_durations, median_state_durations
-from assay.model.backtest_report import MedianDuration
+from assay.decide.plan.inputs import MedianDuration
 from assay.model.ledger_entry import LedgerEntry
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.plan.inputs import FleetFacts
-from assay.model.backtest_report import BacktestDifference, BacktestReport
+from assay.decide.plan.inputs import BacktestDifference, BacktestReport, FleetFacts
 
 LIFECYCLE = "specs/lifecycle/default.yaml:"
 

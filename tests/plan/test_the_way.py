@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.plan.inputs import FleetFacts
+from assay.decide.plan.inputs import FleetFacts, MedianDuration
 from assay.decide.plan.rollout_nodes import ServiceRoute, estimate_stays, find_shortest_route
-from assay.model.backtest_report import MedianDuration
 
 
 @pytest.fixture

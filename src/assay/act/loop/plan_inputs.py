@@ -1,44 +1,39 @@
 """What `assay plan` reads: the two revisions; from the ledger states, durations, a backtest and newest outcomes.
 
 Parts of a base that cannot be read are taken from the head, so they compare as equal, and the plan of their repair is
-not blocked; the plan names each of them. Plan and trends do not import each other; this module joins them.
+not blocked; the plan names each of them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from assay.decide.plan.inputs import FleetFacts, FleetRevision
+from assay.decide.plan.backtest import BACKTEST_DAYS, find_changed_scopes, run_backtest
+from assay.decide.plan.inputs import BacktestReport, FleetFacts, FleetRevision, MedianDuration, PolicyReplayReport
 from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.decide.trends.backtest import (
-    PolicyRevision,
-    find_changed_scopes,
-    read_recent_outcomes,
-    run_backtest,
-)
 from assay.declare.loader import build_fleet, build_readable_fleet, read_draft
 from assay.declare.repository.acting_files import read_acting_files
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.declare.yaml import ParseCache
-from assay.ledger.location import read_all_entries
-from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
+from assay.ledger.location import is_server_url, read_all_entries
 from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
+from assay.model.outcome import RecordedOutcome
 from assay.model.text.lists import format_count, format_nodes
-from assay.model.timestamps import parse_time
+from assay.model.timestamps import format_time, parse_time
 
 ONE_HOUR = timedelta(hours=1)
 
@@ -78,8 +73,7 @@ def _run_backtest(
     ledger: Path | str, before: FleetRevision, after: FleetRevision, entries: list[LedgerEntry], now: datetime
 ) -> BacktestReport | None:
     """Return the backtest, None if neither limits nor policy change."""
-    revisions = _policy_revision(before), _policy_revision(after)
-    limits, rules = find_changed_scopes(*revisions)
+    limits, rules = find_changed_scopes(before, after)
     if not limits and not rules:
         return None
     bounds = {
@@ -88,11 +82,20 @@ def _run_backtest(
         for measurement, sides in reads.limits_by_measurement().items()
     }
     recent = read_recent_outcomes(ledger, {check for check, _ in bounds} if limits else (), now)
-    return run_backtest(*revisions, bounds, entries, recent, now)
+    return run_backtest(before, after, bounds, entries, recent, now)
 
 
-def _policy_revision(revision: FleetRevision) -> PolicyRevision:
-    return PolicyRevision(revision.fleet, revision.policy, revision.catalog)
+def read_recent_outcomes(where: Path | str, checks: Collection[str], now: datetime) -> list[RecordedOutcome]:
+    """Return the outcomes of these checks in the last days; makes no ledger if there is none."""
+    if not checks or not (is_server_url(where) or Path(where).exists()):
+        return []
+    from assay.ledger.store import Ledger
+
+    ledger = Ledger.open_for_reading(where)
+    try:
+        return ledger.outcomes(checks=checks, since=format_time(now - timedelta(days=BACKTEST_DAYS)))
+    finally:
+        ledger.close()
 
 
 DURATION_KINDS = (EffectIntentEntry.kind, EffectVerifiedEntry.kind, NodeEnrolledEntry.kind, TransitionEntry.kind)

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from assay.decide.moves.cordons import find_rack_companions
-from assay.decide.plan.inputs import FleetRevision
+from assay.decide.plan.inputs import FleetRevision, PolicyReplayReport
 from assay.decide.replay.history import HistoryEvent, list_fault_events
 from assay.decide.replay.replay_nodes import ReplayDurations, ReplayNodes, ReplayRules
 from assay.decide.replay.result import CostModel
 from assay.decide.replay.simulator import run_replay
 from assay.decide.state.node_state import NodeState
 from assay.declare.starter.shipped_specs import find_cost_assumptions
-from assay.model.backtest_report import PolicyReplayReport
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 

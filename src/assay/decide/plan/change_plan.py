@@ -16,10 +16,12 @@ from assay.decide.plan.cable_moves import CablingJob, find_recabled_nodes, plan_
 from assay.decide.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
 from assay.decide.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
 from assay.decide.plan.inputs import (
+    BacktestReport,
     CountingChange,
     FleetFacts,
     FleetRevision,
     NodeStanding,
+    PolicyReplayReport,
     check_references,
     find_node_standing,
 )
@@ -61,7 +63,6 @@ from assay.decide.plan.spec_pair_comparison import (
 from assay.decide.rollouts.rollout_waves import RolloutCandidate, measure_capacity, rack_key, schedule_waves
 from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports
-from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.facts import fact, internal
 from assay.model.node import Node
 from assay.model.text.lists import format_count, format_list, format_nodes

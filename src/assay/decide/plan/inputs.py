@@ -16,7 +16,6 @@ from assay.decide.state.node_entry import find_start_state
 from assay.decide.state.node_state import NodeState
 from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.spec_values_read_by_checks import CheckInputs
-from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
@@ -154,6 +153,71 @@ class CountingChange:
     counts: bool
     nodes: tuple[str, ...]
     """The nodes on which its last outcomes fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class MedianDuration:
+    """The median of `count` recorded durations."""
+
+    hours: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestDifference:
+    """A node that both revisions would have treated differently."""
+
+    node: str
+    """The name of the node."""
+    acts: bool
+    """Whether the new revision moves the node and the old one does not; false means the reverse."""
+    still: bool
+    """Whether the newest evidence says the same, so that merging acts at once."""
+    because: str
+    """The reason."""
+    then: str
+    """What the old revision says."""
+    now: str
+    """What the new revision says."""
+    last_seen: str
+    """When it was seen last: ISO 8601."""
+    times: int = 1
+    """How often it happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestReport:
+    """What recorded history says about the change."""
+
+    days: float
+    """How many days of history were compared."""
+    measurements: int = 0
+    """How many measurements have a changed limit."""
+    faults: int = 0
+    """How many faults were compared."""
+    unmapped: int = 0
+    """How many measurements have a limit that could not be found."""
+    found: tuple[BacktestDifference, ...] = ()
+    """The nodes that both revisions would have treated differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReplayReport:
+    """The ledger's faults of the last `days`, replayed under two policies.
+
+    `note` says what the costs assume, or why nothing was replayed. Costs are by name, see `CostAssumptions`.
+    """
+
+    days: float
+    faults: int
+    """How many faults were replayed."""
+    nodes: int
+    """On how many nodes they were."""
+    old_costs: Mapping[str, float] = field(default_factory=dict)
+    """The costs under the old policy, by name; the name ends with the unit."""
+    new_costs: Mapping[str, float] = field(default_factory=dict)
+    """The costs under the new policy, by name."""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.decide.trends.backtest import PolicyRevision, find_changed_scopes, read_recent_outcomes, run_backtest
+from assay.act.loop.plan_inputs import read_recent_outcomes
+from assay.decide.plan.backtest import find_changed_scopes, run_backtest
+from assay.decide.plan.inputs import FleetRevision
 from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
@@ -26,8 +28,8 @@ def fleet() -> Fleet:
     return load_fleet(ROOT)
 
 
-def side(fleet: Fleet) -> PolicyRevision:
-    return PolicyRevision(fleet, next(iter(fleet.policies.values())), fleet.fault_catalog)
+def side(fleet: Fleet) -> FleetRevision:
+    return FleetRevision(fleet)
 
 
 def hotter(fleet: Fleet, value: float) -> Fleet:

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
+from operator import eq, ge, le
 
+from assay.decide.plan.inputs import BacktestDifference, BacktestReport, FleetRevision
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
-from assay.ledger.location import is_server_url
-from assay.model.backtest_report import BacktestDifference, BacktestReport
 from assay.model.entries.node_entries import read_entered_state
 from assay.model.faults.fault_record import FaultRecord, FaultSeverity
-from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.outcome import Measurement, RecordedOutcome
-from assay.model.specs.fault_catalog import FaultCatalog
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.model.specs.policy_response import respond_to_fault
-from assay.model.timestamps import format_time, parse_time
+from assay.model.timestamps import parse_time
 
 ASSUME_IN_USE = True  # whose jobs are not known counts as in use, as when deciding
 
@@ -39,46 +35,43 @@ class RevisionReaction:
 
 
 PASSED_REACTION = RevisionReaction("passes")
+NOT_THERE = RevisionReaction("the state or the node is not there")
 
 
-@dataclass(frozen=True)
-class PolicyRevision:
-    """One revision: its fleet, its one policy and its one fault catalogue."""
+def _find_limit(revision: FleetRevision, node: str, name: str) -> float | None:
+    """Return a limit of a node's spec, None if the spec lacks it."""
+    known = revision.fleet.nodes.get(node)
+    spec = revision.fleet.node_specs.get(known.spec) if known else None
+    limit = spec.limits.get(name) if spec else None
+    return limit.value if limit else None
 
-    fleet: Fleet
-    policy: LifecyclePolicy
-    catalog: FaultCatalog
 
-    def find_limit(self, node: str, name: str) -> float | None:
-        """Return a limit of a node's spec, None if the spec lacks it."""
-        known = self.fleet.nodes.get(node)
-        spec = self.fleet.node_specs.get(known.spec) if known else None
-        limit = spec.limits.get(name) if spec else None
-        return limit.value if limit else None
+def _react_to_failure(revision: FleetRevision, outcome: Outcome, state: str) -> RevisionReaction:
+    """Return the reaction to a failed check."""
+    node, phases, fault = outcome.node, set(outcome.phases), outcome.fault
+    here = revision.policy.states.get(state)
+    if here is None or node not in revision.fleet.nodes:
+        return NOT_THERE
+    if fault and set(here.watch) & phases:
+        return _react_to_fault(revision, node, state, fault, revision.catalog.find_treatment(fault).severity)
+    if {want.phase for want in here.requires} & phases:
+        if not here.fail_to:
+            return RevisionReaction("fails, ticket")
+        return RevisionReaction(f"fails, to {here.fail_to}", True)
+    return RevisionReaction(f"nothing in {state} looks at it")
 
-    def react_to_failure(self, node: str, state: str, phases: Collection[str], fault: str) -> RevisionReaction:
-        """Return the reaction to a failed check of these phases."""
-        here = self.policy.states.get(state)
-        if here is None or node not in self.fleet.nodes:
-            return RevisionReaction("the state or the node is not there")
-        if fault and set(here.watch) & set(phases):
-            return self.react_to_fault(node, state, fault, self.catalog.find_treatment(fault).severity)
-        if {want.phase for want in here.requires} & set(phases):
-            return (
-                RevisionReaction(f"fails, to {here.fail_to}", True)
-                if here.fail_to
-                else RevisionReaction("fails, ticket")
-            )
-        return RevisionReaction(f"nothing in {state} looks at it")
 
-    def react_to_fault(self, node: str, state: str, fault: str, severity: FaultSeverity) -> RevisionReaction:
-        """Return the reaction to an open fault of that severity."""
-        if state not in self.policy.states or node not in self.fleet.nodes:
-            return RevisionReaction("the state or the node is not there")
-        treatment = self.catalog.find_treatment(fault)
-        answer = respond_to_fault(self.policy, state, fault, severity, treatment.blame, treatment.remedy, ASSUME_IN_USE)
-        acts = self.fleet.profile_of(node).acts_on_faults
-        return RevisionReaction(str(answer), answer.moves_node) if acts else RevisionReaction("tracked, not acted on")
+def _react_to_fault(
+    revision: FleetRevision, node: str, state: str, fault: str, severity: FaultSeverity
+) -> RevisionReaction:
+    """Return the reaction to an open fault of that severity."""
+    if state not in revision.policy.states or node not in revision.fleet.nodes:
+        return NOT_THERE
+    treatment = revision.catalog.find_treatment(fault)
+    response = (fault, severity, treatment.blame, treatment.remedy, ASSUME_IN_USE)
+    answer = respond_to_fault(revision.policy, state, *response)
+    acts = revision.fleet.profile_of(node).acts_on_faults
+    return RevisionReaction(str(answer), answer.moves_node) if acts else RevisionReaction("tracked, not acted on")
 
 
 class StateTimeline:
@@ -104,6 +97,7 @@ class StateTimeline:
         return self._state[node][-1] if node in self._state else ""
 
 
+HOLDS = {"at_least": ge, "at_most": le}
 CheckBounds = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
 """By check and measurement: the sides (`at_least`, `at_most`, `equals`) and the limit on each."""
 
@@ -125,9 +119,7 @@ class RejudgedMeasurement:
 class MeasurementRejudger:
     """Compares measurements with both revisions. `read` counts changed limits, `unmapped` unknown ones."""
 
-    def __init__(
-        self, before: PolicyRevision, after: PolicyRevision, bounds: CheckBounds, states: StateTimeline
-    ) -> None:
+    def __init__(self, before: FleetRevision, after: FleetRevision, bounds: CheckBounds, states: StateTimeline) -> None:
         self._before = before
         self._after = after
         self._bounds = bounds
@@ -152,7 +144,7 @@ class MeasurementRejudger:
         limits = self._limits_of(recorded.outcome.check, measurement)
         node = recorded.outcome.node
         changed = [
-            name for _, name in limits if self._before.find_limit(node, name) != self._after.find_limit(node, name)
+            name for _, name in limits if _find_limit(self._before, node, name) != _find_limit(self._after, node, name)
         ]
         if not changed:
             return
@@ -164,10 +156,10 @@ class MeasurementRejudger:
             key=(recorded.outcome.check, recorded.outcome.subject, measurement.name),
             at=recorded.measured_at,
             because=self._describe(recorded, measurement, changed),
-            before=self._reaction(self._before, recorded, then, fails[0]),
-            after=self._reaction(self._after, recorded, then, fails[1]),
-            before_now=self._reaction(self._before, recorded, now, fails[0]),
-            after_now=self._reaction(self._after, recorded, now, fails[1]),
+            before=_react_to_failure(self._before, recorded.outcome, then) if fails[0] else PASSED_REACTION,
+            after=_react_to_failure(self._after, recorded.outcome, then) if fails[1] else PASSED_REACTION,
+            before_now=_react_to_failure(self._before, recorded.outcome, now) if fails[0] else PASSED_REACTION,
+            after_now=_react_to_failure(self._after, recorded.outcome, now) if fails[1] else PASSED_REACTION,
         )
 
     def _limits_of(self, check: str, measurement: Measurement) -> Sequence[tuple[str, str]]:
@@ -180,28 +172,19 @@ class MeasurementRejudger:
         sides = ("at_least", measurement.at_least), ("at_most", measurement.at_most)
         return [(side, name) for side, value in sides if name and value is not None]
 
-    def _reaction(self, side: PolicyRevision, recorded: RecordedOutcome, state: str, fails: bool) -> RevisionReaction:
-        outcome = recorded.outcome
-        return side.react_to_failure(outcome.node, state, outcome.phases, outcome.fault) if fails else PASSED_REACTION
-
     def _describe(self, recorded: RecordedOutcome, measurement: Measurement, changed: list[str]) -> str:
         node = recorded.outcome.node
         bounds = [
-            f"{_number(self._before.find_limit(node, n))} → {_number(self._after.find_limit(node, n))}" for n in changed
+            f"{_number(_find_limit(self._before, node, n))} → {_number(_find_limit(self._after, node, n))}"
+            for n in changed
         ]
         limits = ", ".join(f"limit {name} {bound}" for name, bound in zip(changed, bounds, strict=True))
         return f"{measurement.name} {measurement.value:g} {measurement.unit} on {recorded.outcome.subject}; {limits}"
 
 
-def _fails(side: PolicyRevision, node: str, limits: Sequence[tuple[str, str]], value: float) -> bool:
-    bounds = [(where, side.find_limit(node, name)) for where, name in limits]
-    return any(bound is not None and not _holds(where, value, bound) for where, bound in bounds)
-
-
-def _holds(where: str, value: float, bound: float) -> bool:
-    if where == "at_least":
-        return value >= bound
-    return value <= bound if where == "at_most" else value == bound
+def _fails(side: FleetRevision, node: str, limits: Sequence[tuple[str, str]], value: float) -> bool:
+    bounds = [(where, _find_limit(side, node, name)) for where, name in limits]
+    return any(bound is not None and not HOLDS.get(where, eq)(value, bound) for where, bound in bounds)
 
 
 def _number(value: float | None) -> str:
@@ -224,8 +207,8 @@ class _ReactionDifference:
 
 
 def run_backtest(
-    before: PolicyRevision,
-    after: PolicyRevision,
+    before: FleetRevision,
+    after: FleetRevision,
     bounds: CheckBounds,
     entries: Sequence[LedgerEntry],
     outcomes: Iterable[RecordedOutcome],
@@ -256,7 +239,7 @@ def run_backtest(
     )
 
 
-def find_changed_scopes(before: PolicyRevision, after: PolicyRevision) -> tuple[bool, bool]:
+def find_changed_scopes(before: FleetRevision, after: FleetRevision) -> tuple[bool, bool]:
     """Return whether any limit differs, and whether policy or catalogue differs. Otherwise a backtest says nothing."""
     names = before.fleet.node_specs.keys() | after.fleet.node_specs.keys()
     specs = [(before.fleet.node_specs.get(name), after.fleet.node_specs.get(name)) for name in names]
@@ -282,8 +265,8 @@ def _by_measurement(seen: Iterable[RejudgedMeasurement]) -> Iterator[_ReactionDi
 
 
 def _by_fault(
-    before: PolicyRevision,
-    after: PolicyRevision,
+    before: FleetRevision,
+    after: FleetRevision,
     states: StateTimeline,
     faults: Iterable[tuple[NodeState, FaultRecord]],
 ) -> Iterator[_ReactionDifference]:
@@ -291,20 +274,16 @@ def _by_fault(
         then = states.state_at(node_state.node, known.last_seen)
         # A decision would consider the fault now if nothing has cleared, answered or repaired it.
         is_open = known.is_open and known.response == "" and not node_state.is_repaired(known)
+        # A fault that had not reached its count has still not reached it now.
+        counted = known.severity == before.catalog.find_treatment(known.fault_class).severity
         for state, still in ((then, False), *([(node_state.state, True)] if is_open else [])):
-            reactions = [_react_to_fault(side, node_state.node, state, known, before) for side in (before, after)]
+            reactions = []
+            for side in (before, after):
+                severity = side.catalog.find_treatment(known.fault_class).severity if counted else known.severity
+                reactions.append(_react_to_fault(side, node_state.node, state, known.fault_class, severity))
             if reactions[0] != reactions[1]:
                 because = f"{known.fault_class} on {known.subject}"
                 yield _ReactionDifference(node_state.node, known.last_seen, because, reactions[0], reactions[1], still)
-
-
-def _react_to_fault(
-    side: PolicyRevision, node: str, state: str, known: FaultRecord, before: PolicyRevision
-) -> RevisionReaction:
-    """Return a revision's reaction. A fault that had not reached its count has still not reached it now."""
-    counted = known.severity == before.catalog.find_treatment(known.fault_class).severity
-    severity = side.catalog.find_treatment(known.fault_class).severity if counted else known.severity
-    return side.react_to_fault(node, state, known.fault_class, severity)
 
 
 def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[BacktestDifference]:
@@ -319,16 +298,3 @@ def _merge_differences(differing: Iterable[_ReactionDifference]) -> Iterator[Bac
         times = sum(not difference.is_current for difference in some)
         still = any(difference.is_current for difference in some)
         yield BacktestDifference(node, acts, still, last.because, then, now, last.at, max(times, 1))
-
-
-def read_recent_outcomes(where: Path | str, checks: Collection[str], now: datetime) -> list[RecordedOutcome]:
-    """Return the outcomes of these checks in the last days; makes no ledger if there is none."""
-    if not checks or not (is_server_url(where) or Path(where).exists()):
-        return []
-    from assay.ledger.store import Ledger
-
-    ledger = Ledger.open_for_reading(where)
-    try:
-        return ledger.outcomes(checks=checks, since=format_time(now - timedelta(days=BACKTEST_DAYS)))
-    finally:
-        ledger.close()
