@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from assay.decide.state.asset_history import PartHolder
+from assay.decide.state.service_absences import ServiceAbsence
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_record import TrendWarning
-from assay.decide.trends.warnings import PartFates, ServiceAbsenceSpan, close_warning
+from assay.decide.trends.warnings import PartFates, close_warning
 from assay.model.entries.faults import TrendWarnedEntry
 from assay.model.specs.trend_rules import TrendRule
 from assay.model.timestamps import format_time
@@ -85,14 +86,14 @@ def test_new_firmware_or_a_repair_overtakes_it() -> None:
 
 
 def test_a_long_absence_for_another_reason_overtakes_it_and_a_restart_does_not() -> None:
-    restart, drain = ServiceAbsenceSpan(day(2), day(2.1)), ServiceAbsenceSpan(day(5), None)
+    restart, drain = ServiceAbsence(day(2), (), day(2.1)), ServiceAbsence(day(5), (), None)
     assert end(PartFates(absences={"n1": [restart]}), 20) is None
     assert end(PartFates(absences={"n1": [restart, drain]}), 5.5) is None
     assert end(PartFates(absences={"n1": [restart, drain]}), 7) == ("overtaken", None)
 
 
 def test_the_failure_that_took_the_node_out_comes_first() -> None:
-    fates = PartFates([fail(5)], absences={"n1": [ServiceAbsenceSpan(day(5.01), day(9))]})
+    fates = PartFates([fail(5)], absences={"n1": [ServiceAbsence(day(5.01), (), day(9))]})
     assert end(fates, 20) == ("right", 5.0)
 
 

@@ -30,7 +30,6 @@ from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, TrendWarning, 
 from assay.decide.trends.warnings import (
     OpenedWarnings,
     PartFates,
-    ServiceAbsenceSpan,
     advise,
     close_warning,
     describe_unearned_stage,
@@ -76,7 +75,7 @@ def read_part_fates(
     nodes = {warning.node for warning in warnings} | {failure.node for failure in failures if warnings}
     in_service = context.policy.states_in_service
     absences = {
-        name: [ServiceAbsenceSpan(absence.began_at, absence.ended_at) for absence in list_absences(state, in_service)]
+        name: list_absences(state, in_service)
         for name, state in read_node_states(context.ledger).items()
         if name in nodes
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
-from assay.decide.trends.days import DAY_0
+from assay.decide.trends.days import DAY_0, quote_text
 from assay.ledger.history.parquet_files import (
     DAY_PREFIX,
     MEASUREMENTS_TABLE,
@@ -161,7 +161,7 @@ def _make_measurements(database: DuckDBPyConnection, days: Sequence[Sequence[str
     if past:
         rows = _read_days(database, [file for day in past for file in day]).union(rows)
     shared = [row[0] for row in database.execute(_SHARED_NAMES, {"files": list(chain(*days[-NAMED_DAYS:]))}).fetchall()]
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in shared)
+    listed = ", ".join(map(quote_text, shared))
     in_check = f"CASE WHEN name IN ({listed}) THEN name || ' of ' || split_part(check_, '::', 2) ELSE name END"
     name = in_check if shared else "name"
     subject = "CASE WHEN node = '' THEN subject ELSE split_part(subject, '/', 3) END"

@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from assay.decide.state.asset_history import PartHolder
+from assay.decide.state.service_absences import ServiceAbsence
 from assay.decide.trends.fleet_tables import PartFailure
 from assay.decide.trends.warning_answers import PayingAct, RuleRecord, TrendWarningAnswer, WarningPayoff
 from assay.decide.trends.warning_record import TrendWarning, WarningHistory, find_share_interval, find_usual_lead
@@ -218,20 +219,13 @@ MEASURED_SHARE = 0.8
 LONG_ABSENCE = timedelta(days=1)
 
 
-class ServiceAbsenceSpan(NamedTuple):
-    """A time in which a node was out of service. `ended` is None while it lasts."""
-
-    began: datetime
-    ended: datetime | None
-
-
 @dataclass(frozen=True, slots=True)
 class PartFates:
     """What became of parts: failures of hardware, holders and absences by node, and measured days by warning."""
 
     failures: Sequence[PartFailure] = ()
     holders: Mapping[str, Sequence[PartHolder]] = field(default_factory=dict)
-    absences: Mapping[str, Sequence[ServiceAbsenceSpan]] = field(default_factory=dict)
+    absences: Mapping[str, Sequence[ServiceAbsence]] = field(default_factory=dict)
     measured_days: Mapping[str, int] = field(default_factory=dict)
 
     def find_serial(self, node: str, place: str, at: datetime) -> str:
@@ -303,8 +297,8 @@ def _list_interventions(warning: TrendWarning, fates: PartFates, now: datetime) 
     ends = [parse_time(part.until) for part in held if part.until and _holds(part, warning.at)]
     events = [_Event(at, "overtaken", "the part was exchanged, moved, repaired or got new firmware") for at in ends]
     for absence in fates.absences.get(warning.node, ()):
-        if absence.began > warning.at and (absence.ended or now) - absence.began > LONG_ABSENCE:
-            events.append(_Event(absence.began, "overtaken", "its node left service for another reason"))
+        if absence.began_at > warning.at and (absence.ended_at or now) - absence.began_at > LONG_ABSENCE:
+            events.append(_Event(absence.began_at, "overtaken", "its node left service for another reason"))
     return events
 
 
