@@ -21,12 +21,12 @@ from assay.act.loop.rack_leases import RackAssignment
 from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.faults.detection import FaultObservation
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
 from assay.declare.loader import load_fleet
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.scan import format_fabric_subject
 from assay.ledger.store import Ledger
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.entries.rollouts import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
@@ -165,7 +165,7 @@ def _history(fleet: Fleet, name: str) -> Iterator[LedgerEntry]:
         )  # fmt: skip
         yield decision_and_fault_entries.make_fault_entry(fault, at)
         yield decision_and_fault_entries.make_cleared_entry(
-            name, FaultClearance(fault.id, "not seen again for 24 h"), at + timedelta(days=1)
+            name, FaultClearedEntry(fault.id, "not seen again for 24 h"), at + timedelta(days=1)
         )
 
 

@@ -13,10 +13,10 @@ from quiet_site import FLEET, NODES, Site
 from assay.act.loop.reconcile_pass import find_busy_nodes, record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.adapters.scheduler import CustomerJob
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
 from assay.ledger.store import Ledger
+from assay.model.entries.faults import FaultClearedEntry
 from assay.validate.runs.subjects import DeclaredOutcomes, list_declared_outcomes
 
 FAULTS = ("gpu.xid.79", "gpu.thermal", "gpu.xid.13", "psu.failed", "ib.link.down")
@@ -75,7 +75,9 @@ def test_a_clock_that_is_put_back_wakes_whoever_has_a_past_that_is_yet_to_come(s
     site.fault(NODES[0], "gpu.xid.13")
     (known,) = memory.node_states()[NODES[0]].faults
     site.ledger.append(
-        decision_and_fault_entries.make_cleared_entry(NODES[0], FaultClearance(known.id, "as planted"), site.clock.at)
+        decision_and_fault_entries.make_cleared_entry(
+            NODES[0], FaultClearedEntry(known.id, "as planted"), site.clock.at
+        )
     )
     site.later(hours=2)
     assert memory.build_snapshot().nodes == ()

@@ -8,10 +8,10 @@ from datetime import timedelta
 from hypothesis.stateful import RuleBasedStateMachine
 from lifecycle.history_judge import DISTURBING, Judge
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.specs.policy_sections import RackRule
 
 
@@ -48,7 +48,7 @@ class JudgedFleet(RuleBasedStateMachine):
         return self.paper.story(name).faults if name in self.paper.nodes else ()
 
     def _end(self, name, fault):
-        over = decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "over"), self.paper.now)
+        over = decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(fault, "over"), self.paper.now)
         self.paper.write(replace(over, id=f"{over.id}-{len(self.paper.log)}"))
 
     def check(self):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.moves.held_answers import find_nodes_to_clear, list_open_breakers
 from assay.decide.state import decision_and_fault_entries
+from assay.model.entries.faults import FaultClearedEntry
 
 
 def fleet(paper, size=20, pool="a"):
@@ -114,7 +114,7 @@ def test_what_was_cleared_is_free_again_when_a_later_wave_is_over(paper):
     paper.step()
     assert "production-reboot" not in states(paper)
     for name, fault in zip(names[30:], told, strict=True):
-        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "over"), paper.now))
+        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(fault, "over"), paper.now))
     paper.later(minutes=11)
     paper.step()
     assert states(paper).count("production-reboot") == 6
@@ -125,7 +125,9 @@ def test_one_fault_after_a_cleared_wave_is_no_wave(paper):
     told = {name: paper.story(name).faults[0].id for name in names}
     clear(paper)
     for name in names[1:]:
-        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearance(told[name], "over"), paper.now))
+        paper.write(
+            decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(told[name], "over"), paper.now)
+        )
     paper.fault(names[1], "gpu.xid.119", "gpu3")
     assert {one.node for one in paper.step() if one.timing == "immediate"} == set(names[:2])
 

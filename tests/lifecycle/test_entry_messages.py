@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.entry_messages import FORMATTED_KINDS, EntryFormatter, format_entries, format_entry
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.entries.registry import CONTENT_CLASSES
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
@@ -244,7 +244,7 @@ def test_lines_of_one_pass_know_each_other():
 
 
 def test_the_end_of_a_fault_names_it_where_its_beginning_is_not_read():
-    clearance = FaultClearance("f1", "back in production", name="gpu.xid.79 on h100-a/n0003/gpu2")
+    clearance = FaultClearedEntry("f1", "back in production", name="gpu.xid.79 on h100-a/n0003/gpu2")
     entry = make_cleared_entry("n0003", clearance, datetime(2026, 11, 22, 9, tzinfo=UTC))
     assert format_entry(entry) == "n0003: fault over, gpu.xid.79 on h100-a/n0003/gpu2: back in production"
 

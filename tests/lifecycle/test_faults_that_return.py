@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from assay.act.tickets.desired_tickets import list_desired_tickets
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 JOB = ("job 17 (train)",)
@@ -21,7 +21,7 @@ def moved(made):
 
 def clear(paper, name, fault):
     paper.write(
-        decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "it passes again"), paper.now)
+        decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(fault, "it passes again"), paper.now)
     )
 
 

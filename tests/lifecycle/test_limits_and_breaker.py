@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
+from assay.model.entries.faults import FaultClearedEntry
 
 
 def out(made):
@@ -137,7 +137,7 @@ def test_a_check_that_still_fails_after_the_wave_is_answered_on_its_new_evidence
     for name in list(told)[1:]:
         paper.judge(name, "production")
         paper.write(
-            decision_and_fault_entries.make_cleared_entry(name, FaultClearance(told[name], "passed"), paper.now)
+            decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(told[name], "passed"), paper.now)
         )
     assert out(paper.step()) == [], "nobody has looked at the first one since"
     paper.judge("a0", "production", "fail")
@@ -153,7 +153,7 @@ def test_a_wave_that_lasts_stays_held_whoever_is_looked_at_first(paper):
     paper.fault("a0", "gpu.xid.48")
     assert out(paper.step()) == ["a0"], "what is not of the wave is answered"
     for name, fault in list(told.items())[2:]:
-        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "passed"), paper.now))
+        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(fault, "passed"), paper.now))
     assert out(paper.step()) == ["a1"], "one of them is no wave"
 
 

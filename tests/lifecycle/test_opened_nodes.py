@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.model.entries.faults import FaultClearedEntry
 
 OURS = "assay: as planted"
 
@@ -153,7 +153,7 @@ def test_what_waits_no_longer_is_not_closed_again(paper, n1):
     assert opens(paper)
     (known,) = paper.story(n1).faults
     paper.write(
-        decision_and_fault_entries.make_cleared_entry(n1, FaultClearance(known.id, "it passes again"), paper.now)
+        decision_and_fault_entries.make_cleared_entry(n1, FaultClearedEntry(known.id, "it passes again"), paper.now)
     )
     paper.step()
     assert owes(paper) == ["uncordon"]

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.timestamps import format_time
 
 
@@ -49,7 +49,7 @@ def test_a_cordon_of_what_was_held_ends_when_the_fault_is_over(paper):
     assert closed
     for name, fault in told.items():
         paper.settle(name)
-        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "passed"), paper.now))
+        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearedEntry(fault, "passed"), paper.now))
     made = paper.step()
     assert sorted(one.node for one in made if one.remedy == "withdraw") == closed
     assert all(paper.settle(name) == ["uncordon"] for name in closed)

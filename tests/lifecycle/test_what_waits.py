@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.model.entries.faults import FaultClearedEntry
 
 
 def moved(made):
@@ -27,7 +27,7 @@ def hot(paper):
 
 def clear(paper, fault):
     paper.write(
-        decision_and_fault_entries.make_cleared_entry("n1", FaultClearance(fault, "it passes again"), paper.now)
+        decision_and_fault_entries.make_cleared_entry("n1", FaultClearedEntry(fault, "it passes again"), paper.now)
     )
     paper.later(seconds=1)
 

@@ -10,9 +10,9 @@ from forked_assay import run_assay
 
 from assay.act.loop.policy_replay import MAX_EVENTS
 from assay.decide.faults.detection import FaultObservation
-from assay.decide.faults.recovery import FaultClearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
 from assay.ledger.store import Ledger
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.timestamps import format_time
 
 NAMES = [f"n{number:04}" for number in range(3, 17)]
@@ -42,7 +42,7 @@ def faulty(repository):
     for number, name in enumerate(NAMES[:6]):
         at = now - timedelta(days=9) + timedelta(hours=number)
         ledger.append(make_fault_entry(make_fault(name, at), at))
-        ledger.append(make_cleared_entry(name, FaultClearance(f"{name}-0", "repaired"), at + timedelta(days=1)))
+        ledger.append(make_cleared_entry(name, FaultClearedEntry(f"{name}-0", "repaired"), at + timedelta(days=1)))
     ledger.close()
     return repository
 

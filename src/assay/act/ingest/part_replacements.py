@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from assay.act.loop.context import ControllerContext
-from assay.decide.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import make_clearance
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
     INVENTORY,
@@ -160,7 +160,7 @@ def _clear_hardware_faults(node_state: NodeState, entry: LedgerEntry, at: dateti
     replaced = PartReplacedEntry.read(entry)
     because = f"gone with the node {replaced.old_serial}, which {replaced.new_serial} replaces"
     faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == "hardware"]
-    return [make_cleared_entry(node_state.node, FaultClearance.of(fault, because), at) for fault in faults]
+    return [make_cleared_entry(node_state.node, make_clearance(fault, because), at) for fault in faults]
 
 
 def _is_still_read(context: ControllerContext, removed: LedgerEntry) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.act.ingest.fault_recording import make_sighting_entries
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
-from assay.decide.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import make_clearance
 from assay.decide.state.asset_history import HOLDER_ENTRY_KINDS, list_part_holders
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry
 from assay.decide.state.node_state import NodeState
@@ -120,7 +120,7 @@ def make_closing_entries(
         for fault in state.faults:
             if fault.is_open and fault.fault_class == rule.fault and fault.subject == subject:
                 reason = f"its warning was {closed.outcome}: {closed.reason}"
-                yield make_cleared_entry(warning.node, FaultClearance.of(fault, reason, fault.seq), now)
+                yield make_cleared_entry(warning.node, make_clearance(fault, reason, fault.seq), now)
 
 
 def make_opening_entries(

@@ -23,12 +23,13 @@ from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.act.tickets.collective_link_tickets import make_link_facts
 from assay.adapters.scheduler import SchedulerNodeStatus, format_jobs, group_by_scheduler
 from assay.decide.faults.detection import count_sightings
-from assay.decide.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import make_clearance
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_fault_entry
 from assay.decide.state.node_state import NodeState
 from assay.declare.stand_ins import refuse_workload
 from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
 from assay.model.faults.sightings import FaultSighting
 from assay.model.node import Node
@@ -302,7 +303,7 @@ def _find_ends(
     proven: Mapping[FabricPart, int],
     adapters: Mapping[FabricPart, str],
     report: CollectivesReport,
-) -> Iterator[tuple[str, FaultClearance]]:
+) -> Iterator[tuple[str, FaultClearedEntry]]:
     """Yield the ends of open faults whose part was good in this search. A fault that moved its node stays."""
     names = {(find_node(part), adapters.get(part, "") or part.name.partition(" ")[2]): part for part in proven}
     named: Collection[str] = {find_node(culprit.part) for culprit in report.named}
@@ -311,4 +312,4 @@ def _find_ends(
             is_ours = fault.is_open and fault.response != "acted" and set(fault.marks) == {SEARCH_SOURCE}
             if is_ours and read_part(fault.subject) == (adapter if part.kind == "adapter" else ""):
                 reason = f"a search with collectives saw {part.name} good in {proven[part]} runs, and never bad"
-                yield node, FaultClearance.of(fault, reason)
+                yield node, make_clearance(fault, reason)

@@ -18,7 +18,7 @@ from assay.act.loop.projections import read_latest_outcomes, read_node_states
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.decide.faults.detection import FaultObservation
-from assay.decide.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import make_clearance
 from assay.decide.faults.telemetry_silence import make_telemetry_fault
 from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.state import decision_and_fault_entries
@@ -71,7 +71,7 @@ def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
     context.ledger.append(
         *(decision_and_fault_entries.make_fault_entry(fault, now) for fault in faults),
         *(
-            decision_and_fault_entries.make_cleared_entry(name, FaultClearance.of(fault, because), now)
+            decision_and_fault_entries.make_cleared_entry(name, make_clearance(fault, because), now)
             for name, fault in over.items()
         ),
     )

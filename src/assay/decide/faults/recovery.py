@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.decide.faults.detection import FaultObservation, seconds_between
 from assay.decide.state.node_state import NodeState
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.bmc_events import find_part
 from assay.model.faults.counting import EVENT_SECONDS, PrimaryFault, may_follow
@@ -29,26 +29,12 @@ LOG_PATHS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FaultClearance:
-    """An open fault that is over, by id, and the reason.
-
-    `seen_up_to` is the number of its last entry that this knew: a later entry keeps it open. 0 ends it whatever came.
-    `name`: its class and its subject, for people.
-    """
-
-    fault: str
-    reason: str
-    seen_up_to: int = 0
-    name: str = ""
-
-    @classmethod
-    def of(cls, fault: FaultRecord, reason: str, seen_up_to: int = 0) -> FaultClearance:
-        """Return the end of this fault."""
-        return cls(fault.id, reason, seen_up_to, f"{fault.fault_class} on {fault.subject}")
+def make_clearance(fault: FaultRecord, reason: str, seen_up_to: int = 0) -> FaultClearedEntry:
+    """Return the end of this fault, see `FaultClearedEntry`."""
+    return FaultClearedEntry(fault.id, reason, seen_up_to, f"{fault.fault_class} on {fault.subject}")
 
 
-def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:
+def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearedEntry]:
     """Return the open faults of checks that pass again on the same subject, on evidence newer than the fault.
 
     `outcomes` are the newest of all checks of the node. While one check of a fault fails or ends as an error, another
@@ -58,7 +44,7 @@ def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) 
     for recorded in outcomes:
         judged[(recorded.outcome.fault, recorded.outcome.subject)].append(recorded)
     return [
-        FaultClearance.of(fault, proof)
+        make_clearance(fault, proof)
         for fault in _list_open_faults(node_state)
         if set(fault.marks) == {"check"}
         for proof in [_find_proof(fault, judged.get((fault.fault_class, fault.subject), []))]
@@ -68,11 +54,11 @@ def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) 
 
 def find_measured_recoveries(
     catalog: FaultCatalog, node_state: NodeState, outcomes: Iterable[RecordedOutcome]
-) -> list[FaultClearance]:
+) -> list[FaultClearedEntry]:
     """Return the open faults of measurements that are within bounds again, in a newer outcome on the same subject."""
     judged = [recorded for recorded in outcomes if recorded.outcome.verdict in ("pass", "fail")]
     return [
-        FaultClearance.of(fault, text)
+        make_clearance(fault, text)
         for fault in _list_open_faults(node_state)
         if set(fault.marks) == {"check"}
         for rule in [catalog.find_class(fault.fault_class)]
@@ -85,14 +71,14 @@ def find_measured_recoveries(
 
 def find_quiet_recoveries(
     catalog: FaultCatalog, node_state: NodeState, evidence: EvidenceDocument
-) -> list[FaultClearance]:
+) -> list[FaultClearedEntry]:
     """Return the open log faults that were not seen again for the `recover_hours` of their class.
 
     A log that could not be read does not count as quiet. Without `recover_hours`, a fault of the class does not end by
     itself.
     """
     return [
-        FaultClearance.of(fault, f"not seen again for {format_duration(quiet)}")
+        make_clearance(fault, f"not seen again for {format_duration(quiet)}")
         for fault in _list_open_faults(node_state)
         if fault.marks and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
         for quiet in _measure_quiet_time(catalog, fault, evidence)
@@ -101,10 +87,10 @@ def find_quiet_recoveries(
 
 def find_overridden_faults(
     catalog: FaultCatalog, node_state: NodeState, observed: Iterable[FaultObservation]
-) -> list[FaultClearance]:
+) -> list[FaultClearedEntry]:
     """Return the open XIDs that a recovery action among the faults just found ends, unless they moved their node."""
     return [
-        FaultClearance.of(fault, f"the driver's recovery action: {action.detail}")
+        make_clearance(fault, f"the driver's recovery action: {action.detail}")
         for action in observed
         if (rule := catalog.find_recovery_action(action.fault_class)) and not action.subject.endswith(UNKNOWN_PART)
         for fault in node_state.faults
@@ -119,13 +105,13 @@ def find_overridden_faults(
 
 def find_explained_faults(
     catalog: FaultCatalog, node_state: NodeState, observed: Iterable[FaultObservation]
-) -> list[FaultClearance]:
+) -> list[FaultClearedEntry]:
     """Return the open faults that began just before one just found and follow from it, unless they moved their node.
 
     The lines of one event may come in two deliveries, and in any order.
     """
     return [
-        FaultClearance.of(fault, f"it follows from {cause.fault_class} on {cause.subject}")
+        make_clearance(fault, f"it follows from {cause.fault_class} on {cause.subject}")
         for cause in observed
         if cause.fault_class in catalog.primary_faults and not cause.subject.endswith(UNKNOWN_PART)
         for fault in _list_open_faults(node_state)
@@ -141,10 +127,12 @@ def _is_line_of_event(fault: FaultRecord, cause: FaultObservation) -> bool:
     return is_told and 0 <= seconds_between(fault.first_seen, cause.first_seen) <= EVENT_SECONDS
 
 
-def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
+def find_alert_clearances(
+    node_state: NodeState, fault_class: str, subject: str, because: str
+) -> list[FaultClearedEntry]:
     """Return the open faults that end with an alert: only alerts reported them."""
     return [
-        FaultClearance.of(fault, because)
+        make_clearance(fault, because)
         for fault in _list_open_faults(node_state)
         if (fault.fault_class, fault.subject) == (fault_class, subject) and set(fault.marks) == {ALERT_SOURCE}
     ]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.decide.faults.detection import FaultObservation
-from assay.decide.faults.recovery import FaultClearance
+from assay.decide.faults.recovery import make_clearance
 from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.entries.faults import FaultClearedEntry
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -54,7 +55,7 @@ class SilenceResult:
     """New faults, ends of faults, and waves. The nodes of a wave get no fault."""
 
     faults: tuple[FaultObservation, ...]
-    clearances: tuple[FaultClearance, ...]
+    clearances: tuple[FaultClearedEntry, ...]
     waves: tuple[SilenceWave, ...]
 
 
@@ -149,7 +150,7 @@ def make_telemetry_fault(
     )
 
 
-def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource]) -> Iterator[FaultClearance]:
+def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource]) -> Iterator[FaultClearedEntry]:
     """Yield the ends of silences: sources that were heard again."""
     heard = {(source.node, source.source): source.last_heard_at for source in expected}
     for view in snapshot.nodes:
@@ -159,4 +160,4 @@ def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource
                 at = heard.get((view.name, source))
                 if at and at > parse_time(fault.last_seen):
                     label = SOURCE_LABELS.get(source, source)
-                    yield FaultClearance.of(fault, f"{label} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC")
+                    yield make_clearance(fault, f"{label} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC")

@@ -10,12 +10,12 @@ from datetime import datetime
 
 from assay.decide.faults.detection import FaultObservation, count_sightings, detect_faults
 from assay.decide.faults.recovery import (
-    FaultClearance,
     find_clearances,
     find_explained_faults,
     find_measured_recoveries,
     find_overridden_faults,
     find_quiet_recoveries,
+    make_clearance,
 )
 from assay.decide.moves.evidence_validity import find_proof_number, is_unproved
 from assay.decide.moves.excused_failures import drop_excused_outcomes, select_proving_outcomes
@@ -81,7 +81,7 @@ def make_decision_entries(
     if policy.states[decision.to_state].in_service:
         reason, number = f"back in {decision.to_state} by decision {decision.id}", find_proof_number(policy, node)
         entries += [
-            make_cleared_entry(decision.node, FaultClearance.of(fault, reason, fault.seq), at)
+            make_cleared_entry(decision.node, make_clearance(fault, reason, fault.seq), at)
             for fault in node.node_state.faults
             if fault.is_open and not is_unproved(node.node_state, fault, number)
         ]
@@ -148,8 +148,7 @@ def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:
     return content.make_entry(ident, format_time(at), fault.node)
 
 
-def make_cleared_entry(node: str, clearance: FaultClearance, at: datetime) -> LedgerEntry:
+def make_cleared_entry(node: str, clearance: FaultClearedEntry, at: datetime) -> LedgerEntry:
     """Return the entry that ends a fault."""
-    content = FaultClearedEntry(clearance.fault, clearance.reason, clearance.seen_up_to, clearance.name)
     number = [str(clearance.seen_up_to)] if clearance.seen_up_to else []
-    return content.make_entry(derive_id("cleared", clearance.fault, *number), format_time(at), node)
+    return clearance.make_entry(derive_id("cleared", clearance.fault, *number), format_time(at), node)
