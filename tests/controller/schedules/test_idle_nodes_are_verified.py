@@ -19,7 +19,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.schedules import idle_verification
 from assay.act.schedules.due_slots import ScheduleLine, SlotTask
 from assay.act.schedules.idle_verification import VERIFICATION_MISSED, judge_cut, verify_idle
-from assay.act.schedules.idle_visits import NodeLoadResult, NodeVisit, load_idle_node
+from assay.act.schedules.idle_visits import IdleNodeResult, NodeVisit, load_idle_node
 from assay.act.schedules.slot_runner import SlotResult
 from assay.adapters.scheduler import VERIFY_UNDRAIN
 from assay.ledger.store import Ledger
@@ -132,7 +132,7 @@ def test_a_wrong_result_before_a_customer_came_is_evidence_and_nothing_good_is(d
     wrong = {"memory": {"started_at": at, "errors": {"value": 7}}, "gpu_burn": {"failed": "killed: a customer came"}}
     right = {"memory": {"started_at": at, "errors": {"value": 0}}}
     store = EvidenceStore(desk.home / "cut")
-    loads = [NodeLoadResult(NODE, "yielded", "job 7", wrong, 200), NodeLoadResult(OTHER, "yielded", "job 8", right, 90)]
+    loads = [IdleNodeResult(NODE, "yielded", "job 7", wrong, 200), IdleNodeResult(OTHER, "yielded", "job 8", right, 90)]
     failures = [recorded.outcome for recorded in judge_cut(desk, "test", loads, store)]
     assert [(one.node, one.check.rpartition("::")[2]) for one in failures] == [(NODE, "test_memory_verifies")]
     assert [recorded.outcome.node for recorded in desk.ledger.latest()] == [NODE], "what was cut short proves nothing"
@@ -196,7 +196,7 @@ def test_a_drain_that_asks_for_it_ends_with_the_next_pass_and_not_with_a_failure
 
 @pytest.mark.slow
 def test_a_cordon_of_ours_on_a_node_that_serves_ends_with_the_next_pass_unless_somebody_has_it(desk, room, monkeypatch):
-    def meanwhile(desk: ControllerContext, visit: NodeVisit, store: EvidenceStore) -> NodeLoadResult:
+    def meanwhile(desk: ControllerContext, visit: NodeVisit, store: EvidenceStore) -> IdleNodeResult:
         desk.ledger.append(LedgerEntry("h", desk.now, "hold", OTHER, {"who": "sue", "reason": "looks at it"}))
         return load_idle_node(desk, visit, store)
 
@@ -238,11 +238,11 @@ def test_who_takes_a_slot_up_judges_what_was_loaded_and_loads_nothing_twice(desk
 def test_no_more_nodes_of_a_pool_are_loaded_at_once_than_its_schedule_says(desk, monkeypatch):
     under_way: list[str] = []
 
-    def alone(_: ControllerContext, visit: NodeVisit, __: object) -> NodeLoadResult:
+    def alone(_: ControllerContext, visit: NodeVisit, __: object) -> IdleNodeResult:
         under_way.append(visit.node.name)
         time.sleep(0.05)
         assert under_way == [visit.node.name]
-        return NodeLoadResult(under_way.pop(), "unknown", "not today")
+        return IdleNodeResult(under_way.pop(), "unknown", "not today")
 
     monkeypatch.setattr(idle_verification, "load_idle_node", alone)
     assert came(verify_idle(desk, task(desk, at_once=1)))["unknown"] == {"not today": [NODE, OTHER]}

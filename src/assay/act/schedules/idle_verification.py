@@ -26,7 +26,6 @@ from assay.act.schedules.due_slots import ScheduleLine, SlotTask
 from assay.act.schedules.idle_visits import (
     OUTCOME_WORDS,
     IdleNodeResult,
-    NodeLoadResult,
     NodeVisit,
     find_exclusion,
     find_gpu_slots,
@@ -118,7 +117,7 @@ def read_coverage(context: ControllerContext, node: Node, parts: Sequence[str], 
 
 
 def judge_loaded(
-    context: ControllerContext, phase: Phase, loads: Sequence[NodeLoadResult], evidence: Path
+    context: ControllerContext, phase: Phase, loads: Sequence[IdleNodeResult], evidence: Path
 ) -> Iterator[RecordedOutcome]:
     """Judge loads that ended by themselves, and yield the outcomes. All are recorded."""
     for parts, names in _group_nodes({load.node: frozenset(load.active) for load in loads}).items():
@@ -129,7 +128,7 @@ def judge_loaded(
 
 
 def judge_cut(
-    context: ControllerContext, phase: Phase, loads: Sequence[NodeLoadResult], store: EvidenceStore
+    context: ControllerContext, phase: Phase, loads: Sequence[IdleNodeResult], store: EvidenceStore
 ) -> Iterator[RecordedOutcome]:
     """Judge what loads found before a customer cut them short; record and yield the failures."""
     computed = {load.node: parts for load in loads if (parts := list_parts(load.active))}
@@ -229,9 +228,7 @@ def _verify_nodes(
         record_outcome_faults(context, [*outcomes, *failures])
     rmtree(folder, ignore_errors=True)
     failed = {recorded.outcome.node for recorded in failures}
-    others = [load for load in loads if load.outcome != "loaded"]
-    not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason, load.gone_ms) for load in others]
-    results = [result for result in not_loaded if result.node not in failed]
+    results = [load for load in loads if load.outcome != "loaded" and load.node not in failed]
     results += [_classify_outcomes(name, failures) for name in sorted(failed)]
     return results + [_classify_outcomes(load.node, outcomes) for load in loaded]
 
@@ -241,7 +238,7 @@ def _find_folder(context: ControllerContext, task: SlotTask) -> Path:
     return context.home / "verification" / f"{task.line.name}.{task.line.target}"
 
 
-def _record_visit(context: ControllerContext, task: SlotTask, visit: NodeVisit, load: NodeLoadResult) -> None:
+def _record_visit(context: ControllerContext, task: SlotTask, visit: NodeVisit, load: IdleNodeResult) -> None:
     """Append the entry of a visit in which a part ran, or which a customer ended."""
     if load.active or load.gone_ms is not None:
         reason = load.reason if load.outcome == "yielded" else ""
@@ -253,14 +250,14 @@ def _load_nodes(
     context: ControllerContext,
     visits: Sequence[NodeVisit],
     store: EvidenceStore,
-    record: Callable[[NodeVisit, NodeLoadResult], None],
-) -> Iterator[NodeLoadResult]:
+    record: Callable[[NodeVisit, IdleNodeResult], None],
+) -> Iterator[IdleNodeResult]:
     """Load nodes. One that never ends is left behind at its deadline, and delays no other."""
 
-    def load(visit: NodeVisit) -> NodeLoadResult:
+    def load(visit: NodeVisit) -> IdleNodeResult:
         name = visit.node.name
         if earlier := store.latest(name):  # an earlier attempt at this slot loaded it
-            return NodeLoadResult(name, "loaded", active=earlier.channels.get("active", {}))
+            return IdleNodeResult(name, "loaded", active=earlier.channels.get("active", {}))
         context.progress(f"{name}: loading it with {', '.join(visit.plan.parts)} …")
         result = load_idle_node(context, visit, store)
         record(visit, result)
@@ -273,7 +270,7 @@ def _load_nodes(
     queries = [NodeQuery((visit.node.name, "load"), partial(load, visit), limit_s) for visit in visits]
     for query, answer in run_queries(queries, how.at_once, math.inf):
         name = query.key[0]
-        yield NodeLoadResult(name, "unknown", describe_error(answer)) if isinstance(answer, Exception) else answer
+        yield IdleNodeResult(name, "unknown", describe_error(answer)) if isinstance(answer, Exception) else answer
 
 
 def _classify_outcomes(name: str, outcomes: Iterable[RecordedOutcome]) -> IdleNodeResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from assay.act.ingest.collection import read_fleet_speeds
 from assay.act.loop.context import ControllerContext
@@ -63,14 +63,16 @@ OUTCOME_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class IdleNodeResult:
-    """How a verification ended for one node: a key of OUTCOME_WORDS, and why.
+    """How a visit to one node ended: a key of OUTCOME_WORDS, or `loaded` until it is judged; and why.
 
-    `gone_ms`: how many milliseconds at most a customer waited until its load was gone, if one came.
+    `active` is what the load found, if it did not end by itself: until then. `gone_ms`: how many milliseconds at most a
+    customer waited until its load was gone, if one came.
     """
 
     node: str
     outcome: str
     reason: str = ""
+    active: Mapping[str, Any] = field(default_factory=dict)
     gone_ms: int | None = None
 
 
@@ -178,24 +180,6 @@ def list_checks_to_leave_out(context: ControllerContext, parts: Iterable[str], *
     return [check.id for check in checks if check.parts and ran.isdisjoint(check.parts)]
 
 
-LoadOutcome = Literal["loaded", "yielded", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeLoadResult:
-    """How loading a node ended: `loaded`, `yielded` to the jobs in `reason`, or `unknown` for the `reason`.
-
-    `active` is what the load found, if it did not end by itself: until then. `gone_ms`: how long at most the customer
-    waited for its end, in milliseconds.
-    """
-
-    node: str
-    outcome: LoadOutcome
-    reason: str = ""
-    active: Mapping[str, Any] = field(default_factory=dict)
-    gone_ms: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class NodeVisit:
     """A visit to an idle node: how the schedule loads nodes, what it runs there, and how the scheduler saw the node."""
@@ -206,7 +190,7 @@ class NodeVisit:
     status: SchedulerNodeStatus
 
 
-def load_idle_node(context: ControllerContext, visit: NodeVisit, store: EvidenceStore) -> NodeLoadResult:
+def load_idle_node(context: ControllerContext, visit: NodeVisit, store: EvidenceStore) -> IdleNodeResult:
     """Load a node in its spare time, or through its transport where it is cordoned; keep the evidence in `store` too.
 
     The evidence includes a reading of the node after its load, which shows what the load caused.
@@ -215,18 +199,18 @@ def load_idle_node(context: ControllerContext, visit: NodeVisit, store: Evidence
     try:
         answer = _load_cordoned_node(context, visit) if visit.status.cordon else _load_in_spare_time(context, visit)
     except AssayError as error:
-        return NodeLoadResult(node.name, "unknown", str(error))
-    if isinstance(answer, NodeLoadResult):
+        return IdleNodeResult(node.name, "unknown", str(error))
+    if isinstance(answer, IdleNodeResult):
         return answer
     after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
     channels = {**after.channels, **answer, "fleet": read_fleet_speeds(context, node)}
     evidence = EvidenceDocument(node.name, after.at, channels, head)
     context.evidence.store_latest(evidence)
     store.store_latest(evidence)
-    return NodeLoadResult(node.name, "loaded", active=answer["active"])
+    return IdleNodeResult(node.name, "loaded", active=answer["active"])
 
 
-def _load_in_spare_time(context: ControllerContext, visit: NodeVisit) -> Mapping[str, Any] | NodeLoadResult:
+def _load_in_spare_time(context: ControllerContext, visit: NodeVisit) -> Mapping[str, Any] | IdleNodeResult:
     """Load a node as a job of the lowest priority, which its scheduler ends for any customer's job."""
     node, how = visit.node, visit.how
     command, stdin = build_probe_command(node, [*_build_arguments(context, visit), "--relay"])
@@ -234,21 +218,21 @@ def _load_in_spare_time(context: ControllerContext, visit: NodeVisit) -> Mapping
     relayed = read_relayed_load(run.output)
     if run.preempted_by:
         active = relayed.build_active(f"made room for {run.preempted_by}")
-        return NodeLoadResult(node.name, "yielded", run.preempted_by, active, run.gone_ms)
+        return IdleNodeResult(node.name, "yielded", run.preempted_by, active, run.gone_ms)
     if run.exit_code is None:
         stderr = " ".join(run.stderr.split())[-200:]
         reason = stderr or f"it did not start, or did not end by itself, within {how.within_minutes:g} min"
-        return NodeLoadResult(node.name, "unknown", reason, relayed.build_active(reason))
+        return IdleNodeResult(node.name, "unknown", reason, relayed.build_active(reason))
     printed = relayed.document or (b"" if relayed.before else run.output)
     load = _extract_load(node, parse_json_output(printed, run.stderr.encode(), run.exit_code))
-    return load if isinstance(load, NodeLoadResult) else {**load, "active": relayed.restore_lost(load["active"])}
+    return load if isinstance(load, IdleNodeResult) else {**load, "active": relayed.restore_lost(load["active"])}
 
 
-def _load_cordoned_node(context: ControllerContext, visit: NodeVisit) -> Mapping[str, Any] | NodeLoadResult:
+def _load_cordoned_node(context: ControllerContext, visit: NodeVisit) -> Mapping[str, Any] | IdleNodeResult:
     """Load a node on which no job can start. A job that still runs there goes first."""
     node = visit.node
     if jobs := context.workloads(node).list_jobs(node.name):
-        return NodeLoadResult(node.name, "yielded", format_jobs(jobs))
+        return IdleNodeResult(node.name, "yielded", format_jobs(jobs))
     transports = TransportRegistry(TransportContext(context.evidence))
     arguments = _build_arguments(context, visit)
     return _extract_load(node, run_remote_probe(node, arguments, visit.how.within_minutes * 60, transports))
@@ -262,11 +246,11 @@ def _build_arguments(context: ControllerContext, visit: NodeVisit) -> list[str]:
     return [*arguments, *(["--after-unit", plan.after_unit] if plan.after_unit else [])]
 
 
-def _extract_load(node: Node, answer: Mapping[str, Any]) -> Mapping[str, Any] | NodeLoadResult:
+def _extract_load(node: Node, answer: Mapping[str, Any]) -> Mapping[str, Any] | IdleNodeResult:
     """Return the channels `before` and `active` of an answer."""
     whole = parse_reading(answer)
     active = answer.get("active")
     reading = whole or (parse_reading(active) if active is not None else None)
     if reading is not None or not isinstance(active, Mapping):
-        return NodeLoadResult(node.name, "unknown", reading.reason if reading else "its answer has no load in it")
+        return IdleNodeResult(node.name, "unknown", reading.reason if reading else "its answer has no load in it")
     return {"before": answer.get("before", failed("its answer does not say how the node was before")), "active": active}
