@@ -5,7 +5,7 @@ Whether the burn-in that a state asks for proves the node, and why not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from assay.decide.moves.evidence_validity import (
     RequiredBoot,
@@ -84,21 +84,6 @@ def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tupl
     return [(action, effect.standing if effect else "") for action, effect in effects]
 
 
-@dataclass(slots=True)
-class _RequirementResultBuilder:
-    """A result that is being put together."""
-
-    passed: list[RecordedOutcome] = field(default_factory=list)
-    failed: list[RecordedOutcome] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    excused: list[tuple[RecordedOutcome, KnownIssue]] = field(default_factory=list)
-
-    def build(self, requirement: PhaseRequirement) -> RequirementResult:
-        return RequirementResult(
-            requirement, tuple(self.passed), tuple(self.failed), tuple(self.missing), tuple(self.excused)
-        )
-
-
 def _judge_requirement(
     snapshot: FleetSnapshot,
     view: NodeSnapshot,
@@ -110,25 +95,26 @@ def _judge_requirement(
         (check, str(subject)) for check, subject in view.declared if check.is_due(requirement.phase, requirement.parts)
     ]
     deciding = [(check, subject) for check, subject in declared if check.id not in snapshot.observing_checks]
-    result = _RequirementResultBuilder()
+    passed, failed, missing = list[RecordedOutcome](), list[RecordedOutcome](), list[str]()
+    excused: list[tuple[RecordedOutcome, KnownIssue]] = []
     for check, subject in deciding:
         recorded = newest.get((check.id, subject))
         outcome = recorded.outcome if recorded else None
         issue = _find_excuse(snapshot, view, outcome) if outcome else None
         is_failure = recorded is not None and recorded.outcome.verdict == "fail" and not issue
         if recorded and is_failure and counts_in_stay(snapshot.policy, view.node_state, recorded):
-            result.failed.append(recorded)
+            failed.append(recorded)
         shortcoming = find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
         shortcoming = shortcoming or find_disorder(snapshot, view, requirement, recorded, boot)
         if shortcoming:
-            result.missing.append(f"{check.id}[{subject}]: {shortcoming}")
+            missing.append(f"{check.id}[{subject}]: {shortcoming}")
         elif recorded and issue:
-            result.excused.append((recorded, issue))
+            excused.append((recorded, issue))
         elif recorded:
-            result.passed.append(recorded)
+            passed.append(recorded)
     if requirement.active and not any(check.active for check, _ in deciding):
-        result.missing.append(f"no active check is declared for phase {requirement.phase}")
-    return result.build(requirement)
+        missing.append(f"no active check is declared for phase {requirement.phase}")
+    return RequirementResult(requirement, tuple(passed), tuple(failed), tuple(missing), tuple(excused))
 
 
 def _find_excuse(snapshot: FleetSnapshot, view: NodeSnapshot, outcome: Outcome) -> KnownIssue | None:
