@@ -101,7 +101,7 @@ def test_a_difference_is_named_with_its_place_and_its_begin(synced):
     synced.later(minutes=10)
     synced.check({DRIVER: ("fail", WRONG_DRIVER), PERSISTENCE + "[gpu3]": ("fail", "persistence mode is off")})
     seen = synced.see()
-    driver, persistence = sorted(seen.items)
+    driver, persistence = sorted(seen.items, key=lambda item: item.what)
     assert (seen.state, seen.revision) == ("drifted", "before")
     assert (driver.what, driver.wanted, driver.seen) == ("driver", "570", "1.2")
     rule = FLEET.lines["LifecyclePolicy/default", "faults.settings-in-production"]

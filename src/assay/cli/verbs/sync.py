@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from assay.cli.context_line import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
-from assay.decide.drift.sync_report import SYNC_STATES, DriftItem, NodeSync, PoolSync, SyncReport
+from assay.decide.drift.sync_report import SYNC_STATES, NodeSync, PoolSync, SyncDifference, SyncReport
 from assay.model.facts import fact, to_json
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_count, format_list
@@ -123,7 +124,7 @@ def format_sync_csv(report: SyncReport) -> Iterator[str]:
     for node in report.nodes:
         plain = to_json(make_node_sync_status(node))
         rows += [{**plain, **item} for item in plain["items"]] or [plain]
-    yield from format_csv(("node", "state", *DriftItem._fields), rows)
+    yield from format_csv(("node", "state", *(column.name for column in fields(SyncDifference))), rows)
 
 
 def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
@@ -201,18 +202,18 @@ def _format_remedies(nodes: Sequence[NodeSync]) -> Iterator[str]:
 
 def _format_items(nodes: Sequence[NodeSync]) -> Iterator[str]:
     """Yield the lines of each difference, most nodes first. Parts with the same difference share one line."""
-    seen_since: dict[DriftItem, dict[str, str]] = defaultdict(dict)
+    seen_since: dict[SyncDifference, dict[str, str | None]] = defaultdict(dict)
     for node in nodes:
         for item in node.items:
-            seen_since[item._replace(since="")][node.node] = item.since
-    parts: dict[tuple[DriftItem, tuple[str, ...]], list[str]] = defaultdict(list)
-    oldest: dict[tuple[DriftItem, tuple[str, ...]], str] = {}
+            seen_since[replace(item, since=None)][node.node] = item.since
+    parts: dict[tuple[SyncDifference, tuple[str, ...]], list[str]] = defaultdict(list)
+    oldest: dict[tuple[SyncDifference, tuple[str, ...]], str] = {}
     for item, times in seen_since.items():
         part = _PART.fullmatch(item.what)
-        key = (item._replace(what=part[2]) if part else item, tuple(times))
+        key = (replace(item, what=part[2]) if part else item, tuple(times))
         parts[key] += [part[1]] if part else []
         oldest[key] = min((at for at in (*times.values(), oldest.get(key, "")) if at), default="")
-    for (item, names), of_parts in sorted(parts.items(), key=lambda pair: (-len(pair[0][1]), pair[0][0])):
+    for (item, names), of_parts in sorted(parts.items(), key=lambda pair: (-len(pair[0][1]), astuple(pair[0][0]))):
         name = f"{format_list(fold_names(of_parts))} {item.what}" if of_parts else item.what
         yield f"  {name}: {format_difference(item)}"
         since = f"since {format_minute(oldest[item, names])}" if oldest[item, names] else ""

@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from assay.decide.drift.sync_report import UNKNOWN_PREFIX, DriftItem
+from assay.decide.drift.sync_report import UNKNOWN_PREFIX, SyncDifference
 from assay.decide.state.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.faults.fault_record import FaultRecord
@@ -206,9 +206,9 @@ class NodeDifferences:
     node: Node
     window: EvidenceWindow
     lines: SettingLines
-    differences: list[DriftItem] = field(default_factory=list)
+    differences: list[SyncDifference] = field(default_factory=list)
     faults: dict[str, None] = field(default_factory=dict)
-    old_differences: list[DriftItem] = field(default_factory=list)
+    old_differences: list[SyncDifference] = field(default_factory=list)
     unknown: dict[UnknownReason, list[str]] = field(default_factory=dict)
     passed_before: list[tuple[float, str]] = field(default_factory=list)
 
@@ -235,7 +235,7 @@ class NodeDifferences:
             self.passed_before += [(0.0, "")] if because == NEVER_JUDGED else []
 
     @property
-    def items(self) -> tuple[DriftItem, ...]:
+    def items(self) -> tuple[SyncDifference, ...]:
         """Everything that was found, what is known first."""
         return (*self.differences, *self.old_differences, *self._list_unknown())
 
@@ -263,7 +263,7 @@ class NodeDifferences:
             self.differences += items
             self.faults.setdefault(outcome.fault)
 
-    def _list_items(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> Iterator[DriftItem]:
+    def _list_items(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> Iterator[SyncDifference]:
         for difference in read_differences(expected.check.id, failure.recorded.outcome.reason):
             value = f"{part} {difference.what}" if part else difference.what
             where = (
@@ -271,22 +271,22 @@ class NodeDifferences:
                 if difference.where
                 else expected.where
             )
-            yield DriftItem(
+            yield SyncDifference(
                 value,
                 difference.wanted,
                 difference.seen,
                 where,
-                find_first_time_of(expected.check.id, failure, difference),
+                find_first_time_of(expected.check.id, failure, difference) or None,
             )
 
     def _add_unknown(self, check: CheckDeclaration, reason: UnknownReason) -> None:
         self.unknown.setdefault(reason, []).append(name_of_check(check.id))
 
-    def _list_unknown(self) -> Iterator[DriftItem]:
+    def _list_unknown(self) -> Iterator[SyncDifference]:
         for reason, checks in self.unknown.items():
             names = list(dict.fromkeys(checks))
             shown = ", ".join(names) if len(names) <= NAMED_CHECKS else format_count(len(names), "check")
-            yield DriftItem(shown, "", f"{UNKNOWN_PREFIX}{reason.text}", "", reason.since)
+            yield SyncDifference(shown, "", f"{UNKNOWN_PREFIX}{reason.text}", "", reason.since or None)
 
 
 def find_first_time_of(check: str, failure: StandingFailure, difference: ReadDifference) -> str:

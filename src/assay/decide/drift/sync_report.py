@@ -6,25 +6,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
+
+from assay.model.facts import fact
 
 SyncState = Literal["in_sync", "rolling", "drifted", "held", "unknown"]
 SYNC_STATES: tuple[SyncState, ...] = get_args(SyncState)
 
 
-class DriftItem(NamedTuple):
-    """One component or setting that differs, or that nobody knows.
-
-    `where` is the `file:line` of the wanted value, "" where no spec says it. `since` is when it was first seen so
-    (ISO 8601 UTC), "" where nothing says it; for old evidence, the time of that evidence. What is not known has an
-    empty `wanted`, and `seen` says why.
-    """
+@fact
+class SyncDifference:
+    """A component or setting that differs, or that nobody knows."""
 
     what: str
+    """The component or setting, with the part that has it."""
     wanted: str
+    """The declared value; "" if it is not known how the node compares."""
     seen: str
-    where: str = ""
-    since: str = ""
+    """The value that was seen; where it is not known, "unknown: " and why."""
+    where: str
+    """The file and line of the declared value, as `file:line`; "" where no spec says it."""
+    since: str | None
+    """Since when it is seen so: ISO 8601 with the offset of UTC; null if nothing says it."""
 
     @property
     def is_known(self) -> bool:
@@ -45,7 +48,7 @@ class NodeSync:
     node: str
     pool: str
     state: SyncState
-    items: tuple[DriftItem, ...] = ()
+    items: tuple[SyncDifference, ...] = ()
     revision: str = ""
     held_by: str = ""
     remedies: tuple[str, ...] = ()

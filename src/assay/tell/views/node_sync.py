@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NotRequired
 from typing_extensions import TypedDict
 
 from assay.act.loop.sync_reading import ExpectedChecks, read_sync
-from assay.decide.drift.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
+from assay.decide.drift.sync_report import UNKNOWN_PREFIX, NodeSync, SyncDifference, SyncState
 from assay.decide.moves.held_answers import OpenBreaker
 from assay.decide.rollouts.node_progress import ProgressKind
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutStatus
@@ -21,7 +21,7 @@ from assay.decide.state.node_state import EffectStatus, NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.location import locate_existing_ledger
 from assay.model.decision import DecisionTiming
-from assay.model.facts import fact
+from assay.model.facts import extend, fact, from_json
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity
 from assay.model.outcome import CheckVerdict
 from assay.model.text.lists import format_count
@@ -63,22 +63,6 @@ def find_node_sync(source: RecordSource, state: NodeState) -> NodeSync | None:
 
 
 @fact
-class SyncDifference:
-    """A component or setting that differs, or that nobody knows."""
-
-    what: str
-    """The component or setting, with the part that has it."""
-    wanted: str
-    """The declared value; "" if it is not known how the node compares."""
-    seen: str
-    """The value that was seen; where it is not known, "unknown: " and why."""
-    where: str
-    """The file and line of the declared value, as `file:line`; "" where no spec says it."""
-    since: str | None
-    """Since when it is seen so: ISO 8601 with the offset of UTC; null if nothing says it."""
-
-
-@fact
 class NodeSyncStatus:
     """How a node compares with the fleet repository."""
 
@@ -92,16 +76,12 @@ class NodeSyncStatus:
 
 def make_node_sync_status(node: NodeSync) -> NodeSyncStatus:
     """Return one node as plain JSON data."""
-    items = [
-        SyncDifference(what=item.what, wanted=item.wanted, seen=item.seen, where=item.where, since=item.since or None)
-        for item in node.items
-    ]
-    return NodeSyncStatus(node=node.node, state=node.state, items=items)
+    return extend(NodeSyncStatus, node, items=list(node.items))
 
 
 def format_node_sync(node: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each difference of one node, from the data in its explanation. What is not known is one line."""
-    items = [DriftItem(**{**item, "since": item["since"] or ""}) for item in node["items"]]
+    items = [from_json(SyncDifference, item) for item in node["items"]]
     for item in items:
         if item.is_known:
             since = f", since {format_minute(item.since)}" if item.since else ""
@@ -113,7 +93,7 @@ def format_node_sync(node: Mapping[str, Any]) -> Iterator[str]:
         yield f"not known to be in sync: {unknown[0].what}: {unknown[0].seen.removeprefix(UNKNOWN_PREFIX)}{more}"
 
 
-def format_difference(item: DriftItem) -> str:
+def format_difference(item: SyncDifference) -> str:
     """Return what is wanted and seen of one item, with the place that says it."""
     wanted = f", wanted {item.wanted}" if item.wanted and item.wanted != item.what else ""
     where = f" ({item.where})" if item.where else ""
