@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import ansible
-
-from assay.lab.real_machine import find_kernel
+from real_machine import find_kernel
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULE = REPOSITORY / "playbooks/collections/ansible_collections/assay/fleet/plugins/modules/drive_wipe.py"

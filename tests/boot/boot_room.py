@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 from forked_python import ForkedAssay
 from lab_room import Room, lab_room, lay_out, wish
+from real_machine import HOST, build_image
 from reserved_ports import reserve_ports
 
 from assay.act.actions import netboot
 from assay.act.actions.action import EffectIntent
 from assay.act.boot.attempts import BOOT_KINDS, BootAttempt, fold_attempts
-from assay.lab.real_machine import HOST, build_image
 
 IMAGE = {"vmlinuz": b"the kernel of a test\n" * 1000, "initrd.gz": b"its first files\n" * 1000}
 RATE = 60.0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from boot_room import BootServer, lay_out_boot, serve_real_image
+from real_machine import COMMAND_LINE_MARK, HOST, MachineIdentity, find_command_line, find_obstacle, run_machine
 from reserved_ports import reserve_ports
 
 from assay.act.boot.attempts import BOOT_KINDS, fold_attempts
-from assay.lab.real_machine import HOST, MachineIdentity, find_command_line, find_obstacle, run_machine
 from assay.ledger.store import Ledger
 from assay.model.entries.boot import BootStageEntry, MachineSeenEntry
 
@@ -83,3 +83,9 @@ def test_a_stranger_gets_no_image_and_is_listed_with_its_serial_number(server: B
     ]
     assert [one.serial for one in seen] == ["SN-STRANGER"]
     assert seen[0].mac == "02:00:00:00:00:77"
+
+
+def test_the_command_line_is_what_the_last_first_program_showed() -> None:
+    shown = f"[0.1] Linux version 6.1\r\n{COMMAND_LINE_MARK}console=ttyS0 assay.attempt=n1.2\r\n[3.5] Power down\r\n"
+    assert find_command_line(shown) == "console=ttyS0 assay.attempt=n1.2"
+    assert find_command_line("Booting from ROM...\r\n") == ""

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from boot_room import BootServer, lay_out_boot, serve_real_image
 from lab_room import wish
+from real_machine import HOST, find_obstacle
 from reserved_ports import reserve_ports
 
 from assay.act.actions import netboot
 from assay.act.actions.action import ActionContext, EffectIntent
 from assay.act.boot.attempts import BOOT_KINDS, fold_attempts
 from assay.declare.loader import load_fleet
-from assay.lab.real_machine import HOST, find_obstacle
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError

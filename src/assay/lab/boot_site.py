@@ -19,7 +19,6 @@ from typing import Any
 import yaml
 
 from assay.declare.home import CONTEXT_VARIABLE
-from assay.lab.real_machine import HOST, build_image, find_obstacle
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -30,43 +29,29 @@ LISTEN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BootSite:
-    """A copy of a fleet at `root`. `obstacle`: why its machines do not start in qemu, "" if they do."""
+    """A copy of a fleet at `root`, whose boot server listens on a port of this machine."""
 
     root: Path
     port: int
-    obstacle: str
 
     @property
     def server(self) -> str:
-        """The boot server's address, as a machine reaches it."""
-        return f"http://{'127.0.0.1' if self.obstacle else HOST}:{self.port}"
-
-    def describe_start(self) -> str:
-        """Return how real the machines' starts are, for people."""
-        if self.obstacle:
-            return f"The new machines start virtually, over real HTTP. For real ones in qemu: {self.obstacle}"
-        return "The new machines start in qemu: a real iPXE asks a real boot server, and starts this system's kernel."
-
-    def list_consoles(self) -> list[Path]:
-        """Return what the machines' consoles showed, in files."""
-        return sorted((self.root / "served").glob("console-*.log"))
+        """The boot server's address."""
+        return f"http://127.0.0.1:{self.port}"
 
     def plug_in(self, world: LabWorld, nodes: list[str]) -> None:
         """Let a DHCP server lead these machines to the boot server at their next start."""
         for node in nodes:
             with world.change(node) as state:
                 state["boot_server"] = self.server
-                state["qemu_folder"] = "" if self.obstacle else str(self.root / "served")
 
 
 def lay_out_boot_site(source: Fleet, folder: Path, new: list[str]) -> BootSite:
-    """Copy a fleet's files. Its `new` nodes are machines that nobody has started yet; the image is built here."""
-    port = _find_free_port()
+    """Copy a fleet's files. Its `new` nodes are machines that nobody has started yet; the image is made up here."""
     for name in FOLDERS:
         shutil.copytree(source.root / name, folder / name)
     shutil.copy(source.root / "ansible.cfg", folder)
-    (folder / "served").mkdir()
-    site = BootSite(folder, port, find_obstacle())
+    site = BootSite(folder, _find_free_port())
     _declare_image(source, site, new)
     hosts: dict[str, dict[str, Any]] = {}
     for number, node in enumerate(new, 1):
@@ -100,28 +85,20 @@ def run_boot_server(site: BootSite) -> Iterator[None]:
 
 def _declare_image(source: Fleet, site: BootSite, nodes: list[str]) -> None:
     """Write the files of the nodes' images, and the address of their boot server."""
-    files = _make_files(site)
+    files = []
+    for name in ("vmlinuz", "initrd"):
+        file = site.root / name
+        file.write_text(f"stands for the {name} of a machine that is not real\n")
+        files.append({"url": file.as_uri(), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()})
+    kernel, initrd = files
     for node in nodes:
         image = source.image_of(node)
         provisioning = source.provisioning_of(node)
         if image is None or provisioning is None:
             raise AssayError(f"no Provisioning holds for {node}", fix="name one of a pool with a Provisioning")
-        kernel, initrd = (
-            {"url": file.as_uri(), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()} for file in files
-        )
         made = {"kernel": kernel, "initrds": [initrd], "arguments": ["console=ttyS0"]}
         _edit(site.root / "specs" / "images", image.name, made)
         _edit(site.root / "specs" / "provisioning", provisioning.name, {"url": site.server})
-
-
-def _make_files(site: BootSite) -> tuple[Path, Path]:
-    folder = site.root / "served"
-    if not site.obstacle:
-        return build_image(folder)
-    names = ("vmlinuz", "initrd")
-    for name in names:
-        (folder / name).write_text(f"stands for the {name} of a machine that is not real\n")
-    return folder / names[0], folder / names[1]
 
 
 def _edit(folder: Path, name: str, changes: dict[str, Any]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from assay.lab.node.stub import COMPILERS, build_stub, find_compiler
-from assay.lab.real_machine import TOOLS
 from assay.lab.world import LabWorld
 from assay.model.fleet import Fleet
 
@@ -38,9 +36,6 @@ def list_parts(fleet: Fleet | None, world: LabWorld | None = None) -> Iterator[L
     if find_spec("numpy") is None:
         how = "digests are made up, and a burn-in with training ends as incomplete"
         yield LabPart("Battery and training", how, "pip install 'assay-fleet[load]'")
-    if missing := [name for name in TOOLS if not shutil.which(name)]:
-        how = "a new machine starts virtually in a tour, and not in qemu"
-        yield LabPart("Network start", how, f"install {', '.join(missing)}")
     for design in fleet.designs.values() if fleet else ():
         if design.nvlink:
             yield LabPart("NVLink domain", f"{design.name} is not rehearsed: the lab cables InfiniBand only")

@@ -1,6 +1,6 @@
 """Makes the virtual fleet of a declared one, starts and stops the lab's process, and ends all that a lab started.
 
-That is its daemon, machines in qemu, and what runs on its nodes, wherever it went. Each such process has $ASSAY_ROOT
+That is its daemon, and what runs on its nodes, wherever it went. Each such process has $ASSAY_ROOT
 below LAB/nodes, from the environment that it was started in, or is an Ansible that a controller in the lab started,
 with $ANSIBLE_HOME in the lab's home. Sessions and parents are no guide: a burn-in leaves them on purpose.
 """

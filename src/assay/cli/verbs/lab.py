@@ -10,11 +10,10 @@ import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from assay.cli.context_line import describe_context, format_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
@@ -30,9 +29,6 @@ from assay.lab.world import LabWorld
 from assay.model.errors import AssayError, require_extra
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
-
-if TYPE_CHECKING:
-    pass
 
 
 @fact
@@ -320,8 +316,6 @@ def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: Bo
             site.plug_in(world, scenario.new_machines)
         process_control.start_lab(world)
     console.print(f"[bold]{scenario.description}[/]")
-    if site:
-        console.print(escape(site.describe_start()))
     _run_verb(workspace, "lab", "status", max_lines=1)
     reporter = ConsoleTourReporter(console)
     player = ScenarioPlayer(workspace.home, workspace.fleet, reporter)
@@ -331,21 +325,10 @@ def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: Bo
     finally:
         reporter.status.stop()
         process_control.stop_lab(world)
-    if site:
-        _print_consoles(console, site)
-    else:
+    if not site:
         _print_fleet(workspace)
     _print_end(console, player, time.monotonic() - start)
     return as_expected
-
-
-def _print_consoles(console: Console, site: BootSite) -> None:
-    for log in site.list_consoles():
-        shown = Text.from_ansi(log.read_text(errors="replace")).plain
-        lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
-        console.print(f"\n[bold]What the machine's own console showed[/] (the first of {len(lines)} lines)")
-        for line in lines[:MAX_ANSWER_LINES]:
-            console.print(f"     [dim]{escape(line)}[/]", soft_wrap=True)
 
 
 def _print_fleet(workspace: Workspace) -> None:

@@ -1,7 +1,5 @@
 """A virtual machine that starts from the network: it asks its boot server over real HTTP, as iPXE and cloud-init do.
 
-A machine with a `qemu_folder` starts in qemu instead, and is virtual again once its first program has ended.
-
 A start lives in memory: one that is under way when the lab's process ends does not go on.
 """
 
@@ -9,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,11 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from http.client import HTTPException
-from pathlib import Path
 
 from assay.act.boot.script import BOOT_PATH
 from assay.lab.bmc.virtual_bmc import VirtualBmc
-from assay.lab.real_machine import MachineIdentity, find_command_line, run_machine
 from assay.lab.virtual_node_state import VirtualNodeState
 
 PAUSE_S = 30.0
@@ -67,19 +62,13 @@ async def start_from_network(bmc: VirtualBmc, boot_id: str) -> None:
         command_line = ""
         shown: list[str] = []
         try:
-            if state.get("qemu_folder"):
-                identity = MachineIdentity(state["nics"][0]["mac"], state["serial"], state["boot"]["asset_tag"])
-                folder = Path(state["qemu_folder"])
-                console = await asyncio.to_thread(run_machine, folder, state["boot_server"], identity)
-                command_line = find_command_line(console)
-            else:
-                script = await asyncio.to_thread(_load, state, shown)
-                pause_s = script.pause_s
-                command_line = script.command_line
-                if command_line:
-                    await asyncio.to_thread(_set_up, state, command_line, shown)
-                    await asyncio.sleep(state["timing"]["boot_s"] / clock.rate)
-        except (OSError, HTTPException, ValueError, StopIteration, subprocess.SubprocessError) as error:
+            script = await asyncio.to_thread(_load, state, shown)
+            pause_s = script.pause_s
+            command_line = script.command_line
+            if command_line:
+                await asyncio.to_thread(_set_up, state, command_line, shown)
+                await asyncio.sleep(state["timing"]["boot_s"] / clock.rate)
+        except (OSError, HTTPException, ValueError, StopIteration) as error:
             shown.append(f"{error}")
             command_line = ""
         await bmc.change(partial(_show_on_console, boot_id, shown))

@@ -22,7 +22,7 @@ from assay.lab.world import LabWorld
 
 Part = dict[str, Any]
 GPU_SPEEDS = ("tensor_gflops", "host_copy_gb_s", "peer_copy_gb_s")
-STAYS = ("name", "pool", "spec", "site", "rack", "u", "boot", "boot_server", "qemu_folder", "next_boot")
+STAYS = ("name", "pool", "spec", "site", "rack", "u", "boot", "boot_server", "next_boot")
 """What belongs to the node's place, and not to its machine."""
 
 

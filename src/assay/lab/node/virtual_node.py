@@ -10,7 +10,6 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | boot | `{id, ready_at, count}`; unreachable before ready_at |
 | boot_server | where the machine starts from at its next start, as a DHCP server tells it; "": from its disk |
 | console | the last lines that its starts from the network showed on its serial console |
-| qemu_folder | where the console of its starts in qemu goes; "": its starts are virtual |
 | network_start, asset_tag | whether it starts from there just now; what the machine reads when it starts |
 | module_options | module → option → value, as the modules were loaded |
 | next_boot | `kernel cmdline module_options` from the next boot on, as the node's boot menu has them |
@@ -127,7 +126,6 @@ def _identity(node: Node, spec: NodeSpec) -> VirtualNodeState:
         "kernel": kernel,
         "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/md0 ro", *spec.kernel_cmdline, *image]),
         "boot_server": "",
-        "qemu_folder": "",
         "console": [],
         "asset_tag": "",
         "cpu_sockets": spec.cpu_sockets,
