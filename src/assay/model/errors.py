@@ -17,7 +17,6 @@ EXTRA_OF_MODULE = {
     "duckdb": "duckdb",
     "itsdangerous": "web",
     "kubernetes": "kubernetes",
-    "sse_starlette": "lab",
     "starlette": "web",
     "trustme": "lab",
     "uvicorn": "web",

@@ -32,19 +32,17 @@ def test_twenty_idle_bmcs_take_next_to_no_processor_time(build: Any) -> None:
     assert (time.process_time() - before) / (time.monotonic() - begin) < 0.10
 
 
-def test_they_stop_at_once_though_clients_hang_and_listen(build: Any) -> None:
+def test_they_stop_at_once_though_a_client_hangs(build: Any) -> None:
     lab = build("n0001", "n0002")
-    with ThreadPoolExecutor(2) as pool, lab.http() as one, lab.http() as session:
+    with ThreadPoolExecutor(1) as pool, lab.http() as one:
         assert one.get(lab.base("n0001") + "/redfish/v1", timeout=60).ok  # so that it is connected before they stop
         with lab.world.change("n0001") as state:
             state["fails"]["bmc_silent"] = True
         hanging = pool.submit(one.get, lab.base("n0001") + SYSTEM, timeout=600)
-        listening = session.get(lab.base("n0002") + "/redfish/v1/EventService/SSE", stream=True)
         begin = time.monotonic()
         build.stop()
         assert time.monotonic() - begin < 300, "the one who hangs would wait for twice as long"
         assert isinstance(hanging.exception(), requests.ConnectionError)
-        listening.close()
 
 
 def test_they_come_back_on_the_same_ports(build: Any) -> None:

@@ -75,7 +75,7 @@ def test_the_entrance_needs_no_login(lab: Any, path: str) -> None:
         assert session.get(lab.base() + path).status_code == 200
 
 
-@pytest.mark.parametrize("path", [SYSTEM, INVENTORY, ACCOUNTS, f"{ROOT}/EventService/SSE", f"{ROOT}/no/such/thing"])
+@pytest.mark.parametrize("path", [SYSTEM, INVENTORY, ACCOUNTS, f"{ROOT}/no/such/thing"])
 def test_everything_else_does(lab: Any, path: str) -> None:
     with lab.http() as session:
         session.auth = None
@@ -195,16 +195,13 @@ def test_a_restart_of_a_system_that_is_off_is_a_409(lab: Any) -> None:
     assert lab.ask("POST", RESET, json={"ResetType": "ForceRestart"}).status_code == 409
 
 
-def test_expand_select_skip_top_and_only_shape_a_collection(lab: Any) -> None:
+def test_expand_skip_and_top_shape_a_collection(lab: Any) -> None:
     count = len(lab.state()["firmware"])
     page = lab.ask("GET", f"{INVENTORY}?$skip=2&$top=3").json()
     assert (len(page["Members"]), page["Members@odata.count"]) == (3, count)
     assert page["Members@odata.nextLink"] == f"{INVENTORY}?$skip=5&$top=3"
     whole = lab.ask("GET", f"{INVENTORY}?$expand=*($levels=1)&$top=1").json()["Members"][0]
     assert whole["Version"] == lab.state()["firmware"][whole["Id"]]
-    slim = lab.ask("GET", f"{SYSTEM}?$select=PowerState,Status").json()
-    assert {name for name in slim if not name.startswith("@odata")} == {"PowerState", "Status"}
-    assert lab.ask("GET", f"{ROOT}/Systems?only").json()["Id"] == "System_0"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +215,7 @@ def test_expand_select_skip_top_and_only_shape_a_collection(lab: Any) -> None:
         ("$expand=.($levels=9)", 400),
         ("$top=-1", 400),
         ("$skip=x", 400),
-        ("only=1", 400),
+        ("$select=Id", 501),
     ],
 )
 def test_a_query_that_is_not_understood_is_refused_and_never_ignored(lab: Any, query: str, status: int) -> None:

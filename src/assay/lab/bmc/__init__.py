@@ -2,6 +2,5 @@
 
 Takes the nodes' state files. Gives Redfish answers.
 
-Every request reads the state file, so a fault that another process plants shows at once. Only logins and open event
-streams are in memory.
+Every request reads the state file, so a fault that another process plants shows at once. Only logins are in memory.
 """

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import urllib.request
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from email import message_from_bytes, policy
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +19,6 @@ from starlette.responses import Response
 
 from assay.lab.bmc import firmware_flash, update_task_services
 from assay.lab.bmc.authentication import RedfishErrorResponse, malformed_body, missing_property, not_in_list
-from assay.lab.bmc.event_delivery import OutboundCallFailed, fetch_image
 from assay.lab.bmc.firmware_flash import is_task_running
 from assay.lab.bmc.odata_responses import json_answer, resource_answer
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView
@@ -25,6 +28,10 @@ from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit, parse_json_object, 
 from assay.lab.virtual_node_state import VirtualNodeState
 
 FORM_BYTES = 64 << 10
+FETCH_DEADLINE_S = 10.0
+_FETCHERS = ThreadPoolExecutor(32, thread_name_prefix="bmc-fetch")
+"""A fetch that hangs must not delay changes of state."""
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 APPLY_TIME = "@Redfish.OperationApplyTime"
 
 
@@ -38,11 +45,20 @@ async def simple_update(call: BmcRequest) -> Response:
     if urlsplit(uri).scheme not in {"http", "https"}:
         raise not_in_list(uri, "ImageURI")
     try:
-        content = await fetch_image(uri, firmware_flash.MAX_IMAGE_BYTES)
-    except OutboundCallFailed as error:
-        reason = f"no image from {uri}: {error}"
+        content = await asyncio.get_running_loop().run_in_executor(_FETCHERS, _fetch, uri)
+    except (OSError, HTTPException, ValueError) as error:
+        reason = f"no image from {uri}: {type(error).__name__}: {error}"
         return await _accept(call, lambda state, now: firmware_flash.start_refused_flash(state, "", reason, now))
     return await _start_flash(call, content, targets)
+
+
+def _fetch(uri: str) -> bytes:
+    """GET an image, directly and never through a proxy. Raises ValueError for one that is too large."""
+    with _DIRECT.open(uri, timeout=FETCH_DEADLINE_S) as answer:
+        content: bytes = answer.read(firmware_flash.MAX_IMAGE_BYTES + 1)
+    if len(content) > firmware_flash.MAX_IMAGE_BYTES:
+        raise ValueError(f"it is larger than {firmware_flash.MAX_IMAGE_BYTES} bytes")
+    return content
 
 
 async def push_multipart(call: BmcRequest) -> Response:

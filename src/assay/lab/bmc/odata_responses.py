@@ -19,7 +19,7 @@ from assay.lab.bmc.resource_tree import Resource, ResourceTree, ResourceView
 COMMON_HEADERS = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
 UNEXPANDED_KEYS = ("Links", "RedundancyGroup")
 EXPAND_PATTERN = re.compile(r"[.*](\(\$levels=(\d+)\))?")
-SUPPORTED_QUERY_OPTIONS = {"$expand", "$filter", "$select", "$skip", "$top", "only"}
+SUPPORTED_QUERY_OPTIONS = {"$expand", "$filter", "$skip", "$top"}
 MAX_LEVELS = 4
 
 ResourceTest = Callable[[Mapping[str, Any]], bool]
@@ -31,79 +31,27 @@ COMPARE = {
     "lt": operator.lt,
     "le": operator.le,
 }
-TOKEN = re.compile(r"\s*('(?:[^']|'')*'|[()]|[^\s()']+)")
+COMPARISON = re.compile(r"([\w/@.]+) (eq|ne|gt|ge|lt|le) ('(?:[^']|'')*'|[^\s()']+)")
 
 
-class ODataFilter:
-    """A `$filter`: comparisons of properties with literals, and, or, not, parentheses.
+def parse_filter(text: str) -> ResourceTest:
+    """Return the test of a `$filter`: a property compared with a literal. Raises a 400 for any other text."""
+    match = COMPARISON.fullmatch(text)
+    if match is None:
+        reason = f"$filter={text} is not valid, or more than one comparison"
+        raise RedfishErrorResponse(400, "QueryParameterValueFormatError", reason, text, "$filter")
+    path, compare, expected = match[1], COMPARE[match[2]], _value(match[3])
 
-    The constructor raises a 400 for any other text.
-    """
+    def test(resource: Mapping[str, Any]) -> bool:
+        actual = _property(resource, path)
+        if isinstance(expected, datetime) and isinstance(actual, str):
+            actual = _time(actual)
+        try:
+            return bool(compare(actual, expected))
+        except TypeError:
+            return False
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = TOKEN.findall(text)
-        if "".join(self._tokens).replace(" ", "") != text.replace(" ", ""):
-            raise self._syntax_error()
-        self._test = self._parse_or()
-        if self._tokens:
-            raise self._syntax_error()
-
-    def matches(self, resource: Mapping[str, Any]) -> bool:
-        """Return whether a resource passes the filter."""
-        return self._test(resource)
-
-    def _parse_or(self) -> ResourceTest:
-        tests = [self._parse_and()]
-        while self._next("or"):
-            tests.append(self._parse_and())
-        return lambda resource: any(test(resource) for test in tests)
-
-    def _parse_and(self) -> ResourceTest:
-        tests = [self._parse_term()]
-        while self._next("and"):
-            tests.append(self._parse_term())
-        return lambda resource: all(test(resource) for test in tests)
-
-    def _parse_term(self) -> ResourceTest:
-        if self._next("not"):
-            inner = self._parse_term()
-            return lambda resource: not inner(resource)
-        if self._next("("):
-            inner = self._parse_or()
-            if not self._next(")"):
-                raise self._syntax_error()
-            return inner
-        return self._parse_comparison()
-
-    def _parse_comparison(self) -> ResourceTest:
-        if len(self._tokens) < 3 or self._tokens[1] not in COMPARE:
-            raise self._syntax_error()
-        path, operation, literal = self._tokens[:3]
-        del self._tokens[:3]
-        compare = COMPARE[operation]
-        expected = _value(literal)
-
-        def test(resource: Mapping[str, Any]) -> bool:
-            actual = _property(resource, path)
-            if isinstance(expected, datetime) and isinstance(actual, str):
-                actual = _time(actual)
-            try:
-                return bool(compare(actual, expected))
-            except TypeError:
-                return False
-
-        return test
-
-    def _next(self, word: str) -> bool:
-        if self._tokens[:1] == [word]:
-            del self._tokens[0]
-            return True
-        return False
-
-    def _syntax_error(self) -> RedfishErrorResponse:
-        text = f"$filter={self._text} is not valid"
-        return RedfishErrorResponse(400, "QueryParameterValueFormatError", text, self._text, "$filter")
+    return test
 
 
 def _property(resource: Mapping[str, Any], path: str) -> Any:
@@ -170,28 +118,24 @@ def etag(body: Resource) -> str:
 
 
 def apply_query_options(tree: ResourceTree, view: ResourceView, body: Resource, query: Mapping[str, str]) -> Resource:
-    """Apply `only`, $filter, $skip and $top, $expand and $select, in the specification's order. Raises a 400 or 501."""
+    """Apply $filter, $skip and $top, and $expand, in the specification's order. Raises a 400 or 501."""
     for name in query:
         if name.startswith("$") and name not in SUPPORTED_QUERY_OPTIONS:
             raise RedfishErrorResponse(501, "QueryNotSupported", f"The query parameter {name} is not supported", name)
-    if query.get("only"):
-        raise RedfishErrorResponse(400, "QueryParameterValueFormatError", "only takes no value", query["only"], "only")
-    if "only" in query and len(body.get("Members", [])) == 1:
-        body = tree.read(view, body["Members"][0]["@odata.id"])
     if "$filter" in query:
-        body = _filtered(tree, view, body, ODataFilter(query["$filter"]))
+        body = _filtered(tree, view, body, parse_filter(query["$filter"]))
     body = _page(body, query)
     if "$expand" in query:
         body = _expanded(tree, view, body, _levels(query["$expand"]))
-    return _selected(body, query["$select"]) if query.get("$select") else body
+    return body
 
 
-def _filtered(tree: ResourceTree, view: ResourceView, body: Resource, query: ODataFilter) -> Resource:
+def _filtered(tree: ResourceTree, view: ResourceView, body: Resource, is_passing: ResourceTest) -> Resource:
     """Return a collection with the members that pass. A member that is only a link is read first."""
     if "Members" not in body:
         raise RedfishErrorResponse(400, "QueryNotSupportedOnResource", "Only collections can be filtered")
     read = [(member, member if len(member) > 1 else tree.read(view, member["@odata.id"])) for member in body["Members"]]
-    passing = [member for member, resource in read if query.matches(resource)]
+    passing = [member for member, resource in read if is_passing(resource)]
     return {**body, "Members": passing, "Members@odata.count": len(passing)}
 
 
@@ -239,12 +183,3 @@ def _expanded(tree: ResourceTree, view: ResourceView, body: Resource, levels: in
         return [follow(item) for item in part] if isinstance(part, list) else part
 
     return {name: part if name in UNEXPANDED_KEYS else follow(part) for name, part in body.items()}
-
-
-def _selected(body: Resource, names: str) -> Resource:
-    wanted = {name.strip().split("/")[0] for name in names.split(",")}
-    if not wanted & set(body) and "Members" not in body:
-        raise RedfishErrorResponse(
-            400, "QueryParameterValueFormatError", f"$select={names} names no property", names, "$select"
-        )
-    return {name: part for name, part in body.items() if name in wanted or name.startswith(("@odata", "Members@"))}

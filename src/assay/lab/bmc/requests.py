@@ -1,14 +1,16 @@
 """Handlers of requests that change something: resets, boot override, event log, settings of the BMC, logins, accounts.
 
-Accounts are part of the node's state on disk.
+Also subscriptions. Accounts are part of the node's state on disk.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -32,7 +34,7 @@ from assay.lab.bmc.network_start import start_from_network
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
 from assay.lab.bmc.service_root import RESOURCE_TREE
-from assay.lab.bmc.services import ACCOUNTS, SESSIONS
+from assay.lab.bmc.services import ACCOUNTS, SESSIONS, SUBSCRIPTIONS, SYSLOG_PROTOCOLS
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
 
@@ -263,3 +265,36 @@ def _digest(ident: str, password: str) -> str:
         text = f"The password is too short; it needs {MIN_PASSWORD_CHARS} characters"
         raise RedfishErrorResponse(400, "PropertyValueFormatError", text, "", "Password")
     return digest_password(ident, password)
+
+
+async def subscribe(call: BmcRequest) -> Response:
+    """POST to Subscriptions. The lab only keeps them: it sends no events and no syslog."""
+    names = {"Destination", "Context", "Protocol", "SubscriptionType", "EventFormatType", "EventTypes"}
+    plain = await call.read_parameters(names, ("Destination", "Protocol"))
+    lacks_syslog = "Syslog" in call.view.state["box"]["lacks"]
+    is_syslog = plain["Protocol"] in SYSLOG_PROTOCOLS and not lacks_syslog
+    kind, protocol = ("Syslog", plain["Protocol"]) if is_syslog else ("RedfishEvent", "Redfish")
+    for name, allowed in (("Protocol", protocol), ("SubscriptionType", kind), ("EventFormatType", "Event")):
+        if plain.get(name, allowed) != allowed:
+            raise not_in_list(plain[name], name)
+    destination = require_string(plain, "Destination")
+    if urlsplit(destination).scheme not in ({"syslog"} if is_syslog else {"http", "https"}):
+        raise not_in_list(destination, "Destination")
+    ident = secrets.token_hex(4)
+    entry = {"destination": destination, "context": str(plain.get("Context", "")), "protocol": protocol}
+    await call.bmc.change(lambda state, _: {**state, "subscriptions": {**state.get("subscriptions", {}), ident: entry}})
+    path = f"{REDFISH_ROOT}{SUBSCRIPTIONS}/{ident}"
+    return resource_answer(RESOURCE_TREE.read(await call.bmc.view(), path), 201, Location=path)
+
+
+async def unsubscribe(call: BmcRequest) -> Response:
+    """DELETE a subscription."""
+    if call.ids[0] not in call.view.state.get("subscriptions", {}):
+        raise not_found(call.request.url.path)
+
+    def without(state: dict[str, Any], _: object) -> dict[str, Any]:
+        left = {name: entry for name, entry in state.get("subscriptions", {}).items() if name != call.ids[0]}
+        return {**state, "subscriptions": left}
+
+    await call.bmc.change(without)
+    return no_content_answer()

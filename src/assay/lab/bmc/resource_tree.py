@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,13 +18,12 @@ ResourceBuilder = Callable[..., Resource]
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """What one request sees: the node's state at `now`, the logins, and the ids of open event streams."""
+    """What one request sees: the node's state at `now`, and the logins."""
 
     node: str
     state: VirtualNodeState
     now: datetime
     logins: BmcLogins
-    listeners: Collection[str] = ()
 
 
 class ResourceTree:

@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from assay.lab.bmc import (
     bios,
     computer_system,
-    event_delivery,
     image_upload,
     manager_log_services,
     requests,
@@ -31,7 +30,6 @@ from assay.lab.bmc import (
     update_task_services,
 )
 from assay.lab.bmc.authentication import BmcAccount, RedfishErrorResponse, not_found, password_change_required
-from assay.lab.bmc.event_delivery import deliver_events, watch_states
 from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.power_transitions import is_bmc_ready
 from assay.lab.bmc.requests import account_path
@@ -72,9 +70,8 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
         "ConfigureUsers",
         requests.delete_account,
     ),
-    ("POST", REDFISH_ROOT + services.SUBSCRIPTIONS): ("ConfigureManager", event_delivery.subscribe),
-    ("DELETE", f"{REDFISH_ROOT}{services.SUBSCRIPTIONS}/{{}}"): ("ConfigureManager", event_delivery.unsubscribe),
-    ("POST", services.TEST_EVENT): ("ConfigureManager", event_delivery.submit_test_event),
+    ("POST", REDFISH_ROOT + services.SUBSCRIPTIONS): ("ConfigureManager", requests.subscribe),
+    ("DELETE", f"{REDFISH_ROOT}{services.SUBSCRIPTIONS}/{{}}"): ("ConfigureManager", requests.unsubscribe),
 }
 WRITE_ROUTE_PATTERNS = [(method, compile_path_template(path), *entry) for (method, path), entry in WRITE_ROUTES.items()]
 NAMES = ("127.0.0.1", "localhost")
@@ -123,16 +120,14 @@ async def _dispatch(machine: VirtualBmc, view: ResourceView, request: Request, p
     if account and account.must_change and (request.method, path) != ("PATCH", account_path(account)):
         raise password_change_required(account_path(account))
     if is_read:
-        return await _handle_read(machine, view, request, path)
+        return await _handle_read(view, request, path)
     assert account is not None
     return await _handle_write(machine, view, request, path, account)
 
 
-async def _handle_read(machine: VirtualBmc, view: ResourceView, request: Request, path: str) -> Response:
+async def _handle_read(view: ResourceView, request: Request, path: str) -> Response:
     if path == service_root.METADATA_PATH:
         return service_root.answer_metadata()
-    if path == services.STREAM and request.method == "GET":
-        return event_delivery.open_event_stream(machine, request.headers)
     if match := MONITOR.fullmatch(path):
         return await _monitor(view, match[1])
     if RESOURCE_TREE.find(path) is None:
@@ -191,8 +186,6 @@ def _method_not_allowed(method: str, path: str) -> RedfishErrorResponse:
 
 
 def _methods(path: str) -> Iterator[str]:
-    if path == services.STREAM:
-        yield "GET"
     if RESOURCE_TREE.find(path) or path == service_root.METADATA_PATH or MONITOR.fullmatch(path):
         yield from ("GET", "HEAD")
     if path == LOGIN:
@@ -236,8 +229,6 @@ class VirtualBmcs:
         by_port = {self.ports[node]: machine for node, machine in self.machines.items()}
         self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)))
         self._running = [asyncio.create_task(self._server.serve(list(sockets.values())))]
-        self._running += [asyncio.create_task(deliver_events(machine)) for machine in self.machines.values()]
-        self._running += [asyncio.create_task(watch_states([*self.machines.values()]))]
         while not self._server.started and not self._running[0].done():
             await asyncio.sleep(0.005)
         return self.ports

@@ -28,15 +28,13 @@ LEAK = {"OK": "OK", "Warning": "Warning", "Critical": "Critical"}
 
 
 class VirtualBmc:
-    """The BMC of one node. The node's state is on disk; logins and ids of open event streams are in memory."""
+    """The BMC of one node. The node's state is on disk; logins are in memory."""
 
     def __init__(self, world: LabWorld, node: str, credentials: str) -> None:
         self.world = world
         self.node = node
         self.logins = BmcLogins(credentials)
-        self.listeners: set[str] = set()
         self.writing = asyncio.Lock()
-        self.may_have_changed = asyncio.Event()
         self.starting: asyncio.Task[None] | None = None
         self._file = world.folder(node) / "state.json"
         self._read: tuple[tuple[int, ...], VirtualNodeState] | None = None
@@ -56,7 +54,7 @@ class VirtualBmc:
         if apply_elapsed_time(stored, now) is not stored:
             stored = await self.change(lambda state, _: state)
         self.logins.load_accounts(stored["accounts"])
-        return ResourceView(self.node, stored, now, self.logins, tuple(self.listeners))
+        return ResourceView(self.node, stored, now, self.logins)
 
     async def change(self, edit: StateEdit) -> VirtualNodeState:
         """Apply elapsed time, then `edit`, and store and return the new state. If `edit` raises, nothing changes."""
