@@ -9,10 +9,9 @@ import pytest
 from example_images import IMAGES, make_image
 
 from assay.lab.bmc.authentication import BmcLogins
-from assay.lab.bmc.firmware_flash import read_image, start_flash
+from assay.lab.bmc.firmware_flash import find_task, read_image, start_flash, tasks
 from assay.lab.bmc.power_transitions import apply_elapsed_time, has_pending_changes, is_bmc_ready, reset_node
 from assay.lab.bmc.resource_tree import ResourceView
-from assay.lab.bmc.update_task_services import find_task, tasks
 from assay.lab.faults.bmc_faults import FLASH_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.errors import AssayError

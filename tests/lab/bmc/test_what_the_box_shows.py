@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.lab.bmc import bios, power_transitions, virtual_bmc
+from assay.lab.bmc import computer_system, power_transitions, virtual_bmc
 from assay.lab.bmc.authentication import RedfishErrorResponse
 from assay.lab.bmc.odata_responses import parse_filter
 from assay.lab.faults.injection import inject_fault
@@ -78,7 +78,7 @@ def test_a_leak_shows_at_its_detector_in_the_roll_up_and_in_the_log(lab: Any, fl
 
 
 def test_a_bios_setting_waits_for_the_reset_of_the_host(lab: Any) -> None:
-    path = f"/redfish/v1{bios.BIOS_SETTINGS}"
+    path = f"/redfish/v1{computer_system.BIOS_SETTINGS}"
     asked = lab.ask("PATCH", path, json={"Attributes": {"SRIOVSupport": "Disabled", "ACSControl": "Disabled"}})
     assert asked.status_code == 200
     assert lab.ask("GET", f"{SYSTEM}/Bios").json()["Attributes"]["SRIOVSupport"] == "Enabled"
@@ -92,7 +92,7 @@ def test_a_bios_setting_waits_for_the_reset_of_the_host(lab: Any) -> None:
     "asked", [{"Attributes": {"NoSuch": "x"}}, {"Attributes": {"SRIOVSupport": 1}}, {"Attributes": []}, {}]
 )
 def test_a_bios_setting_that_cannot_be_is_refused(lab: Any, asked: Any) -> None:
-    assert lab.ask("PATCH", f"/redfish/v1{bios.BIOS_SETTINGS}", json=asked).status_code == 400
+    assert lab.ask("PATCH", f"/redfish/v1{computer_system.BIOS_SETTINGS}", json=asked).status_code == 400
 
 
 def test_staged_firmware_is_listed_beside_what_runs(lab: Any) -> None:

@@ -17,13 +17,12 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from assay.lab.bmc import firmware_flash, update_task_services
+from assay.lab.bmc import firmware_flash
 from assay.lab.bmc.authentication import RedfishErrorResponse, malformed_body, missing_property, not_in_list
-from assay.lab.bmc.firmware_flash import is_task_running
+from assay.lab.bmc.firmware_flash import INVENTORY, is_task_running
 from assay.lab.bmc.odata_responses import json_answer, resource_answer
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView
 from assay.lab.bmc.service_root import RESOURCE_TREE
-from assay.lab.bmc.update_task_services import INVENTORY
 from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit, parse_json_object, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
 
@@ -75,11 +74,11 @@ async def push_multipart(call: BmcRequest) -> Response:
 
 async def read_task_monitor(view: ResourceView, ident: str) -> Response:
     """GET a task monitor: 202 with the task while it runs, then the result of the whole operation."""
-    entry = update_task_services.find_task(view, ident)
-    if error := update_task_services.task_failure(entry):
+    entry = firmware_flash.find_task(view, ident)
+    if error := firmware_flash.task_failure(entry):
         raise error
     if not is_task_running(entry):
-        return json_answer(RESOURCE_TREE.read(view, f"{REDFISH_ROOT}{update_task_services.TASKS}/{ident}"))
+        return json_answer(RESOURCE_TREE.read(view, f"{REDFISH_ROOT}{firmware_flash.TASKS}/{ident}"))
     return _accepted_answer(view, ident)
 
 
@@ -119,8 +118,8 @@ async def _accept(call: BmcRequest, edit: StateEdit) -> Response:
 
 
 def _accepted_answer(view: ResourceView, ident: str) -> Response:
-    body = RESOURCE_TREE.read(view, f"{REDFISH_ROOT}{update_task_services.TASKS}/{ident}")
-    return resource_answer(body, 202, Location=f"{update_task_services.MONITORS}/{ident}", Retry_After="1")
+    body = RESOURCE_TREE.read(view, f"{REDFISH_ROOT}{firmware_flash.TASKS}/{ident}")
+    return resource_answer(body, 202, Location=f"{firmware_flash.MONITORS}/{ident}", Retry_After="1")
 
 
 def _targets(parameters: dict[str, Any]) -> list[str]:

@@ -29,12 +29,19 @@ from assay.lab.bmc.authentication import (
     state_conflict,
 )
 from assay.lab.bmc.computer_system import BOOT_ENABLED, BOOT_TARGETS, POWER_RESTORE_POLICIES
-from assay.lab.bmc.manager_log_services import NETWORK_PROTOCOL, NTP_PLACES, network_protocol
 from assay.lab.bmc.network_start import start_from_network
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
 from assay.lab.bmc.service_root import RESOURCE_TREE
-from assay.lab.bmc.services import ACCOUNTS, SESSIONS, SUBSCRIPTIONS, SYSLOG_PROTOCOLS
+from assay.lab.bmc.services import (
+    ACCOUNTS,
+    NETWORK_PROTOCOL,
+    NTP_PLACES,
+    SESSIONS,
+    SUBSCRIPTIONS,
+    SYSLOG_PROTOCOLS,
+    network_protocol,
+)
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
 

@@ -20,22 +20,20 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assay.lab.bmc import (
-    bios,
     computer_system,
+    firmware_flash,
     image_upload,
-    manager_log_services,
     requests,
     service_root,
     services,
-    update_task_services,
 )
 from assay.lab.bmc.authentication import BmcAccount, RedfishErrorResponse, not_found, password_change_required
+from assay.lab.bmc.firmware_flash import MONITORS
 from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.power_transitions import is_bmc_ready
 from assay.lab.bmc.requests import account_path
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView, compile_path_template
 from assay.lab.bmc.service_root import RESOURCE_TREE
-from assay.lab.bmc.update_task_services import MONITORS
 from assay.lab.bmc.virtual_bmc import BmcRequest, BmcRequestHandler, VirtualBmc
 from assay.lab.world import LabWorld
 
@@ -49,17 +47,17 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
         "ConfigureComponents",
         requests.patch_system,
     ),
-    ("PATCH", REDFISH_ROOT + bios.BIOS_SETTINGS): ("ConfigureComponents", bios.patch_settings),
-    ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_SETTINGS): ("ConfigureComponents", bios.patch_boot),
-    ("PATCH", REDFISH_ROOT + bios.SECURE_BOOT): ("ConfigureComponents", bios.patch_secure_boot),
-    ("PATCH", REDFISH_ROOT + manager_log_services.NETWORK_PROTOCOL): (
+    ("PATCH", REDFISH_ROOT + computer_system.BIOS_SETTINGS): ("ConfigureComponents", computer_system.patch_settings),
+    ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_SETTINGS): ("ConfigureComponents", computer_system.patch_boot),
+    ("PATCH", REDFISH_ROOT + computer_system.SECURE_BOOT): ("ConfigureComponents", computer_system.patch_secure_boot),
+    ("PATCH", REDFISH_ROOT + services.NETWORK_PROTOCOL): (
         "ConfigureManager",
         requests.patch_network_protocol,
     ),
-    ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", requests.reset_manager),
-    ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", requests.clear_log),
-    ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload.simple_update),
-    ("POST", update_task_services.PUSH): ("ConfigureComponents", image_upload.push_multipart),
+    ("POST", services.MANAGER_RESET): ("ConfigureManager", requests.reset_manager),
+    ("POST", services.CLEAR_LOG): ("ConfigureManager", requests.clear_log),
+    ("POST", firmware_flash.SIMPLE_UPDATE): ("ConfigureComponents", image_upload.simple_update),
+    ("POST", firmware_flash.PUSH): ("ConfigureComponents", image_upload.push_multipart),
     ("DELETE", f"{LOGIN}/{{}}"): ("Login", requests.log_out),
     ("POST", REDFISH_ROOT + services.ACCOUNTS): ("ConfigureUsers", requests.create_account),
     ("PATCH", f"{REDFISH_ROOT}{services.ACCOUNTS}/{{}}"): (
