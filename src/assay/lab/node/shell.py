@@ -215,8 +215,8 @@ def _environment(world: LabWorld, folder: Path, now: datetime, library: Path | N
 def _run_probe_with_replayed_nvml(
     command: list[str], environment: Mapping[str, str], state: VirtualNodeState
 ) -> NoReturn:
-    """Run the probe and replace its GPU readings, since it finds no driver, by replayed ones."""
-    from assay.lab.node.replayed_readings import replay_nvml_readings
+    """Run the probe, which reads nvidia-smi without a driver, and add what only NVML tells."""
+    from assay.lab.node.replayed_readings import add_nvml_readings
 
     sys.stderr.write(f"{REPLAYED_NOTICE}\n")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
@@ -228,7 +228,7 @@ def _run_probe_with_replayed_nvml(
     else:
         sys.stdout.write(progress.decode() + "\n" if progress else "")
         for channel in {"before", "probe"} & document.keys():
-            document[channel]["gpu"] = replay_nvml_readings(state)
+            add_nvml_readings(document[channel]["gpu"], state)
         sys.stdout.write(json.dumps(document) + "\n")
     sys.exit(done.returncode)
 
