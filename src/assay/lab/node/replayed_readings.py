@@ -18,13 +18,14 @@ def add_nvml_readings(gpu: ReadingTree, state: VirtualNodeState) -> None:
     """Add to the probe's `gpu` branch, as read through nvidia-smi, what NVML would tell of a node in this state."""
     flat = stub_answers(state)
     gpu |= {"source": value("nvml"), "nvml": value(flat["nvml"])}
-    for slot in str(flat["slots"]).split():
+    for index, slot in enumerate(str(flat["slots"]).split()):
         answer = {key.removeprefix(f"g{slot}."): flat[key] for key in flat if key.startswith(f"g{slot}.")}
         pci = str(answer["pci"]).lower()
         if answer["rc"]:
             gpu["devices"][pci] = GPU_LOST
         else:
             device = gpu["devices"][pci]
+            device["index"] = value(index)  # nvidia-smi does not count a lost GPU
             device["inforom"]["valid"] = value(bool(answer["inforom_valid"]))
             device["temperature"] |= {name: value(answer[name]) for name in THRESHOLDS}
             device["nvlink"] = _nvlink(answer)
