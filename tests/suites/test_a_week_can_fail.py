@@ -59,10 +59,10 @@ def test_the_other_ports_are_left_in_peace(pytester, home):
 def test_what_too_few_scans_read_is_an_error_and_what_enough_read_is_judged(pytester, home):
     document = read_check_recording(RECORDINGS, "week-compute")
     week = document["channels"]["week"]
-    week["read"] = {
+    week["read_scans"] = {
         "value": {"counters": 28, "temperature": 28, "light": 3, "bias": 28, "ber_power": 28, "fec_bin": 28}
     }
-    week["grown"], week["answered"] = {"value": 27}, {"value": 3}
+    week["growth_scans"], week["answered_scans"] = {"value": 27}, {"value": 3}
     write(home, document)
     verdicts = {}
     for outcome in judge(pytester, home, "suites/weekly/test_links.py"):

@@ -16,14 +16,15 @@ from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.peers import group_cables
 from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
-from assay.fabric.weekly.week_changes import (
+from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
+from assay.fabric.weekly.week_evidence import (
     StoredWeek,
-    WeekChanges,
     choose_week_before,
-    compare_weeks,
     forget_old_weeks,
+    list_stored_weeks,
+    make_week_evidence,
+    read_week_evidence,
 )
-from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
 from assay.model.facts import to_json
 from assay.model.specs.fabric.cable import CableEnd

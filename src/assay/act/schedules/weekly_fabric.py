@@ -16,14 +16,11 @@ from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.week import DAYS, FabricWeek
-from assay.fabric.weekly.week_changes import (
-    StoredWeek,
-    WeekChanges,
-    choose_week_before,
-    compare_weeks,
-    forget_old_weeks,
-)
+from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
 from assay.fabric.weekly.week_evidence import (
+    StoredWeek,
+    choose_week_before,
+    forget_old_weeks,
     format_week_subject,
     list_stored_weeks,
     make_week_evidence,

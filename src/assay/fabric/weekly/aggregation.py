@@ -290,7 +290,7 @@ def make_trend(times: Sequence[float], row: Sequence[float], reading: ComparedRe
         return None
     values = [value for _, value in points]
     if len(set(values)) == 1:  # most lasers and ratios
-        return ReadingTrend(values[0], values[0], values[0], 0.0 if len(points) >= MIN_TREND_POINTS else None)
+        return ReadingTrend(values[0], per_week=0.0 if len(points) >= MIN_TREND_POINTS else None)
     if len(points) < MIN_TREND_POINTS:
         return ReadingTrend(median(values), values[0], values[-1])
     slope = compute_median_slope(points)

@@ -152,7 +152,7 @@ def evaluate_fabric_week(
     deviations = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
     drifts = judge_drifts(ports, week.hours)
     findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, drifts, limits)]
-    findings += find_repeated_events(ports, week.counted_scans, limits)
+    findings += find_repeated_events(ports, week.growth_scans, limits)
     findings += [finding for of_metric in deviations.values() for finding in find_outliers(of_metric, ports, limits)]
     ranked = _rank_ports(findings)
     unjudged = find_unjudged_parts(week, ports)

@@ -64,7 +64,7 @@ def _list_limited_readings(port: PortWeek) -> Iterator[tuple[str, float, bool]]:
     for kind, ratio in summary.ber.items():
         yield f"{kind}_ber", ratio, True
     if temperature := summary.trends.get("temperature"):
-        yield "module_temperature", temperature.last, True
+        yield "module_temperature", temperature.ends[1], True
     for name, lanes in (("rx_power", summary.rx), ("tx_power", summary.tx)):
         if lanes:
             yield f"{name}_low", lanes[0], False
@@ -106,7 +106,8 @@ def find_drifts(ports: Iterable[PortWeek], drifts: Drifts, limits: Limits) -> It
             worse = drifts.get((port.end.port_id, reading.key), 0.0)
             if trend and worse > allowed:
                 drift = worse * reading.worse
-                span = f"{reading.name} from {format_figure(trend.first)} to {format_figure(trend.last)} {reading.unit}"
+                first, last = map(format_figure, trend.ends)
+                span = f"{reading.name} from {first} to {last} {reading.unit}"
                 text, weight = f"{span}: {drift:+.2g} a week", worse / allowed
                 yield PortFinding("drift", port, reading.name, drift, reading.unit, text, weight)
 
@@ -130,7 +131,7 @@ def list_stuck_ports(ports: Sequence[PortWeek]) -> tuple[PortWeek, ...]:
 def describe_stuck_port(port: PortWeek, week: FabricWeek) -> str:
     """Return which counter of a port does not count, for how long, and what to do."""
     summary = port.summary
-    scans = f" in {summary.stuck_scans} of {week.counted_scans} scans" if summary.stuck_scans else ""
+    scans = f" in {summary.stuck_scans} of {week.growth_scans} scans" if summary.stuck_scans else ""
     return f"{port.end}: {summary.stuck_counter} stood at its maximum{scans}: it cannot count, clear it"
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
+from assay.model.facts import fact, shown
 from assay.model.specs.fabric.cable import Cable, CableEnd, PortId
 from assay.model.text.lists import format_count
 
@@ -18,9 +19,9 @@ MIN_HOURS = 48.0
 """With fewer scans, or over less time, a week is not judged: two days show only the difference of day and night."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class ReadingTrend:
-    """One reading over the week: its median, its first and last value, and its drift per week.
+    """One reading over the week: its median, its first and last value (None: the median), and its drift per week.
 
     `per_week` is None if too few scans read it. `noise` is its standard error, by the scatter of the readings of
     `scans` scans; both are 0 if that is not known, or does not matter. `points` are (seconds since 1970, value); only
@@ -28,15 +29,20 @@ class ReadingTrend:
     """
 
     median: float
-    first: float
-    last: float
-    per_week: float | None = None
-    noise: float = 0.0
-    scans: int = 0
-    points: tuple[tuple[float, float], ...] = ()
+    first: float | None = shown(omit=True, default=None)
+    last: float | None = shown(omit=True, default=None)
+    per_week: float | None = shown(omit=True, default=None)
+    noise: float = shown(omit=True, default=0.0)
+    scans: int = shown(omit=True, default=0)
+    points: tuple[tuple[float, float], ...] = shown(omit=True, default=())
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The first and the last value."""
+        return self.median if self.first is None else self.first, self.median if self.last is None else self.last
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PortWeekSummary:
     """The readings of one port over a week. Counters are of the whole week, the module as it was read last.
 
@@ -49,21 +55,21 @@ class PortWeekSummary:
     - `rx`, `tx`: the weakest and the strongest lane in dBm, empty if not read.
     """
 
-    errors: int = 0
-    symbol_errors: int = 0
-    downs_a_day: int = 0
-    down_scans: int = 0
-    error_scans: int = 0
-    stuck_counter: str = ""
-    stuck_scans: int = 0
-    ber: Mapping[str, float] = field(default_factory=dict)
-    rx: tuple[float, ...] = ()
-    tx: tuple[float, ...] = ()
-    vendor: str = ""
-    part: str = ""
-    serial: str = ""
-    length_m: float = 0.0
-    trends: Mapping[str, ReadingTrend] = field(default_factory=dict)
+    errors: int = shown(omit=True, default=0)
+    symbol_errors: int = shown(omit=True, default=0)
+    downs_a_day: int = shown(omit=True, default=0)
+    down_scans: int = shown(omit=True, default=0)
+    error_scans: int = shown(omit=True, default=0)
+    stuck_counter: str = shown(omit=True, default="")
+    stuck_scans: int = shown(omit=True, default=0)
+    ber: Mapping[str, float] = shown(omit=True, default_factory=dict)
+    rx: tuple[float, ...] = shown(omit=True, default=())
+    tx: tuple[float, ...] = shown(omit=True, default=())
+    vendor: str = shown(omit=True, default="")
+    part: str = shown(omit=True, default="")
+    serial: str = shown(omit=True, default="")
+    length_m: float = shown(omit=True, default=0.0)
+    trends: Mapping[str, ReadingTrend] = shown(omit=True, default_factory=dict)
 
     @property
     def batch(self) -> str:
@@ -80,7 +86,7 @@ EMPTY_SUMMARY = PortWeekSummary()
 """The summary of a port that was not in the design when the week was aggregated."""
 
 
-@dataclass(frozen=True)
+@fact
 class FabricWeek:
     """The scans of one fabric from `start` to `end`.
 
@@ -90,9 +96,9 @@ class FabricWeek:
     - `newest`: the digest of the newest scan.
     - `reads_ports`: whether any scan ran a command that describes ports. `command_failure`: why one of them gave
       nothing, or "". `unknown_reasons`: all reasons why some scan could not read something.
-    - `read_scans`: how many scans read each kind of reading: `COUNTERS`, and the keys of READINGS. Empty in a week that
-      an older version stored. `growth_scans`: how many could tell how counters grew. `answered_scans`: in how many
-      every command gave something.
+    - `read_scans`: how many scans read each kind of reading: `COUNTERS`, and the keys of READINGS.
+      `growth_scans`: how many could tell how counters grew. `answered_scans`: in how many every command gave
+      something.
     - `discoveries`: how many scans discovered the cables, `whole_discoveries`: how many of these lack nothing.
       `discovery_failure`: why the newest of the others was not whole, or "".
     - `manager_moves`: when another subnet manager answered than in the scan before: the time (ISO 8601), the GUID of
@@ -110,9 +116,9 @@ class FabricWeek:
     reads_ports: bool = True
     command_failure: str = ""
     unknown_reasons: tuple[str, ...] = ()
-    ports: Mapping[PortId, PortWeekSummary] = field(default_factory=dict)
+    ports: Mapping[PortId, PortWeekSummary] = shown(default_factory=dict)
     manager_moves: tuple[tuple[str, str, str], ...] = ()
-    read_scans: Mapping[str, int] = field(default_factory=dict)
+    read_scans: Mapping[str, int] = shown(default_factory=dict)
     growth_scans: int = 0
     answered_scans: int = 0
     discoveries: int = 0
@@ -149,25 +155,16 @@ class FabricWeek:
             return "failed", f"{self.complete_scans} of {self.scans} scans were complete: {reason}"
         return None
 
-    def count_scans(self, kind: str) -> int:
-        """Return how many scans read a kind of reading."""
-        return self.read_scans.get(kind, 0) if self.read_scans else self.complete_scans
-
-    @property
-    def counted_scans(self) -> int:
-        """How many scans could tell how counters grew since the scan before."""
-        return self.growth_scans if self.read_scans else self.complete_scans
-
     def find_unread(self, kind: str) -> str:
         """Return why too few scans read a kind of reading, "" if enough did, or if no tool of the site reads it.
 
         Tools that answered in enough scans, or read other things of the modules, and never read it, do not read it at
         all. Counters are always needed.
         """
-        count = self.count_scans(kind)
+        count = self.read_scans.get(kind, 0)
         others = any(scans for other, scans in self.read_scans.items() if other != COUNTERS)
         is_foreign = kind != COUNTERS and not count and (others or self.answered_scans >= MIN_SCANS)
-        if not self.read_scans or count >= MIN_SCANS or is_foreign:
+        if count >= MIN_SCANS or is_foreign:
             return ""
         reason = self.command_failure or "no command reads it"
         return f"{count} of {self.scans} scans read it, {MIN_SCANS} are needed: {reason}"

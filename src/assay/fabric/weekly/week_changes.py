@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from datetime import datetime
 
 from assay.fabric.fabric_answers import ChangedPort, WeekChangesAnswer
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
 from assay.model.specs.fabric.cable import PortId
-
-APART = timedelta(days=6)
-"""An evaluation that ended less long ago has most of its scans in common with this one."""
-REMEMBERED = timedelta(days=16)
 
 
 @dataclass(frozen=True)
@@ -83,20 +78,3 @@ def _subtract(ranked: Iterable[RankedPort], known: set[tuple[PortId, str, str]])
 
 def _show_port(ranked: RankedPort) -> ChangedPort:
     return ChangedPort(port=ranked.port.end, says=[finding.says for finding in ranked.findings])
-
-
-class StoredWeek(NamedTuple):
-    """The end of an evaluated week, and the digest under which the evidence store has it."""
-
-    at: datetime
-    digest: str
-
-
-def choose_week_before(stored: Iterable[StoredWeek], end: datetime) -> StoredWeek | None:
-    """Return the newest stored week that ended at least `APART` before `end`, None without one."""
-    return max((week for week in stored if end - week.at >= APART), default=None)
-
-
-def forget_old_weeks(stored: Iterable[StoredWeek], end: datetime) -> list[StoredWeek]:
-    """Return the weeks that a later evaluation may still be compared with."""
-    return [week for week in sorted(stored) if timedelta() < end - week.at <= REMEMBERED]
