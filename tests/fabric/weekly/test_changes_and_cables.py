@@ -11,12 +11,11 @@ import pytest
 from assay.fabric.health.stored_scan import parse_telemetry
 from assay.fabric.readers import mlxlink
 from assay.fabric.weekly.aggregation import aggregate_week
-from assay.fabric.weekly.evaluation import evaluate_fabric_week
+from assay.fabric.weekly.evaluation import WeekChanges, compare_weeks, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.peers import group_cables
 from assay.fabric.weekly.text_report import format_weekly_text, make_week_answer
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
-from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
 from assay.fabric.weekly.week_evidence import (
     StoredWeek,
     choose_week_before,

@@ -13,10 +13,9 @@ from assay.fabric.design.devices import map_adapter_rails
 from assay.fabric.fabric_drawing import draw_ports
 from assay.fabric.scan import format_fabric_subject, list_discovery_remarks
 from assay.fabric.weekly.aggregation import aggregate_week
-from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
+from assay.fabric.weekly.evaluation import WeekChanges, WeeklyEvaluation, compare_weeks, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.week import DAYS, FabricWeek
-from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
 from assay.fabric.weekly.week_evidence import (
     StoredWeek,
     choose_week_before,

@@ -13,11 +13,10 @@ from math import ceil, floor, log10
 from markupsafe import Markup
 
 from assay.fabric.weekly.compared_readings import READINGS
-from assay.fabric.weekly.evaluation import WeeklyEvaluation
+from assay.fabric.weekly.evaluation import WeekChanges, WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding, describe_stuck_port, list_stuck_ports
 from assay.fabric.weekly.text_report import SHOWN_CHANGES, describe_ports_to_check, format_week_span
 from assay.fabric.weekly.week import PortWeek
-from assay.fabric.weekly.week_changes import WeekChanges
 from assay.model.page import draw_polyline, render_page
 from assay.model.text.lists import sort_naturally
 

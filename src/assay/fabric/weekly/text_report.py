@@ -9,9 +9,8 @@ from assay.fabric.fabric_answers import (
     RankedPortAnswer,
     StuckPortAnswer,
 )
-from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
+from assay.fabric.weekly.evaluation import RankedPort, WeekChanges, WeeklyEvaluation
 from assay.fabric.weekly.findings import describe_stuck_port, list_stuck_ports
-from assay.fabric.weekly.week_changes import WeekChanges
 from assay.model.text.lists import format_count
 
 SHOWN_CHANGES = 10
