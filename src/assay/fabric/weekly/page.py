@@ -1,4 +1,4 @@
-"""Renders the weekly evaluation as a page: heat maps of errors, histograms by vendor, lines of drifts.
+"""Renders the weekly evaluation as a page: heat maps of errors, lines of drifts.
 
 In the heat maps, every port of the fabric is in one cell, and the worst port is darkest.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, log10
 
 from markupsafe import Markup
 
@@ -26,7 +26,6 @@ SHADES = 5
 NODES_A_BLOCK = 32
 PortsOfCell = Mapping[tuple[str, str], Sequence[PortWeek]]
 """The ports of each cell, by the names of its row and its column."""
-HISTOGRAM_BARS = 14
 TREND_SIZE = (160, 28)
 READING_KEYS = {reading.name: reading.key for reading in READINGS}
 
@@ -70,24 +69,6 @@ class ErrorHeatMaps:
     shades: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VendorBars:
-    """The histogram of one vendor: its bars (height from 0 to 1, tooltip)."""
-
-    name: str
-    bars: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VendorHistogram:
-    """One distribution per vendor, all over the same axis from `low` to `high`."""
-
-    title: str
-    low: str
-    high: str
-    rows: tuple[VendorBars, ...]
-
-
 def render_weekly_page(
     evaluation: WeeklyEvaluation, changes: WeekChanges | None = None, *, in_lab: bool = False
 ) -> str:
@@ -105,7 +86,6 @@ def render_weekly_page(
         stuck=[describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)],
         verdict=describe_ports_to_check(evaluation),
         errors=draw_error_heat_maps(evaluation.ports),
-        histograms=draw_vendor_histograms(evaluation),
         trend=draw_trend_line,
         trend_size=TREND_SIZE,
     )
@@ -187,40 +167,6 @@ def _draw_cell(column: int, ports: Sequence[PortWeek], most: int) -> HeatMapCell
     # By the logarithm: one bad link must not make all others look clean.
     shade = max(1, ceil(SHADES * log10(errors + 1) / log10(most + 1) - 1e-9)) if errors else 0
     return HeatMapCell(column, shade, text)
-
-
-def draw_vendor_histograms(evaluation: WeeklyEvaluation) -> list[VendorHistogram]:
-    """Return the module temperatures and bit error ratios by vendor. A reading that no port has is left out."""
-    drawn = [
-        _draw_histogram("Module temperature", evaluation.ports, "temperature", "{:.0f} °C"),
-        _draw_histogram("Bit error ratio", evaluation.ports, "ber_power", "1e{:.0f}"),
-    ]
-    return [histogram for histogram in drawn if histogram.rows]
-
-
-def _draw_histogram(title: str, ports: Iterable[PortWeek], key: str, axis: str) -> VendorHistogram:
-    values: dict[str, list[float]] = defaultdict(list)
-    for port in ports:
-        if (value := port.summary.median(key)) is not None:
-            values[port.summary.vendor or "not known"].append(value)
-    every = [value for of_vendor in values.values() for value in of_vendor]
-    low, high = (floor(min(every)), ceil(max(every)) + 1) if every else (0, 1)
-    rows = tuple(
-        VendorBars(f"{vendor} ({len(own)})", _draw_bars(own, low, high, axis)) for vendor, own in sorted(values.items())
-    )
-    return VendorHistogram(title, axis.format(low), axis.format(high), rows)
-
-
-def _draw_bars(values: Sequence[float], low: int, high: int, axis: str) -> tuple[tuple[float, str], ...]:
-    width = (high - low) / HISTOGRAM_BARS
-    counts = [0] * HISTOGRAM_BARS
-    for value in values:
-        counts[min(int((value - low) / width), HISTOGRAM_BARS - 1)] += 1
-    edges = [axis.format(low + number * width) for number in range(HISTOGRAM_BARS + 1)]
-    return tuple(
-        (count / max(counts), f"{count} modules from {edges[number]} to {edges[number + 1]}")
-        for number, count in enumerate(counts)
-    )
 
 
 def draw_trend_line(finding: PortFinding) -> str:
