@@ -21,7 +21,7 @@ from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.health.stored_scan import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
-from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
+from assay.fabric.readers.port_guids import read_port_guids, resolve_port_guids
 from assay.fabric.readers.tool_text import find_stderr_problems
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
@@ -183,8 +183,8 @@ def add_port_states(discovery: FabricDiscovery, evidence: EvidenceDocument) -> F
         links = read_tool_output(str(text.value), str(evidence.read("ports", LINKS_COMMAND, "stderr").value or ""))
     except AssayError:
         return discovery  # the port health names the problem
-    addresses = read_addresses(str(evidence.read("discovery", "text").value))
-    states = resolve_port_guids(links, addresses).facts
+    known = read_port_guids(str(evidence.read("discovery", "text").value))
+    states = resolve_port_guids(links, known).facts
     return FabricDiscovery(
         discovery.cables,
         discovery.devices,

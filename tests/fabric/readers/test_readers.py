@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.fabric.readers.format_detection import FORMATS, detect_format, read_tool_output, read_topology
 from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
-from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
+from assay.fabric.readers.port_guids import read_port_guids, resolve_port_guids
 from assay.model.errors import AssayError
 
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -23,27 +23,20 @@ FILES = {
     "ibdiagnet2.net_dump": "net_dump.txt",
     "UFM links or ports (JSON)": "ufm_links.json",
     "ibqueryerrors": "ibqueryerrors.txt",
-    "perfquery": "perfquery.txt",
     "smpquery": "smpquery.txt",
-    "mlxlink (JSON)": "mlxlink.json",
     "ibdiagnet2.cables": "cables.txt",
     "UFM events": "ufm_events.txt",
 }
-"""The first three, ibqueryerrors, perfquery and smpquery were printed by the real tools for a simulated fabric of three
+"""The first three, ibqueryerrors and smpquery were printed by the real tools for a simulated fabric of three
 adapters on two leaves and a spine; the others are made by hand, of the same fabric."""
 TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
 NVLINK = "NMX Controller topology (JSON)"
 """It describes a rack, and no InfiniBand fabric: see tests/fabric/test_nvlink.py."""
 TOPOLOGIES = [form.name for form in FORMATS if not form.content and form.name != NVLINK]
 SINGLE = [form.name for form in FORMATS if form.content]
-KNOWN = read_addresses(TEXTS["ibnetdiscover"])
-SEVERAL_ANSWERS = ("UFM events", "ibdiagnet2.cables", "smpquery", "perfquery")
+KNOWN = read_port_guids(TEXTS["ibnetdiscover"])
+SEVERAL_ANSWERS = ("UFM events", "ibdiagnet2.cables", "smpquery")
 """Nothing in these texts says how many answers there should be; each by itself is whole or is said not to be."""
-
-NOT_WHOLE_BY_NATURE = {
-    "perfquery": "the device of this LID is not known",
-    "mlxlink (JSON)": "mlxlink does not name the port that this is",
-}
 
 
 def links(discovery):
@@ -54,10 +47,6 @@ def said(discovery):
     """Return what a text says that must not get lost silently: cables of a topology, facts and events of the others."""
     devices = {guid: one._replace(description="", ports=0) for guid, one in discovery.devices.items()}
     return links(discovery), devices, {} if discovery.cables else discovery.facts, discovery.events
-
-
-def complaints(discovery, name):
-    return [one for one in discovery.problems if NOT_WHOLE_BY_NATURE.get(name, "never") not in one]
 
 
 def part_of(cut, whole):
@@ -85,8 +74,8 @@ def test_a_text_is_recognised_by_what_it_looks_like(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_whole_text_is_read_whole(name):
-    assert complaints(read_tool_output(TEXTS[name]), name) == []
-    assert complaints(read_tool_output(TEXTS[name].replace("\n", "\r\n")), name) == []
+    assert not read_tool_output(TEXTS[name]).problems
+    assert not read_tool_output(TEXTS[name].replace("\n", "\r\n")).problems
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -156,7 +145,7 @@ def reader(name):
 @given(data=st.data())
 def test_a_text_cut_anywhere_says_so_or_lacks_nothing(name, data):
     cut = reader(name)(TEXTS[name][: data.draw(st.integers(0, len(TEXTS[name]) - 1))])
-    if not complaints(cut, name):
+    if not cut.problems:
         assert said(cut) == WHOLE[name] or (name in SEVERAL_ANSWERS and part_of(cut, read_tool_output(TEXTS[name])))
 
 
@@ -165,15 +154,15 @@ def test_a_text_cut_after_any_line_says_so(name):
     lines = TEXTS[name].rstrip().split("\n")
     for count in range(len(lines)):
         cut = reader(name)("".join(f"{line}\n" for line in lines[:count]))
-        assert complaints(cut, name) or said(cut) == WHOLE[name], lines[count]
+        assert cut.problems or said(cut) == WHOLE[name], lines[count]
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name not in ("UFM events", "mlxlink (JSON)")])
+@pytest.mark.parametrize("name", [name for name in FILES if name != "UFM events"])
 def test_no_line_is_lost_unnoticed(name):
     lines = TEXTS[name].split("\n")
     for index in range(len(lines)):
         rest = reader(name)("\n".join(lines[:index] + lines[index + 1 :]))
-        assert complaints(rest, name) or said(rest) == WHOLE[name], lines[index]
+        assert rest.problems or said(rest) == WHOLE[name], lines[index]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -196,19 +185,11 @@ def test_a_timeout_on_stderr_makes_it_partial(name):
     lost = "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,19) bad status 110; Connection timed out"
     assert f"stderr: {lost}" in read_tool_output(TEXTS[name], lost).problems
     greeting = "ibwarn: [7] sim_connect: attached as client 1"
-    assert complaints(read_tool_output(TEXTS[name], greeting), name) == []
+    assert not read_tool_output(TEXTS[name], greeting).problems
 
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband" / "infiniband_exporter"
 needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")
-
-
-@needs_samples
-def test_real_counters_of_ports_are_read_whole():
-    files = [file for file in SAMPLES.glob("perfquery*/*.out") if file.read_text()]
-    found = [read_tool_output(file.read_text()) for file in files]
-    assert len(found) == 9
-    assert all(complaints(one, "perfquery") == [] for one in found)
 
 
 @needs_samples

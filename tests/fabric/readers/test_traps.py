@@ -1,8 +1,6 @@
 """What is easy to read wrongly in these texts, each reader with its own traps."""
 
 import json
-import math
-import re
 import time
 from pathlib import Path
 
@@ -15,10 +13,9 @@ from assay.fabric.readers import (
     ibdiagnet_csv,
     iblinkinfo,
     ibnetdiscover,
-    lid_addresses,
+    ibqueryerrors,
     link_lists,
-    mlxlink,
-    perfquery,
+    port_guids,
     smpquery,
     ufm,
 )
@@ -33,7 +30,7 @@ def recorded(file):
     return (RECORDINGS / file).read_text()
 
 
-KNOWN = lid_addresses.read_addresses(recorded("ibnetdiscover.txt"))
+KNOWN = port_guids.read_port_guids(recorded("ibnetdiscover.txt"))
 
 
 @pytest.mark.parametrize(
@@ -76,8 +73,7 @@ def test_a_rate_of_question_marks_is_no_rate():
 def test_adapters_named_by_their_port_are_named_by_their_device_again():
     text = recorded("iblinkinfo.txt")
     assert "0xa088000000000001" in iblinkinfo.parse(text).devices
-    assert ONE in lid_addresses.resolve_port_guids(iblinkinfo.parse(text), KNOWN).devices
-    assert KNOWN.lids == {1: LEAF, 2: SPINE, 6: OTHER, 3: ONE, 4: ONE[:-3] + "100", 5: ONE[:-3] + "200"}
+    assert ONE in port_guids.resolve_port_guids(iblinkinfo.parse(text), KNOWN).devices
 
 
 def test_ports_that_are_down_are_facts_of_iblinkinfo():
@@ -103,7 +99,7 @@ def test_iblinkinfo_without_l_says_which_other_end_it_does_not_name():
 
 
 def test_the_sum_over_all_ports_is_no_port():
-    found = perfquery.parse_ibqueryerrors(recorded("ibqueryerrors.txt"))
+    found = ibqueryerrors.parse(recorded("ibqueryerrors.txt"))
     (facts,) = found.facts.values()
     assert (facts.port, dict(facts.counters)) == (
         PortId(LEAF, 1),
@@ -116,42 +112,9 @@ def test_counters_of_the_details_are_not_believed():
     text = recorded("ibqueryerrors.txt").replace(
         "port 1: [Sym", "port 1: [PortRcvErrors == 33] [PortInactiveDiscards == 33] [Sym"
     )
-    (facts,) = perfquery.parse_ibqueryerrors(text).facts.values()
+    (facts,) = ibqueryerrors.parse(text).facts.values()
     assert facts.counters["PortRcvErrors"] == 33
     assert "PortInactiveDiscards" not in facts.counters
-
-
-def test_classic_counters_stop_and_wide_ones_do_not():
-    (facts,) = perfquery.parse_perfquery(recorded("perfquery.txt"), guids=KNOWN.lids).facts.values()
-    assert (facts.port, facts.counters["SymbolErrorCounter"]) == (PortId(LEAF, 1), 65535)
-    assert facts.saturated == {"SymbolErrorCounter"}
-    assert facts.counters["PortUnicastXmitPkts"] == 0
-
-
-EXTENDED = "# Port extended counters: Lid 1 port 3 (CapMask: 0x5300 CapMask2: 0x000000{})\n" + "".join(
-    f"{name}:....{count}\n"
-    for count, name in enumerate([*sorted(perfquery.DATA), *sorted(perfquery.ERRORS)], start=65535)
-)
-
-
-def test_error_counters_of_an_extended_answer_count_only_where_the_port_has_them():
-    has = perfquery.parse_perfquery(EXTENDED.format(2), guids=KNOWN.lids)
-    lacks = perfquery.parse_perfquery(EXTENDED.format(0), guids=KNOWN.lids)
-    assert (has.problems, lacks.problems) == ((), ())
-    assert has.facts[PortId(LEAF, 3)].counters["SymbolErrorCounter"] > 65535
-    assert has.facts[PortId(LEAF, 3)].saturated == frozenset()
-    assert lacks.facts[PortId(LEAF, 3)].counters.keys() == perfquery.DATA
-
-
-def test_port_255_is_all_ports_and_no_fact():
-    text = recorded("perfquery.txt").replace("port 1 (", "port 255 (")
-    assert perfquery.parse_perfquery(text, guids=KNOWN.lids).facts == {}
-
-
-def test_without_a_map_of_lids_a_port_is_called_by_its_lid_and_that_is_said():
-    found = perfquery.parse_perfquery(recorded("perfquery.txt"))
-    assert list(found.facts) == [PortId("lid 1", 1)]
-    assert found.partial
 
 
 def test_smpquery_tells_a_node_and_its_port():
@@ -313,38 +276,6 @@ def test_a_twin_port_cage_holds_two_ports(label, port):
     assert ufm.port_of_label(label) == port
 
 
-def test_mlxlink_numbers_are_texts_and_nothing_is_zero_because_it_was_not_read():
-    facts = mlxlink.parse(recorded("mlxlink.json"), port=PortId(ONE, 1)).facts[PortId(ONE, 1)]
-    assert (facts.state, facts.physical, facts.rate) == ("active", "linkup", "4xNDR")
-    assert facts.ber == {"symbol": 0.0, "effective": 2e-15, "raw": 1e-9}
-    assert facts.counters == {"SymbolErrors": 0, "EffectivePhysicalErrors": 3, "LinkDownedCounter": 1}
-    assert facts.module == {
-        "vendor": "Maker", "part": "PART-1", "serial": "SER0001", "firmware": "46.120.1", "technology": "Optical",
-        "temperature_c": 51.0, "voltage_mv": 3271.2, "bias_ma": (8.1, 8.2, 8.3, 8.4),
-        "rx_power_dbm": (-1.5, -1.6, -1.7), "tx_power_dbm": (0.5, 0.6, 0.7, 0.8),
-    }  # fmt: skip
-
-
-@given(st.data())
-def test_mlxlink_may_say_anything_anywhere(data):
-    document = json.loads(recorded("mlxlink.json"))
-    section = data.draw(st.sampled_from(sorted(document["result"]["output"])))
-    name = data.draw(st.sampled_from(sorted(document["result"]["output"][section])))
-    odd = (
-        st.none()
-        | st.booleans()
-        | st.integers()
-        | st.floats()
-        | st.text(max_size=8)
-        | st.sampled_from(["1E9999", "N/A"])
-    )
-    document["result"]["output"][section][name] = data.draw(
-        odd | st.lists(odd, max_size=4) | st.dictionaries(st.text(), odd)
-    )
-    (facts,) = mlxlink.parse(json.dumps(document), port=PortId(ONE, 1)).facts.values()
-    assert all(math.isfinite(ratio) for ratio in facts.ber.values())
-
-
 @given(st.data(), st.sampled_from(["ufm_links.json", "ufm_ports.json"]))
 def test_ufm_may_say_anything_of_a_link_or_port(data, file):
     links = json.loads(recorded(file))
@@ -367,8 +298,7 @@ def test_ufm_may_say_anything_of_a_link_or_port(data, file):
         iblinkinfo.parse,
         ibnetdiscover.parse_ports,
         link_lists.parse_net_dump,
-        perfquery.parse_perfquery,
-        perfquery.parse_ibqueryerrors,
+        ibqueryerrors.parse,
         smpquery.parse,
         ufm.parse_events,
         ibdiagnet_csv.parse_db_csv,
@@ -382,23 +312,7 @@ def test_a_line_without_an_end_takes_no_time(reader, piece):
     assert time.process_time() - start < 2, "milliseconds where this was written"
 
 
-def test_mlxlink_without_a_section_says_so():
-    text = recorded("mlxlink.json").replace('"Module Info"', '"Other"')
-    assert mlxlink.parse(text, port=PortId(ONE, 1)).problems == ("there is no 'Module Info'",)
-
-
-@pytest.mark.parametrize("file", ["ibnetdiscover.txt", "opensm_lst.txt", "db_csv.txt", "net_dump.txt"])
-def test_each_discovery_tells_which_lid_an_adapter_has(file):
-    found = lid_addresses.read_addresses(recorded(file))
-    adapters = {lid: guid for lid, guid in found.lids.items() if guid.startswith("0xa")}
-    assert adapters == {3 + n: f"0xa088000000000{n}00" for n in range(3)}
-
-
-def test_a_port_with_lmc_has_as_many_lids():
-    line = '[1](a088000000000001) \t"S-b83f000000001000"[1]\t\t# lid 4 lmc 2 "MF0;leaf-0:MQM9700/U1" lid 1 4xNDR\n'
-    found = lid_addresses.read_addresses('Ca\t1 "H-a088000000000000"\t\t# "n00 mlx5_0"\n' + line)
-    assert found.lids == dict.fromkeys(range(4, 8), "0xa088000000000000")
-    database = recorded("db_csv.txt").replace("PortNum,LID,", "PortNum,LID,LMC,").replace(",1,3,", ",1,8,1,")
-    database = re.sub(r"(?m)^(0x\w+,0x\w+,\d,\d),(2,10)", r"\1,0,\2", database)
-    found = lid_addresses.read_addresses(database)
-    assert {lid for lid, guid in found.lids.items() if guid == "0xa088000000000000"} == {8, 9}
+@pytest.mark.parametrize("file", ["ibnetdiscover.txt", "opensm_lst.txt", "db_csv.txt"])
+def test_each_discovery_tells_which_port_of_an_adapter_has_a_guid(file):
+    adapters = {f"0xa088000000000{n}01": PortId(f"0xa088000000000{n}00", 1) for n in range(3)}
+    assert port_guids.read_port_guids(recorded(file)) == adapters

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from assay.fabric.health.stored_scan import parse_telemetry
-from assay.fabric.readers import mlxlink
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeekChanges, compare_weeks, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
@@ -130,22 +129,6 @@ def test_the_module_s_own_length_counts_before_the_designed_one():
     one = port(1, length=30.0)
     assert replace(one, summary=replace(one.summary, length_m=3.0)).length_m == 3.0
     assert one.length_m == 30.0
-
-
-HISTOGRAM = {
-    "Header": {"values": ["Range", "Occurrences"]}, "Bin 0": {"values": ["[0]", "900"]},
-    "Bin 1": {"values": ["[1:3]", "7"]}, "Bin 2": {"values": ["[4]", "0"]},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("histogram", "bins"),
-    [(HISTOGRAM, (900, 7, 0)), (HISTOGRAM | {"Bin 1": {"values": ["[1]", "N/A"]}}, ()), ({}, ()), ({"Bin 7": 1}, ())],
-)
-def test_mlxlink_s_histogram_is_read_as_a_whole_or_not_at_all(histogram, bins):
-    text = json.dumps({"result": {"output": {"Operational Info": {}, "Histogram of FEC Errors": histogram}}})
-    (facts,) = mlxlink.parse(text).facts.values()
-    assert facts.fec_bins == bins
 
 
 def test_a_site_s_telemetry_may_have_fec_bins():

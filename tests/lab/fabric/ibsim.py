@@ -26,6 +26,7 @@ PACKAGES = "ibsim-utils libumad2sim0 infiniband-diags"
 LIBRARIES = ("lib/*", "lib64", "lib")
 DEADLINE_S = 30
 SLOWED = {"XDR": "NDR", "NDR": "HDR", "HDR": "EDR", "EDR": "FDR", "FDR": "QDR", "QDR": "DDR", "DDR": "SDR"}
+_FAR_END = re.compile(r'(?m)^\[.*"[SHR]-([0-9a-f]{16})"\[.* lid (\d+) \S+$')
 _ATTACHED = re.compile(r"ibwarn: \[\d+\] sim_connect: attached as client")
 
 
@@ -46,6 +47,11 @@ def find_ibsim_tools() -> IbsimTools | None:
     if not all(programs) or not libraries:
         return None
     return IbsimTools(str(programs[0]), str(programs[1]), str(libraries[0]))
+
+
+def list_lids(text: str) -> dict[str, str]:
+    """Return the LID of each cabled device in what ibnetdiscover prints, by GUID."""
+    return {f"0x{guid}": lid for guid, lid in _FAR_END.findall(text)}
 
 
 def run_ibnetdiscover(tools: IbsimTools, net: str, devices: int, switches: int) -> tuple[str, str]:

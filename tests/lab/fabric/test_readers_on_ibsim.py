@@ -11,16 +11,16 @@ import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.health.switch_facts import describe_pkey_differences
-from assay.fabric.readers import perfquery, smpquery
+from assay.fabric.readers import ibqueryerrors, smpquery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
-from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
+from assay.fabric.readers.port_guids import read_port_guids, resolve_port_guids
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.specs.fabric.cable import PortId
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
-NEEDED = ("opensm", "iblinkinfo", "ibqueryerrors", "perfquery", "smpquery")
+NEEDED = ("opensm", "iblinkinfo", "ibqueryerrors", "smpquery")
 MISSING = [name for name in NEEDED if not any((Path(one) / name).exists() for one in SBIN.split(os.pathsep))]
 pytestmark = pytest.mark.skipif(
     not TOOLS or bool(MISSING), reason=f"needs the packages {ibsim.PACKAGES} opensm infiniband-diags"
@@ -100,7 +100,12 @@ def subnet_manager(home, environment, preloaded):
 
 @pytest.fixture(scope="module")
 def known(say):
-    return read_addresses(say("ibnetdiscover")[0])
+    return read_port_guids(say("ibnetdiscover")[0])
+
+
+@pytest.fixture(scope="module")
+def lids(say):
+    return ibsim.list_lids(say("ibnetdiscover")[0])
 
 
 def links(discovery, known):
@@ -121,7 +126,7 @@ def test_ibqueryerrors_tells_what_was_planted_and_nothing_else(say):
         found = read_tool_output(*say("ibqueryerrors", *options))
         assert found.problems == ()
         (facts,) = found.facts.values()
-        errors = {name: count for name, count in facts.counters.items() if name not in perfquery.DATA}
+        errors = {name: count for name, count in facts.counters.items() if name not in ibqueryerrors.DATA}
         assert (facts.port, errors) == (PortId(LEAVES[0], 1), {"SymbolErrorCounter": 65535, "LinkDownedCounter": 7})
         assert facts.saturated == {"SymbolErrorCounter"}
 
@@ -132,19 +137,8 @@ def test_ibqueryerrors_counters_are_of_every_port(say):
     assert {port.guid for port in found.facts} == {SPINE, *LEAVES, *NODES}
 
 
-@pytest.mark.parametrize("option", [[], ["-x"]], ids=["classic", "extended"])
-def test_perfquery_tells_of_one_port(say, known, option):
-    lid = next(lid for lid, guid in known.lids.items() if guid == LEAVES[0])
-    found = perfquery.parse_perfquery(*say("perfquery", *option, str(lid), "1"), guids=known.lids)
-    assert found.problems == ()
-    (facts,) = found.facts.values()
-    assert facts.port == PortId(LEAVES[0], 1)
-    assert facts.counters["PortXmitData"] > 0
-    assert facts.counters.get("SymbolErrorCounter") == (None if option else 65535)
-
-
-def test_smpquery_tells_of_a_node_its_name_and_its_ports(say, known):
-    lid = str(next(lid for lid, guid in known.lids.items() if guid == LEAVES[0]))
+def test_smpquery_tells_of_a_node_its_name_and_its_ports(say, lids):
+    lid = lids[LEAVES[0]]
     asked = (("nodeinfo", lid), ("nodedesc", lid), ("portinfo", lid, "1"), ("portinfo", lid, "8"))
     said = [say("smpquery", *words) for words in asked]
     found = smpquery.parse("".join(out for out, _ in said), "".join(err for _, err in said))
@@ -155,8 +149,7 @@ def test_smpquery_tells_of_a_node_its_name_and_its_ports(say, known):
     assert (eight.state, eight.physical, eight.rate) == ("down", "polling", "")
 
 
-def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, known):
-    lids = {guid: str(lid) for lid, guid in known.lids.items()}
+def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, lids):
     asked = [(("nodeinfo", lids[one]), ("portinfo", lids[one], "1"), ("pkeys", lids[one], "1")) for one in NODES]
     said = [say("smpquery", *words) for port in asked for words in port]
     found = smpquery.parse("".join(out for out, _ in said), "".join(err for _, err in said))
@@ -171,12 +164,10 @@ def test_smpquery_tells_the_partitions_that_the_subnet_manager_gave(say, known):
 
 def test_an_address_that_does_not_answer_is_a_problem(say):
     assert any("failed" in problem for problem in smpquery.parse(*say("smpquery", "portinfo", "99", "1")).problems)
-    assert any("failed" in problem for problem in perfquery.parse_perfquery(*say("perfquery", "99", "1")).problems)
 
 
-def test_the_addresses_are_those_of_the_subnet(known):
-    assert set(known.lids.values()) == {SPINE, *LEAVES, *NODES}
-    assert {port.guid for port in known.ports.values()} == set(NODES)
+def test_the_ports_are_those_of_the_subnet(known):
+    assert {port.guid for port in known.values()} == set(NODES)
 
 
 def test_the_reader_of_the_plain_form_reads_the_same(say, known):

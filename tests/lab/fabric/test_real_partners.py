@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 from fat_trees import fat_tree
+from ibsim import list_lids
 from partners import AVAILABLE, WHY_NOT, Partners
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
-from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
+from assay.fabric.readers.port_guids import read_port_guids, resolve_port_guids
 from assay.fabric.scan import add_port_states
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
@@ -161,8 +162,8 @@ def test_two_nodes_in_each_others_place_are_one_exchange(fabric):
 
 def switch_port(fabric, cable, *words):
     """Change the switch's port of a cable, which is addressed by LID: OpenSM need not be asked for that."""
-    lids = {guid: lid for lid, guid in read_addresses(fabric.ask("ibnetdiscover")[0]).lids.items()}
-    fabric.ask("ibportstate", str(lids[cable.b.guid]), str(cable.b.port), *words)
+    lids = list_lids(fabric.ask("ibnetdiscover")[0])
+    fabric.ask("ibportstate", lids[cable.b.guid], str(cable.b.port), *words)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_a_link_that_is_forced_down_is_degraded(fabric, forced, freed, rate):
 
 def test_a_port_that_somebody_disabled_is_told_by_iblinkinfo(fabric):
     cable = fabric.cable("n013 mlx5_0")
-    known = read_addresses(fabric.ask("ibnetdiscover")[0])
+    known = read_port_guids(fabric.ask("ibnetdiscover")[0])
     switch_port(fabric, cable, "disable")
     comparison = compare_cabling(fabric.plan, resolve_port_guids(read_topology(*fabric.ask("iblinkinfo", "-l")), known))
     switch_port(fabric, cable, "enable")

@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from fat_trees import fat_tree
+from ibsim import list_lids
 from partners import AVAILABLE, WHY_NOT, Partners
 
 from assay.fabric.health.switch_facts import parse_sminfo
 from assay.fabric.readers.format_detection import read_tool_output
 from assay.fabric.readers.forwarding_tables import read_forwarding_tables
-from assay.fabric.readers.lid_addresses import read_addresses
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_text
@@ -57,11 +57,11 @@ def test_partitions_that_opensm_gave_are_read_port_by_port(tmp_path):
     running = Partners(plan, tmp_path, patience=60)
     try:
         running.manage("minhop", "-P", str(tmp_path / "partitions.conf"))
-        lids = {guid: lid for lid, guid in read_addresses(running.ask("ibnetdiscover")[0]).lids.items()}
+        lids = list_lids(running.ask("ibnetdiscover")[0])
         tables = {}
         for port in (full, limited, outside):
             words = (("nodeinfo",), ("portinfo", "1"), ("pkeys", "1"))
-            texts = (running.ask("smpquery", name, str(lids[port.guid]), *rest)[0] for name, *rest in words)
+            texts = (running.ask("smpquery", name, lids[port.guid], *rest)[0] for name, *rest in words)
             facts = read_tool_output("".join(texts)).facts
             tables[port] = facts[port].pkeys
     finally:

@@ -127,17 +127,17 @@ def find_bit_error_rate(facts: PortFacts, rate: str = "") -> BitErrorRate | None
     return BitErrorRate(kind, facts.ber[kind])
 
 
-def zero_if_no_errors(ratio: float) -> float:
-    """Return the ratio, or 0 for one that means no error."""
-    return 0.0 if ratio <= NO_ERRORS else ratio
-
-
 def decode_register(mantissa: int, exponent: int) -> float | None:
-    """Return mantissa × 10^-exponent, None where the two are no ratio, as in a register that was never written."""
+    """Return mantissa × 10^-exponent, 0 for a ratio that means no error.
+
+    Return None where the two are no ratio, as in a register that was never written.
+    """
     if not (mantissa or exponent) or exponent > LARGEST_EXPONENT:
         return None
     ratio = mantissa * 10.0**-exponent
-    return zero_if_no_errors(ratio) if ratio <= 1 else None
+    if ratio > 1:
+        return None
+    return 0.0 if ratio <= NO_ERRORS else ratio
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*=
 _DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
 _UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
 _NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
-_MLXLINK = r'"(?:Operational Info|Physical Counters and BER Info|Module Info)"'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
 _MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
 _EVENTS = r"\d{4}-\d\d-\d\d [\d:.,]+ \[\d+\] \[\d+\] "
@@ -52,18 +51,11 @@ FORMATS = (
     ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
     ToolFormat(
         "ibqueryerrors",
-        "assay.fabric.readers.perfquery:parse_ibqueryerrors",
+        "assay.fabric.readers.ibqueryerrors:parse",
         _lines("(?:Errors|Data Counters) for 0x|## Summary: "),
         "errors",
     ),
-    ToolFormat(
-        "perfquery",
-        "assay.fabric.readers.perfquery:parse_perfquery",
-        _lines(r"#\s*\w[\w ]*? counters: Lid"),
-        "counters",
-    ),
     ToolFormat("smpquery", "assay.fabric.readers.smpquery:parse", _lines(_NODES), "single nodes and ports"),
-    ToolFormat("mlxlink (JSON)", "assay.fabric.readers.mlxlink:parse", re.compile(_MLXLINK), "one port"),
     ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_csv:parse_cables", _lines(_MODULES), "modules"),
     ToolFormat("UFM events", "assay.fabric.readers.ufm:parse_events", _lines(_EVENTS), "events"),
 )
@@ -72,7 +64,7 @@ DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 NAMED_PORTS = re.compile(r"(?m)^[ \t]+\S+[ \t]+(?:-\d+x-[\d.]+G-?>|->)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$")
 """A port of a topology file (.topo): see `learn/cabling_file.py`."""
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
-"""Search so many characters first: eleven searches through 10 MB would cost more than reading it."""
+"""Search so many characters first: a dozen searches through 10 MB would cost more than reading it."""
 
 
 def detect_format(text: str) -> ToolFormat | None:

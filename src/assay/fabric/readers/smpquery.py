@@ -10,7 +10,7 @@ nodedesc = "Node Description:" { "." } text              (belongs to the Node in
 pkeys    = a table as in `PkeyTable`                     (belongs to the Port info before it)
 ```
 
-Node info gives the GUID of an address. Other addresses are looked up in `guids` (see `lid_addresses`).
+Node info gives the GUID of an address, so it must stand beside the Port info of that address.
 `LinkSpeedActive: 10.0 Gbps` alone means QDR or anything faster. LinkSpeedExtActive after it decides; without that line
 the rate is not known.
 Source: infiniband-diags 44, `smpquery.c`; PortInfo and NodeInfo of the InfiniBand Architecture Specification.
@@ -51,11 +51,11 @@ class _Block:
     table: PkeyTable | None = None
 
 
-def parse(text: str, stderr: str = "", guids: Mapping[int, str] | None = None) -> FabricDiscovery:
-    """Read nodes and ports. `guids` are the devices' GUIDs by LID. Never raises: `problems` names what is wrong."""
+def parse(text: str, stderr: str = "") -> FabricDiscovery:
+    """Read nodes and ports. Never raises: `problems` names what is wrong."""
     problems = find_stderr_problems(stderr) + find_truncation(text)
     blocks = _blocks(text, problems)
-    known = {f"Lid {lid}": guid for lid, guid in (guids or {}).items()}
+    known: dict[str, str] = {}
     devices: dict[str, DiscoveredDevice] = {}
     for block in blocks:
         if block.kind == "Node" and (device := _device(block, problems)):

@@ -6,16 +6,12 @@ Such signs are an error on stderr, no last line feed, or a gap in the port numbe
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from assay.fabric.discovery import LocalProblem
-
-NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,4})?)(?![0-9.])")
-
 
 FOREIGN = re.compile(r"(?m)^(?![ \t]*(?:[\"{}\],]|\[\s*(?:[\[{\"\]\d-]|$)|-?\d|true|false|null)).*\S.*$")
 """A line that cannot stand in JSON, such as a prompt (`[root@head ~]# cat links.json`)."""
@@ -102,29 +98,6 @@ def _cut_at_whole_entry(text: str) -> str:
             if token[0] == "}" and opened and opened[-1] == "[":
                 end, to_close = token.end(), "".join(CLOSING[each] for each in reversed(opened))
     return text[:end] + to_close if opened else ""
-
-
-def find_object(tree: Any, *names: str) -> dict[str, Any]:
-    """Return the object at a path, an empty one if there is none."""
-    for name in names:
-        tree = tree.get(name) if isinstance(tree, dict) else None
-    return tree if isinstance(tree, dict) else {}
-
-
-def read_leading_number(cell: Any) -> float | None:
-    """Return the number at the start of a cell (`42 [-10..80]`), None for `N/A` and the like."""
-    match = NUMBER.match(str(cell)) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
-    value = float(match[1]) if match else None
-    return value if value is None or math.isfinite(value) else None
-
-
-def read_lanes(cell: Any) -> tuple[float, ...]:
-    """Return one number a lane from `{"values": [..]}`, a list, or a text with commas. Others are left out."""
-    values = cell.get("values") if isinstance(cell, dict) else cell
-    if isinstance(values, str):
-        values = re.split(r"[,\s]*\[", values)[0].split(",")
-    numbers = map(read_leading_number, values if isinstance(values, list) else [])
-    return tuple(number for number in numbers if number is not None)
 
 
 def find_stderr_problems(stderr: str) -> list[str]:
