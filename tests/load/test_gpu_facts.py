@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.node.load.facts import GpuFacts, choose_visible, parse_gpus
+from assay.node.load.engine import GpuFacts, choose_visible, parse_gpus
 
 ROWS = "0, GPU-aaa1, 580.65.06\n1, GPU-bbb2, 580.65.06\n2, [Unknown Error], \nNVIDIA-SMI has failed\n"
 

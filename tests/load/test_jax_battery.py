@@ -11,7 +11,7 @@ import pytest
 from load.jax_needed import needs_jax, run_load
 
 from assay.node.load.catalog import list_tests
-from assay.node.load.facts import list_made_devices
+from assay.node.load.engine import list_made_devices
 from assay.node.load.numpy_engine import NumpyEngine
 from assay.node.load.run import RunPlan, run_battery
 from assay.node.load.run_lines import RunLines

@@ -7,8 +7,7 @@ import io
 import pytest
 
 from assay.node.load.__main__ import parse_command_line
-from assay.node.load.engine import LoadError
-from assay.node.load.facts import list_made_devices, parse_order
+from assay.node.load.engine import LoadError, list_made_devices, parse_order
 from assay.node.load.numpy_engine import NumpyEngine
 from assay.node.load.run import run_order
 from assay.node.load.run_lines import RunLines

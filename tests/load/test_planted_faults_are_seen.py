@@ -10,7 +10,7 @@ import pytest
 
 from assay.node.load.catalog import choose_tests, list_tests
 from assay.node.load.digests import sum_digest
-from assay.node.load.facts import list_made_devices
+from assay.node.load.engine import list_made_devices
 from assay.node.load.numpy_engine import NumpyEngine
 from assay.node.load.planted_faults import find_fault_words, parse_plant
 from assay.node.load.run import RunPlan, run_battery

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.node.probe import services
+from assay.node.probe import host
 from assay.node.probe.devices.network_adapters import parse_bond_mode, read_bonds, read_hca_port
 from assay.node.probe.host import (
     count_cpu_list,
@@ -91,7 +91,7 @@ def test_zombies_are_counted_and_any_name_is_read(tmp_path: Path) -> None:
         tmp_path,
         {"proc/7/stat": "7 (a) Z (b) S 1 7", "proc/8/stat": "8 (cc1plus) Z 1 8", "proc/self/stat": "9 (x) Z 1 9"},
     )
-    found = services.read_processes(root)
+    found = host.read_processes(root)
     assert (found["count"], found["zombies"], found["stuck"]) == ({"value": 2}, {"value": 1}, {"value": []})
 
 
@@ -100,13 +100,13 @@ def test_stuck_is_who_waits_and_did_not_run_between_two_looks(tmp_path: Path, mo
     files |= {f"proc/{pid}/status": "State: D\nvoluntary_ctxt_switches:\t5\n" for pid in (7, 8)}
     root = root_with(tmp_path, files)
     runs = tmp_path / "proc/8/status"
-    monkeypatch.setattr(services.time, "sleep", lambda _: runs.write_text("State: D\nvoluntary_ctxt_switches:\t6\n"))
-    assert services.read_processes(root)["stuck"] == {"value": ["dd (7)"]}
+    monkeypatch.setattr(host.time, "sleep", lambda _: runs.write_text("State: D\nvoluntary_ctxt_switches:\t6\n"))
+    assert host.read_processes(root)["stuck"] == {"value": ["dd (7)"]}
 
 
 def test_this_machines_own_processes_are_seen() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        seen = services.read_processes(NodeRoot())
+        seen = host.read_processes(NodeRoot())
         child.communicate(b"\n")
     assert seen["count"]["value"] >= 2
 
@@ -229,5 +229,5 @@ def test_no_content_raises(convert: Any, text: str) -> None:
 
 @given(st.binary())
 def test_no_process_whatever_raises(stat: bytes) -> None:
-    found = services.parse_process_stat(stat)
+    found = host.parse_process_stat(stat)
     assert found is None or isinstance(found.pid, int)

@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 
 from assay.lab.node.host_files import smbios_table
 from assay.model.reading import parse_reading
-from assay.node.probe.devices.hardware_error_counters import INTERRUPTS, read_edac, read_machine_checks, sum_interrupts
 from assay.node.probe.devices.memory_modules import (
     DMI_TABLE,
     END_OF_TABLE,
+    INTERRUPTS,
     _device,
     name_by_slot,
     parse_dmi_table,
     read_dimms,
+    read_edac,
+    read_machine_checks,
+    sum_interrupts,
 )
 from assay.node.probe.node_access import NodeRoot, resolve_lazy
 

@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
 from assay.node.probe.devices.nvme import parse_nvme_cli, parse_smartctl, read_smart
-from assay.node.probe.host import NO_TIME_DAEMON, _sync, parse_chrony, parse_ntpq, parse_pmc, parse_timesyncd
-from assay.node.probe.services import parse_units
+from assay.node.probe.host import (
+    NO_TIME_DAEMON,
+    _sync,
+    parse_chrony,
+    parse_ntpq,
+    parse_pmc,
+    parse_timesyncd,
+    parse_units,
+)
 
 NVME_CLI = {
     "critical_warning": 4,

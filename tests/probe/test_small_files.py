@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.node.probe.devices.hardware_error_counters import parse_aer_total, read_aer
 from assay.node.probe.devices.network_adapters import (
     parse_carrier,
     parse_guid,
@@ -24,6 +23,7 @@ from assay.node.probe.devices.network_adapters import (
     read_nics,
 )
 from assay.node.probe.devices.nvme import read_drives
+from assay.node.probe.devices.pci import parse_aer_total, read_aer
 from assay.node.probe.host import parse_load, parse_memory_bytes, read_host, root_is_read_only
 from assay.node.probe.node_access import NodeRoot, convert_leaf, leaf_for_error, resolve_lazy
 

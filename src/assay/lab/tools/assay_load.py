@@ -16,8 +16,15 @@ from importlib.util import find_spec
 
 from assay.lab.tools.state_reader import State, load_node_state, working_gpus
 from assay.node.load.__main__ import parse_command_line
-from assay.node.load.engine import Engine, EngineFacts, LoadError, TrainingSteps, UnitResult
-from assay.node.load.facts import list_made_devices, parse_order
+from assay.node.load.engine import (
+    Engine,
+    EngineFacts,
+    LoadError,
+    TrainingSteps,
+    UnitResult,
+    list_made_devices,
+    parse_order,
+)
 from assay.node.load.numpy_engine import NumpyEngine, NumpyTraining
 from assay.node.load.planted_faults import HEALTHY, FaultWords, PlantedFault, parse_plant
 from assay.node.load.run import run_order

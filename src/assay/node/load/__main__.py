@@ -14,8 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.node.load.engine import Engine, LoadError
-from assay.node.load.facts import list_made_devices, parse_order
+from assay.node.load.engine import Engine, LoadError, list_made_devices, parse_order
 from assay.node.load.jax_engine import JaxMesh
 from assay.node.load.run import ALONE, TrainingNodes, join_hosts, name_this_host, run_order
 from assay.node.load.run_lines import RunLines

@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from assay.node.load.digests import sum_digest
-from assay.node.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult
-from assay.node.load.facts import find_gpus, list_made_devices, name_instruction_set, settle_order
+from assay.node.load.engine import (
+    DeviceFacts,
+    EngineFacts,
+    LoadError,
+    UnitResult,
+    find_gpus,
+    list_made_devices,
+    name_instruction_set,
+    settle_order,
+)
 from assay.node.load.lane import Lane
 from assay.node.load.numpy_engine import NumpyArithmetic
 from assay.node.load.planted_faults import HEALTHY, FaultWords

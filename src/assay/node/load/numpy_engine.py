@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from assay.node.load.digests import sum_digest
-from assay.node.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult
-from assay.node.load.facts import name_instruction_set
+from assay.node.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult, name_instruction_set
 from assay.node.load.gpt import State
 from assay.node.load.lane import Lane
 from assay.node.load.planted_faults import HEALTHY, FaultWords

@@ -16,13 +16,12 @@ from typing import NoReturn
 
 from assay.model.reading import ReadingTree
 from assay.model.specs.load_parts import LOAD_PARTS
-from assay.node.probe.devices.hardware_error_counters import read_aer
 from assay.node.probe.devices.memory_modules import read_memory
 from assay.node.probe.devices.network_adapters import read_bonds, read_hcas, read_nics
 from assay.node.probe.devices.nvme import read_drives
-from assay.node.probe.devices.pci import read_pci
+from assay.node.probe.devices.pci import read_aer, read_pci
 from assay.node.probe.gpu.gpu_list import read_gpus
-from assay.node.probe.host import read_file_systems, read_host, read_timekeeping
+from assay.node.probe.host import SERVICES_S, read_file_systems, read_host, read_services, read_timekeeping
 from assay.node.probe.isolated_reader import Area, gather_isolated
 from assay.node.probe.kernel_log import KernelLogCursor, read_kernel_log
 from assay.node.probe.named_settings import (
@@ -33,7 +32,6 @@ from assay.node.probe.named_settings import (
     read_wiped_drives,
 )
 from assay.node.probe.node_access import NodeRoot, TimedQuestion
-from assay.node.probe.services import SERVICES_S, read_services
 
 DEADLINE_S = 8.0
 HELP_WIDTH = 120

@@ -1,6 +1,6 @@
-"""Reads the host's memory: its modules from the firmware's table, and the counted memory errors.
+"""Reads the host's memory: its modules from the firmware's table, and the errors that the kernel counts since boot.
 
-The table is SMBIOS (DSP0134). The kernel lets only root read it.
+The table is SMBIOS (DSP0134). The kernel lets only root read it. Errors come from EDAC and from the machine checks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 from assay.model.reading import ReadingTree, absent, failed, value
-from assay.node.probe.devices.hardware_error_counters import read_edac, read_machine_checks
 from assay.node.probe.node_access import LazyTree, NodeRoot, leaf_for_error
 
 DMI_TABLE = "/sys/firmware/dmi/tables/DMI"
@@ -21,6 +20,17 @@ MEMORY_DEVICE = 17
 UNKNOWN_SIZE = 0xFFFF
 EXTENDED_SIZE = 0x7FFF
 IN_KIB = 0x8000
+EDAC = "/sys/devices/system/edac/mc"
+
+INTERRUPTS = "/proc/interrupts"
+ARM = (b"Err:", b"IPI0")
+X86 = b"LOC:"  # the local timers, which every x86 kernel counts
+MACHINE_CHECK_LINES = {  # arch/x86/kernel/irq.c
+    "exceptions": b"MCE:",
+    "polls": b"MCP:",
+    "thresholds": b"THR:",
+    "deferred": b"DFR:",
+}
 
 
 def read_memory(root: NodeRoot) -> LazyTree:
@@ -127,3 +137,74 @@ def parse_dmi_table(table: bytes) -> Iterator[DmiStructure]:
         if kind == END_OF_TABLE:
             return
         at = end + 2
+
+
+def read_edac(root: NodeRoot) -> LazyTree:
+    """Return the `memory.edac` branch by controller; `unplaced` counts errors that name no module."""
+    try:
+        names = [name for name in root.list_names(EDAC) if name.startswith("mc") and name[2:].isdecimal()]
+    except OSError as error:
+        return leaf_for_error(EDAC, error)
+    none = absent(f"{EDAC} has no controller: no EDAC driver took the memory controllers")
+    return {name: _controller(root, f"{EDAC}/{name}") for name in names} or none
+
+
+def _controller(root: NodeRoot, folder: str) -> LazyTree:
+    return {
+        "unplaced": {
+            "corrected": root.defer_read(f"{folder}/ce_noinfo_count", int),
+            "uncorrected": root.defer_read(f"{folder}/ue_noinfo_count", int),
+        },
+        "dimms": partial(_modules, root, folder),
+    }
+
+
+def _modules(root: NodeRoot, folder: str) -> LazyTree:
+    try:
+        names = [name for name in root.list_names(folder) if name.rstrip("0123456789") in ("dimm", "rank")]
+    except OSError as error:
+        return leaf_for_error(folder, error)
+    return {name: _module(root, f"{folder}/{name}") for name in names} or absent(f"{folder} has no module")
+
+
+def _module(root: NodeRoot, folder: str) -> LazyTree:
+    return {
+        "label": root.defer_read(f"{folder}/dimm_label"),
+        "corrected": root.defer_read(f"{folder}/dimm_ce_count", int),
+        "uncorrected": root.defer_read(f"{folder}/dimm_ue_count", int),
+    }
+
+
+def read_machine_checks(root: NodeRoot) -> ReadingTree:
+    """Return the `memory.machine_checks` branch, summed over all CPUs; it is empty on Arm, whose kernel counts none.
+
+    `exceptions` counts machine checks that were raised, `polls` the kernel's polls for them. `thresholds` counts
+    interrupts for many corrected errors, `deferred` (AMD) those for bad data that nothing has used yet.
+    """
+    try:
+        with open(root.local_path(INTERRUPTS), "rb") as file:  # noqa: PTH123  # as in node_access
+            sums = sum_interrupts(file)
+    except OSError as error:
+        return leaf_for_error(INTERRUPTS, error)
+    if not sums:
+        return absent(f"{INTERRUPTS} counts nothing")
+    if X86 not in sums:
+        return {}
+    return {
+        name: value(sums[mark]) if mark in sums else absent(f"{INTERRUPTS} has no line {mark.decode()}")
+        for name, mark in MACHINE_CHECK_LINES.items()
+    }
+
+
+def sum_interrupts(lines: Iterable[bytes]) -> dict[bytes, int]:
+    """Return the sum over all CPUs of each line of interest, by its mark.
+
+    /proc/interrupts has a column for each CPU, megabytes on a large node, so `lines` is read one line at a time.
+    """
+    marks = {X86, *ARM, *MACHINE_CHECK_LINES.values()}
+    sums = {}
+    for line in lines:
+        if line.lstrip()[:4] in marks:
+            mark, *words = line.split()
+            sums[mark] = sum(int(word) for word in words if word.isdigit())
+    return sums

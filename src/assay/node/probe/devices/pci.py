@@ -46,6 +46,7 @@ BRIDGE_CLASS = "0x0604"
 GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # GT/s
 ReadConfig = Callable[[int, int], int]
 """(offset, size in bytes) → number. Raises ConfigTooShort."""
+SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 
 class BusRange(NamedTuple):
@@ -223,3 +224,24 @@ def _read_number(descriptor: int, offset: int, size: int) -> int:
     if len(part) < size:
         raise ConfigTooShort
     return int.from_bytes(part, "little")
+
+
+def read_aer(root: NodeRoot) -> LazyTree:
+    """Return the `aer` branch: every PCI device that counts errors, by address."""
+    try:
+        addresses = root.list_names(PCI_DEVICES)
+    except OSError as error:
+        return leaf_for_error(PCI_DEVICES, error)
+    devices = {}
+    for pci in addresses:
+        folder = f"{PCI_DEVICES}/{pci}"
+        if root.exists(f"{folder}/aer_dev_fatal"):
+            counters = {name: root.defer_read(f"{folder}/aer_dev_{name}", parse_aer_total) for name in SEVERITIES}
+            devices[pci.lower()] = counters
+    return devices or absent(f"no device in {PCI_DEVICES} reports errors")
+
+
+def parse_aer_total(text: str) -> int:
+    """Return the number on the `TOTAL_ERR_…` line. Raises ValueError unless there is exactly one."""
+    (count,) = re.findall(r"^TOTAL_ERR_\w+ (\d+)$", text, re.MULTILINE)
+    return int(count)
