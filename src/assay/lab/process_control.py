@@ -2,7 +2,8 @@
 
 That is its daemon, and what runs on its nodes, wherever it went. Each such process has $ASSAY_ROOT
 below LAB/nodes, from the environment that it was started in, or is an Ansible that a controller in the lab started,
-with $ANSIBLE_HOME in the lab's home. Sessions and parents are no guide: a burn-in leaves them on purpose.
+with $ANSIBLE_HOME in the lab's home. Sessions and parents are no guide: a burn-in leaves them on purpose. When the
+lab's clock jumps, the burn-ins work through the hours that passed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from assay.declare.home import Home, find_lab_pid
@@ -28,12 +30,15 @@ from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.node.burnin.journal import LOCK, BurnInFolder
+from assay.node.probe.node_access import NodeRoot
 
 VARIABLE = "ASSAY_ROOT"
 DEFAULT_CLOCK_RATE = 60.0
 """Lab seconds in a real second: a two-minute boot takes two seconds."""
 START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
+POLL_S = 0.2
 
 
 def prepare_lab(fleet: Fleet, world: LabWorld, start: datetime, rate: float, scenario: LabScenario | None) -> None:
@@ -137,3 +142,27 @@ def kill_marked_processes(home: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.02)
+
+
+def let_time_pass(world: LabWorld, step: timedelta, tell: Callable[[str], object] = lambda _: None) -> None:
+    """Move the lab's clock forward, and wait until each burn-in has done these hours or has ended.
+
+    `tell` gets a line about a wait. Each part of a phase runs twice or more.
+    """
+    folders = {node: BurnInFolder(NodeRoot(str(world.folder(node) / "root"))) for node in world.nodes()}
+    supervisors = {node: folder.read_text(LOCK) for node, folder in folders.items()}
+    running = _find_running(world, supervisors)
+    ends = {node: folders[node].read_clock() + step.total_seconds() for node in running}
+    if running:
+        tell(f"{', '.join(running)}: under load for {step.total_seconds() / 3600:g} h; this takes some minutes")
+    world.jump(step)
+    while running := [node for node in _find_running(world, supervisors) if folders[node].read_clock() < ends[node]]:
+        time.sleep(POLL_S)
+
+
+def _find_running(world: LabWorld, supervisors: dict[str, str]) -> list[str]:
+    """Return the nodes whose supervisor lives. `supervisors`: its process id by node, "" for none."""
+    if not any(supervisors.values()):
+        return []
+    alive = {str(process) for process in list_marked_processes(world.home)}
+    return [node for node, process in supervisors.items() if process in alive]

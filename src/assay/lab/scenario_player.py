@@ -15,7 +15,7 @@ from datetime import timedelta
 from assay.declare.home import CONTEXT_VARIABLE, Home
 from assay.lab.fabric.cabling import swap_cables
 from assay.lab.faults.injection import inject_fault
-from assay.lab.passing_time import let_time_pass
+from assay.lab.process_control import let_time_pass
 from assay.lab.scenario import (
     CertifyStep,
     ExpectationResult,

@@ -188,7 +188,7 @@ def advance(
     fleet: FleetDir = Path(),
 ) -> None:
     """Let the lab's clock go ahead at once, for what takes long, such as a day of tests: `assay lab advance 25`."""
-    from assay.lab.passing_time import let_time_pass
+    from assay.lab.process_control import let_time_pass
 
     world = _find_world(fleet)
     if not find_lab_pid(world.home):
