@@ -287,7 +287,7 @@ def _keepable(document: Any) -> None:
 FABRIC = (
     *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "net_dump.txt", "ufm_links.json"),
     *("ibnetdiscover-f.txt", "iblinkinfo-grouped.txt", "opensm_lst.txt"),
-    *("ibqueryerrors.txt", "smpquery.txt", "ufm_events.txt"),
+    *("ibqueryerrors.txt", "smpquery.txt"),
 )
 
 

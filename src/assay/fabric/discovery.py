@@ -68,19 +68,6 @@ class PortFacts:
     fec_bins: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FabricEvent:
-    """One event that a fabric manager reported, with the manager's own time, code, severity and text."""
-
-    at: str
-    code: int
-    severity: str
-    category: str
-    text: str
-    ports: tuple[PortId, ...] = ()
-    serial: str = ""
-
-
 def find_saturated_counters(counters: Mapping[str, int]) -> frozenset[str]:
     """Return the names of the classic counters that reached their maximum, where further errors no longer show."""
     return frozenset(
@@ -137,16 +124,15 @@ class DiscoveredDevice(NamedTuple):
 class FabricDiscovery:
     """Every cable once and every device by GUID. With `problems`, which name what could not be read, it is `partial`.
 
-    `facts` describe single ports, `events` are a fabric manager's, `temperatures` are those of devices (°C by GUID).
-    Many tools report none of the three. `notes` name lines of the text that are not the tool's, such as a prompt.
-    Nothing is missing because of them. With `port_guids`, the tool names adapters by the GUIDs of their ports.
+    `facts` describe single ports, `temperatures` are those of devices (°C by GUID). Many tools report neither. `notes`
+    name lines of the text that are not the tool's, such as a prompt. Nothing is missing because of them. With
+    `port_guids`, the tool names adapters by the GUIDs of their ports.
     """
 
     cables: Sequence[DiscoveredCable]
     devices: Mapping[str, DiscoveredDevice]
     problems: Sequence[str] = ()
     facts: Mapping[PortId, PortFacts] = field(default_factory=dict)
-    events: Sequence[FabricEvent] = ()
     temperatures: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
     port_guids: bool = False

@@ -33,9 +33,7 @@ class LazyDiscovery(FabricDiscovery):
     """
 
     def __init__(self, heads: Mapping[str, DeviceHead], rows: PortRows, stderr_problems: Iterable[str] = ()) -> None:
-        self.__dict__.update(
-            heads=heads, rows=rows, stderr_problems=list(stderr_problems), facts={}, events=(), temperatures={}
-        )
+        self.__dict__.update(heads=heads, rows=rows, stderr_problems=list(stderr_problems), facts={}, temperatures={})
 
     heads: Mapping[str, DeviceHead]
     rows: PortRows

@@ -14,8 +14,6 @@ from assay.fabric.health.counters import (
     SYMBOL,
     CounterGrowth,
     count_link_downs,
-    count_most_in_window,
-    drop_bursts,
     find_bit_error_rate,
     find_judged_ratio,
     has_booted_between,
@@ -104,25 +102,3 @@ def test_a_node_booted_between_two_scans_when_its_uptime_says_so(uptime_s, boote
     start = NOON - timedelta(hours=4)
     assert has_booted_between(start, NOON, NOON, uptime_s) is booted
     assert not has_booted_between(start, NOON, NOON + timedelta(hours=1), 60), "it booted after the second scan"
-
-
-moments = st.lists(st.integers(0, 3000).map(lambda second: NOON + timedelta(seconds=second)), max_size=80)
-
-
-@given(moments, st.integers(1, 500))
-def test_a_window_holds_at_most_all_and_at_least_one(sample, seconds):
-    window = timedelta(seconds=seconds)
-    most = count_most_in_window(sample, window)
-    assert most == max((sum(start <= one <= start + window for one in sample) for start in sample), default=0)
-
-
-@given(moments)
-def test_what_is_no_burst_stays(sample):
-    assert drop_bursts(sample) == sorted(sample) or len(sample) > 50
-
-
-def test_a_burst_is_set_aside_whole_and_what_comes_before_and_after_stays():
-    reboot = [NOON + timedelta(milliseconds=10 * number) for number in range(64)]
-    flaps = [NOON - timedelta(minutes=5), NOON + timedelta(minutes=5)]
-    assert drop_bursts([*flaps, *reboot]) == flaps
-    assert drop_bursts(reboot[:50]) == reboot[:50]

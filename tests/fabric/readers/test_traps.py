@@ -262,20 +262,6 @@ def test_a_port_with_two_links_is_a_contradiction():
     assert any("has two links" in problem for problem in ufm.parse_resources(text).problems)
 
 
-def test_events_name_their_ports_by_guid_or_by_the_label_of_their_cage():
-    down, ber, up, count = ufm.parse_events(recorded("ufm_events.txt")).events
-    assert (down.code, down.ports, down.serial) == (329, (PortId(LEAF, 5), PortId(SPINE, 1)), "SER0009")
-    assert (ber.code, ber.severity, ber.ports) == (918, "minor", (PortId(LEAF, 6),))
-    assert (up.ports, count.ports) == ((), (PortId(OTHER, 7),))
-
-
-@pytest.mark.parametrize(
-    ("label", "port"), [("1/17/1", 33), ("1/4/2", 8), ("17/1", 33), ("default / Switch: x / 1/17/1", 33), ("x", 0)]
-)
-def test_a_twin_port_cage_holds_two_ports(label, port):
-    assert ufm.port_of_label(label) == port
-
-
 @given(st.data(), st.sampled_from(["ufm_links.json", "ufm_ports.json"]))
 def test_ufm_may_say_anything_of_a_link_or_port(data, file):
     links = json.loads(recorded(file))
@@ -300,7 +286,6 @@ def test_ufm_may_say_anything_of_a_link_or_port(data, file):
         link_lists.parse_net_dump,
         ibqueryerrors.parse,
         smpquery.parse,
-        ufm.parse_events,
         ibdiagnet_csv.parse_db_csv,
     ],
     ids=lambda reader: f"{reader.__module__.rpartition('.')[2]}.{reader.__name__}",

@@ -6,7 +6,7 @@ speed class has. A reboot of the node explains some link downs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
@@ -163,32 +163,3 @@ def count_link_downs(port_growth: PortGrowth, boots: int = 0) -> LinkDowns:
 def has_booted_between(start: datetime, end: datetime, seen_at: datetime, uptime_s: float) -> bool:
     """Return whether a node that was up for `uptime_s` at `seen_at` booted between `start` and `end`."""
     return start <= seen_at - timedelta(seconds=uptime_s) <= end
-
-
-def count_most_in_window(moments: Iterable[datetime], window: timedelta) -> int:
-    """Return the largest number of moments that any window of this length holds."""
-    ordered = sorted(moments)
-    most = first = 0
-    for last, moment in enumerate(ordered):
-        while moment - ordered[first] > window:
-            first += 1
-        most = max(most, last - first + 1)
-    return most
-
-
-def drop_bursts(
-    moments: Sequence[datetime], *, more_than: int = 50, within: timedelta = timedelta(seconds=1)
-) -> list[datetime]:
-    """Return the moments outside of bursts. A burst is `more_than` moments within a time: one reboot, or one outage.
-
-    Source of the defaults: imbue-ai/cluster-health, which drops more than 50 events in one second as a reboot.
-    """
-    ordered = sorted(moments)
-    burst: set[int] = set()
-    first = 0
-    for last, moment in enumerate(ordered):
-        while moment - ordered[first] > within:
-            first += 1
-        if last - first + 1 > more_than:
-            burst.update(range(first, last + 1))
-    return [moment for index, moment in enumerate(ordered) if index not in burst]

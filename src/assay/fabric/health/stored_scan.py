@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from assay.fabric.discovery import FabricEvent, ModuleValue, PortFacts, merge_port_facts
+from assay.fabric.discovery import ModuleValue, PortFacts, merge_port_facts
 from assay.fabric.health import counters
 from assay.fabric.health.counters import (
     BitErrorRate,
@@ -63,7 +63,6 @@ class FabricScan:
     problems: tuple[str, ...] = ()
     growth_unknown_reason: str = ""
     has_counters: bool = False
-    events: tuple[FabricEvent, ...] = ()
     unread_commands: frozenset[str] = frozenset()
 
     @property
@@ -103,7 +102,6 @@ def read_scan(evidence: EvidenceDocument) -> FabricScan:
         tuple(reader.problems),
         unknown_reason,
         is_listed or any(port.counters for port in reader.ports),
-        tuple(reader.events),
         frozenset(reader.unreadable | reader.failed_commands.keys()),
     )
 
@@ -156,7 +154,6 @@ class _ScanReader:
     ports: list[PortFacts] = field(default_factory=list)
     switches: list[SwitchFacts] = field(default_factory=list)
     managers: list[SubnetManager] = field(default_factory=list)
-    events: list[FabricEvent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unreadable: set[str] = field(default_factory=set)
 
@@ -183,7 +180,6 @@ class _ScanReader:
             self._add_problems(name, [str(error)])
             return
         self.ports += discovery.facts.values()
-        self.events += discovery.events
         self.switches += [
             SwitchFacts(guid, temperature_c=temperature_c)
             for guid, temperature_c in discovery.temperatures.items()

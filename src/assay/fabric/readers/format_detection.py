@@ -38,7 +38,6 @@ _UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_nam
 _NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
 _MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
-_EVENTS = r"\d{4}-\d\d-\d\d [\d:.,]+ \[\d+\] \[\d+\] "
 
 FORMATS = (
     ToolFormat("ibnetdiscover", "assay.fabric.readers.ibnetdiscover:parse", _lines(_CABLED)),
@@ -57,7 +56,6 @@ FORMATS = (
     ),
     ToolFormat("smpquery", "assay.fabric.readers.smpquery:parse", _lines(_NODES), "single nodes and ports"),
     ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_csv:parse_cables", _lines(_MODULES), "modules"),
-    ToolFormat("UFM events", "assay.fabric.readers.ufm:parse_events", _lines(_EVENTS), "events"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""

@@ -63,6 +63,4 @@ def resolve_port_guids(discovery: FabricDiscovery, known: Mapping[str, PortId]) 
         guid = known[port_guid].guid if port_guid in known else port_guid
         devices[guid] = device._replace(guid=guid)
     facts = {resolve(port): replace(facts, port=resolve(port)) for port, facts in discovery.facts.items()}
-    return FabricDiscovery(
-        cables, devices, discovery.problems, facts, discovery.events, discovery.temperatures, discovery.notes
-    )
+    return FabricDiscovery(cables, devices, discovery.problems, facts, discovery.temperatures, discovery.notes)

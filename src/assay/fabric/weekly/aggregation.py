@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from heapq import nlargest
 from itertools import pairwise
 from math import inf, isnan, nan, sqrt
 from statistics import fmean, median
 
-from assay.fabric.discovery import FabricEvent, PortFacts
+from assay.fabric.discovery import PortFacts
 from assay.fabric.health import counters
-from assay.fabric.health.counters import PortGrowth, count_most_in_window, drop_bursts, find_bit_error_rate
+from assay.fabric.health.counters import PortGrowth, find_bit_error_rate
 from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.scan import list_discovery_problems
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
@@ -37,8 +37,6 @@ ERRORS = (counters.SYMBOL, counters.RECOVERY, *counters.LINK_ERRORS)
 JUDGED_COUNTERS = (counters.DOWNED, *ERRORS)
 """What a week is judged by. Another counter at its maximum, such as PortXmitDiscards, hides nothing of it."""
 DAY = timedelta(days=1)
-UFM_LINK_DOWN = 329
-"""UFM's event for a link that went down; 328 is one that came up."""
 MAX_DRAWN_TRENDS = 16
 """For each reading, so many ports keep their points for the page: those that get worse fastest."""
 
@@ -99,7 +97,6 @@ class _WeekAggregator:
         self._stuck, self._discoveries = StuckCounters(), DiscoveryCount()
         self._read_scans: dict[str, int] = {COUNTERS: 0, **{reading.key: 0 for reading in READINGS}}
         self._growth_scans, self._answered_scans = 0, 0
-        self._events: list[FabricEvent] = []
         self._counted_s = 0.0
         self._reads_ports = False
         self._command_failure = ""
@@ -115,7 +112,6 @@ class _WeekAggregator:
         self._add_counters(scan)
         self._times.append(scan.at)
         self._start = scan.since or scan.at
-        self._events += scan.events
         self._managers += [(scan.at, scan.manager.guid)] if scan.manager else []
 
     def _add_problems(self, document: EvidenceDocument, scan: FabricScan) -> None:
@@ -163,7 +159,6 @@ class _WeekAggregator:
 
     def finish(self, fabric: str, newest: str, now: datetime) -> FabricWeek:
         """Return the week of all scans. `newest` is the digest of the newest one."""
-        seen_downs = find_link_downs(self._events)
         trends = {reading.key: self._make_trends(reading) for reading in READINGS}
         scans = len(self._times)
         times = [now, *self._complete, self._start or now]
@@ -185,10 +180,7 @@ class _WeekAggregator:
             self._reads_ports,
             self._command_failure,
             tuple(f"{reason} ({count} of {scans} scans)" for reason, count in self._unknown_reasons.items()),
-            {
-                port: self._summarise_port(port, number, trends, seen_downs.get(port, ()))
-                for port, number in self._number_of.items()
-            },
+            {port: self._summarise_port(port, number, trends) for port, number in self._number_of.items()},
             manager_moves,
             self._read_scans,
             self._growth_scans,
@@ -203,7 +195,6 @@ class _WeekAggregator:
         port: PortId,
         number: int,
         trends: Mapping[str, Mapping[int, ReadingTrend]],
-        seen_downs: Iterable[datetime],
     ) -> PortWeekSummary:
         facts = self._newest_facts.get(number) or PortFacts(port)
         ratio = find_bit_error_rate(facts, self._rates[number])
@@ -214,7 +205,7 @@ class _WeekAggregator:
             symbol_errors=self._symbol_errors.get(number, 0),
             down_scans=len(self._downs.get(number, ())),
             error_scans=self._error_scans.get(number, 0),
-            downs_a_day=count_most_downs_a_day(self._downs.get(number, ()), seen_downs),
+            downs_a_day=count_most_downs_a_day(self._downs.get(number, ())),
             stuck_counter=stuck,
             stuck_scans=stuck_scans,
             ber={ratio.kind: ratio.ratio} if ratio else {},
@@ -250,37 +241,10 @@ def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:
     return (float(min(lanes)), float(max(lanes))) if isinstance(lanes, tuple | list) and lanes else ()
 
 
-def count_most_downs_a_day(counted: Iterable[tuple[datetime, int]], seen: Iterable[datetime]) -> int:
-    """Return the most link downs within any 24 hours, by the port's counters or by the fabric manager.
-
-    `counted` are (time of the scan, downs since the scan before), `seen` are the times of the manager's events.
-    """
-    counts = list(counted)
-    within = [sum(count for at, count in counts if start <= at < start + DAY) for start, _ in counts]
-    return max([*within, count_most_in_window(seen, DAY)])
-
-
-def find_link_downs(events: Iterable[FabricEvent]) -> dict[PortId, list[datetime]]:
-    """Return when a fabric manager saw each port's link go down, each time once, without bursts.
-
-    Very many links at one moment are a reboot or a power outage, not flapping links.
-    """
-    downs = {(at, event.ports) for event in events if event.code == UFM_LINK_DOWN and (at := _parse_event_time(event))}
-    moments = set(drop_bursts([at for at, _ in downs]))
-    downs_of: dict[PortId, list[datetime]] = defaultdict(list)
-    for at, ports in sorted(downs):
-        for port in ports if at in moments else ():
-            downs_of[port].append(at)
-    return downs_of
-
-
-def _parse_event_time(event: FabricEvent) -> datetime | None:
-    """Return a manager's own time, as UTC if it names no zone; None for a text that is no time."""
-    try:
-        at = datetime.fromisoformat(event.at)
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+def count_most_downs_a_day(counted: Sequence[tuple[datetime, int]]) -> int:
+    """Return the most link downs within any 24 hours. `counted` are (time of the scan, downs since the scan before)."""
+    within = (sum(count for at, count in counted if start <= at < start + DAY) for start, _ in counted)
+    return max(within, default=0)
 
 
 def make_trend(times: Sequence[float], row: Sequence[float], reading: ComparedReading) -> ReadingTrend | None:
