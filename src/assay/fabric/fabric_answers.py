@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from assay.fabric.weekly.findings import PortFinding
-from assay.fabric.weekly.peers import CableGroup, TransceiverBatch
+from assay.fabric.weekly.peers import CableGroup
 from assay.model.facts import fact, shown
 
 if TYPE_CHECKING:
@@ -214,8 +214,6 @@ class FabricWeekAnswer:
     """What changed since the week before; null if that was not evaluated."""
     worst: Sequence[RankedPortAnswer]
     """The ports that stand out, the worst first; with any, the exit code is 1."""
-    batches: Sequence[TransceiverBatch]
-    """The batches of transceivers."""
     cables: Sequence[CableGroup]
     """The ports by their cables."""
     unjudged: Sequence[str]

@@ -119,7 +119,7 @@ def port(number, vendor="A", length=30.0, light=1.0, fec=2.0):
 def test_a_vendor_and_a_length_that_are_worse_are_named(quiet_week):
     ports = [port(n) for n in range(20)] + [port(n + 20, "B", 50.0, light=-1.5) for n in range(10)]
     ports += [port(n + 30, "B", 5.0) for n in range(25)]
-    groups = {group.name: group for group in group_cables(ports, quiet_week.design.limits)}
+    groups = {group.name: group for group in group_cables(ports, set(), quiet_week.design.limits)}
     assert groups["B 50 m"].worse == ("received light -1.5 dBm, where the others have 1",)
     assert [name for name, group in groups.items() if group.worse] == ["B 50 m"]
     assert groups["A"].medians == {"light": 1.0, "fec_bin": 2.0}

@@ -41,10 +41,8 @@ from assay.fabric.weekly.peers import (
     CableGroup,
     Limits,
     PeerDeviation,
-    TransceiverBatch,
     compare_with_peers,
     compute_hypergeometric_tail,
-    group_by_batch,
     group_cables,
 )
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
@@ -83,7 +81,7 @@ class WeeklyEvaluation:
 
     - `deviations`: how each port compares with its peers, by the metric's key.
     - `ranked`: the ports with findings, the worst first.
-    - `groups`: the readings by vendor, length and batch of cables.
+    - `groups`: the ports by vendor, length and batch of cables.
     - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
     - `drifts`: how far each reading drifts, by port and key, where that is more than noise.
@@ -95,7 +93,6 @@ class WeeklyEvaluation:
     ports: tuple[PortWeek, ...]
     deviations: Mapping[str, Mapping[PortId, PeerDeviation]]
     ranked: tuple[RankedPort, ...]
-    batches: tuple[TransceiverBatch, ...]
     groups: tuple[CableGroup, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
     unjudged: tuple[UnjudgedPart, ...] = ()
@@ -112,6 +109,11 @@ class WeeklyEvaluation:
     def is_whole(self) -> bool:
         """Whether all was judged that the site's tools can tell."""
         return not (self.week.doubt or self.unjudged)
+
+    @property
+    def batches(self) -> tuple[CableGroup, ...]:
+        """The batches of cables, the one with the largest share of ports that stand out first."""
+        return tuple(group for group in self.groups if group.by == "batch")
 
     @property
     def worst(self) -> tuple[RankedPort, ...]:
@@ -168,8 +170,7 @@ def evaluate_fabric_week(
             for key, of_metric in deviations.items()
         },
         ranked,
-        group_by_batch(ports, {each.port.end.port_id for each in ranked}),
-        group_cables(ports, limits),
+        group_cables(ports, {each.port.end.port_id for each in ranked}, limits),
         (
             *([week.doubt[1]] if week.doubt else []),
             *map(str, unjudged),

@@ -15,7 +15,7 @@ from typing import Literal
 
 from assay.fabric.weekly.compared_readings import OUTLIER_BUDGET, READINGS, ComparedReading, find_group_bound
 from assay.fabric.weekly.week import PortWeek
-from assay.model.facts import fact, internal
+from assay.model.facts import fact
 from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node.node_spec import MetricLimit
 
@@ -178,23 +178,55 @@ class CableGroup:
     """Which one."""
     ports: int
     """How many ports."""
+    standing_out: int
+    """How many of them stand out."""
     with_errors: int
     """How many of them have errors."""
+    chance: float
+    """The chance of so many that stand out if the group were no worse than the others, from 0 to 1."""
     medians: Mapping[str, float]
     """The median of each reading, by its name; the name ends with the unit."""
     worse: tuple[str, ...] = ()
     """Which medians are worse than those of all other ports, in words."""
 
+    @property
+    def share(self) -> float:
+        """The share of its ports that have a finding."""
+        return self.standing_out / self.ports
 
-def group_cables(ports: Sequence[PortWeek], limits: Limits) -> tuple[CableGroup, ...]:
-    """Return every group: vendors, then lengths, then batches; within each the larger ones first."""
-    groups: dict[tuple[GroupedBy, str], list[PortWeek]] = defaultdict(list)
+    def __str__(self) -> str:
+        return f"{self.name}: {self.standing_out} of {self.ports} ports stand out"
+
+
+def group_cables(ports: Sequence[PortWeek], flagged: Collection[PortId], limits: Limits) -> tuple[CableGroup, ...]:
+    """Return every group: vendors, then lengths, then batches; within each those with most `flagged` ports first."""
+    groups: dict[GroupedBy, dict[str, list[PortWeek]]] = {"vendor": {}, "length": {}, "batch": {}}
     for port in ports:
-        for key in _name_groups(port):
-            groups[key].append(port)
-    made = [_make_group(by, name, members, ports, limits) for (by, name), members in groups.items()]
-    order: list[GroupedBy] = ["vendor", "length", "batch"]
-    return tuple(sorted(made, key=lambda group: (order.index(group.by), -group.ports, group.name)))
+        for by, name in _name_groups(port):
+            groups[by].setdefault(name, []).append(port)
+    made: list[CableGroup] = []
+    for by, members_of in groups.items():
+        flagged_of = {
+            name: sum(port.end.port_id in flagged for port in members) for name, members in members_of.items()
+        }
+        total, total_flagged = sum(map(len, members_of.values())), sum(flagged_of.values())
+        of_kind = [
+            CableGroup(
+                by,
+                name,
+                len(members),
+                flagged_of[name],
+                sum(port.summary.errors > 0 for port in members),
+                min(
+                    1.0,
+                    len(members_of) * compute_hypergeometric_tail(flagged_of[name], len(members), total_flagged, total),
+                ),
+                *_compare_medians(members, ports, limits),
+            )
+            for name, members in members_of.items()
+        ]
+        made += sorted(of_kind, key=lambda group: (-group.share, -group.ports, group.name))
+    return tuple(made)
 
 
 def _name_groups(port: PortWeek) -> Iterator[tuple[GroupedBy, str]]:
@@ -207,9 +239,10 @@ def _name_groups(port: PortWeek) -> Iterator[tuple[GroupedBy, str]]:
             yield "batch", f"{vendor} {port.summary.part} {port.summary.batch}"
 
 
-def _make_group(
-    by: GroupedBy, name: str, members: Sequence[PortWeek], ports: Iterable[PortWeek], limits: Limits
-) -> CableGroup:
+def _compare_medians(
+    members: Sequence[PortWeek], ports: Iterable[PortWeek], limits: Limits
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return the members' median of each reading, and which are worse than those of all other ports, in words."""
     inside = set(map(id, members))
     others = [port for port in ports if id(port) not in inside]
     medians, worse = {}, []
@@ -223,73 +256,11 @@ def _make_group(
         if enough and limit and (middle - median(rest)) * reading.worse > limit.value:
             figures = f"{format_figure(middle)} {reading.unit}, where the others have {format_figure(median(rest))}"
             worse.append(f"{reading.name} {figures}")
-    errors = sum(port.summary.errors > 0 for port in members)
-    return CableGroup(by, name, len(members), errors, medians, tuple(worse))
+    return medians, tuple(worse)
 
 
 def _read(ports: Iterable[PortWeek], reading: ComparedReading) -> list[float]:
     return [value for port in ports if (value := port.summary.median(reading.key)) is not None]
-
-
-@fact
-class TransceiverBatch:
-    """The transceivers of one vendor, part and batch."""
-
-    vendor: str
-    """The vendor."""
-    part: str
-    """The part number."""
-    batch: str
-    """The batch."""
-    ports: int
-    """How many ports have one."""
-    standing_out: int
-    """How many of them stand out."""
-    with_errors: int
-    """How many of them have errors."""
-    temperature_c: float | None = internal()
-    chance: float
-    """The chance of so many if the batch were no worse than the others, from 0 to 1."""
-
-    @property
-    def share(self) -> float:
-        """The share of its ports that have a finding."""
-        return self.standing_out / self.ports
-
-    def __str__(self) -> str:
-        return f"{self.vendor} {self.part} {self.batch}: {self.standing_out} of {self.ports} ports stand out"
-
-
-def group_by_batch(ports: Iterable[PortWeek], flagged: Collection[PortId]) -> tuple[TransceiverBatch, ...]:
-    """Return every batch, the one with the largest share of `flagged` ports first."""
-    groups: dict[tuple[str, str, str], list[PortWeek]] = defaultdict(list)
-    for port in ports:
-        if port.summary.vendor:
-            groups[port.summary.vendor, port.summary.part, port.summary.batch].append(port)
-    total = sum(map(len, groups.values()))
-    total_flagged = sum(port.end.port_id in flagged for members in groups.values() for port in members)
-    batches = [_make_batch(key, members, flagged, total_flagged, total, len(groups)) for key, members in groups.items()]
-    return tuple(sorted(batches, key=lambda batch: (-batch.share, batch.vendor, batch.part, batch.batch)))
-
-
-def _make_batch(
-    key: tuple[str, str, str],
-    members: Sequence[PortWeek],
-    flagged: Collection[PortId],
-    total_flagged: int,
-    total: int,
-    batches: int,
-) -> TransceiverBatch:
-    temperatures = [value for port in members if (value := port.summary.median("temperature")) is not None]
-    count = sum(port.end.port_id in flagged for port in members)
-    return TransceiverBatch(
-        *key,
-        ports=len(members),
-        standing_out=count,
-        with_errors=sum(port.summary.errors > 0 for port in members),
-        temperature_c=median(temperatures) if temperatures else None,
-        chance=min(1.0, batches * compute_hypergeometric_tail(count, len(members), total_flagged, total)),
-    )
 
 
 def compute_hypergeometric_tail(flagged: int, size: int, total_flagged: int, total: int) -> float:

@@ -101,7 +101,6 @@ def make_week_answer(evaluation: WeeklyEvaluation, changes: WeekChanges | None =
         manager_moves=[list(move) for move in week.manager_moves],
         changes=changes.make_answer() if changes else None,
         worst=[_describe_ranked(ranked) for ranked in evaluation.ranked],
-        batches=evaluation.batches,
         cables=evaluation.groups,
         unjudged=[part.part for part in evaluation.unjudged],
         stuck=[
