@@ -12,7 +12,6 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from assay.node.load.engine import Engine, LoadError, list_made_devices, parse_order
 from assay.node.load.jax_engine import JaxMesh
@@ -41,13 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(0)
 
 
-def _make_engine(options: argparse.Namespace) -> Engine:
-    order = parse_order(options.order)
-    uuids = options.uuids.split(",") if options.uuids else []
-    named = (options.engine, options.devices, order, uuids, options.kind, options.unit_seconds)
-    return make_engine(EngineRequest(*named, _find_nodes(options)))
-
-
 def _find_nodes(options: argparse.Namespace) -> TrainingNodes:
     if options.verb != "train":
         return ALONE
@@ -56,31 +48,19 @@ def _find_nodes(options: argparse.Namespace) -> TrainingNodes:
     return TrainingNodes(options.coordinator, options.nodes, options.node)
 
 
-@dataclass(frozen=True)
-class EngineRequest:
-    """What the command says: the engine's name, "" for JAX where it is installed; the rest is for CPUs and order."""
-
-    name: str
-    devices: int
-    order: Sequence[int]
-    uuids: Sequence[str]
-    kind: str
-    unit_s: float = 60
-    group: TrainingNodes = ALONE
-
-
-def make_engine(request: EngineRequest) -> Engine:
-    """Return the engine. Raises LoadError if it cannot be had here."""
-    if request.name == "jax" or (not request.name and importlib.util.find_spec("jax")):
+def _make_engine(options: argparse.Namespace) -> Engine:
+    """Return the engine, JAX where it is installed. Raises LoadError if it cannot be had here."""
+    order, nodes = parse_order(options.order), _find_nodes(options)
+    uuids = options.uuids.split(",") if options.uuids else []
+    if options.engine == "jax" or (not options.engine and importlib.util.find_spec("jax")):
         from assay.node.load.jax_engine import JaxEngine
 
-        mesh = JaxMesh(request.devices, request.order, request.uuids, request.kind, request.group)
-        return JaxEngine(mesh, request.unit_s)
-    if request.group.nodes > 1:
+        return JaxEngine(JaxMesh(options.devices, order, uuids, options.kind, nodes), options.unit_seconds)
+    if nodes.nodes > 1:
         raise LoadError("numpy trains on one node; say --engine jax")
     from assay.node.load.numpy_engine import NumpyEngine
 
-    return NumpyEngine(list_made_devices(request.devices, request.order, request.uuids, request.kind))
+    return NumpyEngine(list_made_devices(options.devices, order, uuids, options.kind))
 
 
 def parse_command_line(arguments: Sequence[str] | None) -> argparse.Namespace:

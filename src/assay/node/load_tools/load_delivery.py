@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.model.reading import ReadingTree, absent, failed
-from assay.node.probe.gpu.gpu_list import DRIVER_LIST
+from assay.node.probe.gpu.gpu_list import count_gpus
 from assay.node.probe.node_access import NodeRoot
 
 TOOL = "assay-load"
@@ -157,7 +157,7 @@ def _find_kubernetes(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand
 
 
 def _find_podman(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
-    has_gpus = _has_gpus(root)
+    has_gpus = count_gpus(root) > 0
     lack = _find_lack_of_engine("podman", ["podman", "image", "exists"], declared)
     if lack is None and has_gpus and not any(map(root.exists, CDI_FOLDERS)):
         lack = absent(f"the node does not describe {CDI_GPUS} in {' or '.join(CDI_FOLDERS)}: {COMPLAINTS[0][1]}")
@@ -166,13 +166,13 @@ def _find_podman(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | R
 
 def _find_docker(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
     lack = _find_lack_of_engine("docker", ["docker", "image", "inspect", "--format={{.Id}}"], declared)
-    return lack or build_docker_command(declared, has_gpus=_has_gpus(root))
+    return lack or build_docker_command(declared, has_gpus=count_gpus(root) > 0)
 
 
 def _find_apptainer(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
     if not shutil.which("apptainer"):
         return absent("apptainer is not installed on this node: install it, or choose another way")
-    return _find_lack_of_file(root, declared) or build_apptainer_command(declared, has_gpus=_has_gpus(root))
+    return _find_lack_of_file(root, declared) or build_apptainer_command(declared, has_gpus=count_gpus(root) > 0)
 
 
 def _find_pyxis(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | ReadingTree:
@@ -220,13 +220,6 @@ def _find_lack_of_file(root: NodeRoot, declared: Mapping[str, Any]) -> ReadingTr
     if root.exists(declared["file"]):
         return None
     return absent(f"the image file {declared['file']} is not on this node: {GET_IMAGE}")
-
-
-def _has_gpus(root: NodeRoot) -> bool:
-    try:
-        return bool(root.list_names(DRIVER_LIST))
-    except OSError:
-        return False
 
 
 def _ask(command: Sequence[str]) -> tuple[int | None, str]:

@@ -21,7 +21,6 @@ UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY
 LazyTree = Mapping[str, Any]
 """Name → reading, branch or question. A question is a callable that reads the machine and returns one of the three."""
 DEFAULT_QUESTION_S = 2.0
-NO_SETTINGS: Mapping[str, str] = {}
 
 
 class NodeRoot:
@@ -124,16 +123,11 @@ def resolve_lazy(branch: Any) -> ReadingTree:
     return leaf
 
 
-def run_tool(
-    command: Sequence[str],
-    allowed_s: float,
-    understand: Callable[[str], ReadingTree],
-    settings: Mapping[str, str] = NO_SETTINGS,
-) -> ReadingTree:
+def run_tool(command: Sequence[str], allowed_s: float, understand: Callable[[str], ReadingTree]) -> ReadingTree:
     """Run `command`, found in PATH, and return what `understand` makes of its output and standard error together.
 
-    The exit code is ignored. `settings` are added to the environment. The leaf is absent where the tool is not
-    installed, and failed where it does not start or does not end within `allowed_s`.
+    The exit code is ignored. The leaf is absent where the tool is not installed, and failed where it does not start or
+    does not end within `allowed_s`.
     """
     try:
         done = subprocess.run(
@@ -141,7 +135,6 @@ def run_tool(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **settings},
             timeout=allowed_s,
             check=False,
         )

@@ -42,10 +42,8 @@ def count_gpus(root: NodeRoot) -> int:
 
 def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
     """Return the question for nvidia-smi's branch; `reason` is its answer where nvidia-smi is missing too."""
-    from assay.node.probe.gpu.nvidia_smi import (
-        DEADLINE_S,  # costs a probe with NVML a tenth of its imports
-        read_nvidia_smi,  # costs a probe with NVML a tenth of its imports
-    )
+    # costs a probe with NVML a tenth of its imports
+    from assay.node.probe.gpu.nvidia_smi import DEADLINE_S, read_nvidia_smi
 
     def ask() -> ReadingTree:
         branch = read_nvidia_smi()
