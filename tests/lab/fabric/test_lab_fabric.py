@@ -19,7 +19,6 @@ from assay.lab.fabric.cabling import (
     find_links,
     lay_cables,
     load_cabling,
-    move_cable,
     repair_cabling,
     slow_cable,
     swap_cables,
@@ -85,7 +84,8 @@ def one_unplugged(world, compute):
 
 
 def one_moved(world, compute):
-    move_cable(world, "leaf-su01-r7[9]", "leaf-su01-r7[30]")
+    unplug_cable(world, "leaf-su01-r7[30]")
+    swap_cables(world, "leaf-su01-r7[9]", "leaf-su01-r7[30]")
 
 
 def one_slow(world, compute):

@@ -139,16 +139,6 @@ def swap_cables(world: LabWorld, end_a: str, end_b: str) -> None:
                 now.cables.append(_replug(cable, here, there))
 
 
-def move_cable(world: LabWorld, end: str, to: str) -> None:
-    """Move the plug of port `end` to the port `to`, from which any other cable is removed."""
-    with _change_cabling(world) as now:
-        here = now.port(end)
-        there = now.port(to)
-        now.unplug(there)
-        if cable := now.unplug(here):
-            now.cables.append(_replug(cable, here, there))
-
-
 def unplug_cable(world: LabWorld, end: str) -> None:
     """Remove the cable at `end`."""
     with _change_cabling(world) as now:
