@@ -67,6 +67,16 @@ class PortFacts:
     pkeys: frozenset[int] | None = None
     fec_bins: tuple[int, ...] = ()
 
+    def module_number(self, name: str) -> float | None:
+        """Return a number that the module reports, None if it was not read."""
+        number = self.module.get(name)
+        return float(number) if isinstance(number, int | float) else None
+
+    def module_lanes(self, name: str) -> tuple[float, ...]:
+        """Return what the module reports of each lane, nothing if it was not read."""
+        lanes = self.module.get(name)
+        return tuple(map(float, lanes)) if isinstance(lanes, tuple | list) else ()
+
 
 def find_saturated_counters(counters: Mapping[str, int]) -> frozenset[str]:
     """Return the names of the classic counters that reached their maximum, where further errors no longer show."""

@@ -1,4 +1,4 @@
 """Takes the evidence of one scan. Reads counters and their growth, error rates, modules, partitions, switches.
 
-Gives a FabricScan and the PortHealth of each port, for checks.
+Gives a FabricScan, for checks.
 """

@@ -199,7 +199,6 @@ class _WeekAggregator:
         facts = self._newest_facts.get(number) or PortFacts(port)
         ratio = find_bit_error_rate(facts, self._rates[number])
         stuck, stuck_scans = self._stuck.find(number, self._growth_scans)
-        length = facts.module.get("length_m")
         return PortWeekSummary(
             errors=self._errors.get(number, 0),
             symbol_errors=self._symbol_errors.get(number, 0),
@@ -214,7 +213,7 @@ class _WeekAggregator:
             vendor=str(facts.module.get("vendor", "")),
             part=str(facts.module.get("part", "")),
             serial=str(facts.module.get("serial", "")),
-            length_m=float(length) if isinstance(length, int | float) else 0.0,
+            length_m=facts.module_number("length_m") or 0.0,
             trends={key: of_port[number] for key, of_port in trends.items() if number in of_port},
         )
 
@@ -237,8 +236,8 @@ class _WeekAggregator:
 
 def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:
     """Return the weakest and the strongest lane, none if the lanes were not read."""
-    lanes = facts.module.get(name)
-    return (float(min(lanes)), float(max(lanes))) if isinstance(lanes, tuple | list) and lanes else ()
+    lanes = facts.module_lanes(name)
+    return (min(lanes), max(lanes)) if lanes else ()
 
 
 def count_most_downs_a_day(counted: Sequence[tuple[datetime, int]]) -> int:

@@ -56,24 +56,6 @@ class ComparedReading:
     of: Callable[[PortFacts, str], float | None]
 
 
-def read_module_temperature(facts: PortFacts, _: str) -> float | None:
-    """Return the module's temperature in °C."""
-    temperature = facts.module.get("temperature_c")
-    return float(temperature) if isinstance(temperature, int | float) else None
-
-
-def read_received_light(facts: PortFacts, _: str) -> float | None:
-    """Return the light on the weakest lane in dBm."""
-    lanes = facts.module.get("rx_power_dbm")
-    return float(min(lanes)) if isinstance(lanes, tuple | list) and lanes else None
-
-
-def read_laser_bias(facts: PortFacts, _: str) -> float | None:
-    """Return the largest laser current of all lanes in mA."""
-    lanes = facts.module.get("bias_ma")
-    return float(max(lanes)) if isinstance(lanes, tuple | list) and lanes else None
-
-
 def read_bit_error_exponent(facts: PortFacts, rate: str) -> float | None:
     """Return the power of ten of the bit error ratio that the link is judged by."""
     judged = find_bit_error_rate(facts, rate)
@@ -99,7 +81,7 @@ READINGS = (
         distance_limit="module_temperature_apart",
         drift_limit="module_temperature_drift",
         resolution=1.0,
-        of=read_module_temperature,
+        of=lambda facts, _: facts.module_number("temperature_c"),
     ),
     ComparedReading(
         key="light",
@@ -110,7 +92,7 @@ READINGS = (
         distance_limit="rx_power_apart",
         drift_limit="rx_power_drift",
         resolution=0.1,
-        of=read_received_light,
+        of=lambda facts, _: min(facts.module_lanes("rx_power_dbm"), default=None),  # the weakest lane
     ),
     ComparedReading(
         key="bias",
@@ -121,7 +103,7 @@ READINGS = (
         distance_limit="bias_apart",
         drift_limit="bias_drift",
         resolution=0.1,
-        of=read_laser_bias,
+        of=lambda facts, _: max(facts.module_lanes("bias_ma"), default=None),
     ),
     ComparedReading(
         key="ber_power",
