@@ -140,24 +140,9 @@ def decode_register(mantissa: int, exponent: int) -> float | None:
     return 0.0 if ratio <= NO_ERRORS else ratio
 
 
-@dataclass(frozen=True, slots=True)
-class LinkDowns:
-    """How often a link went down between two scans, and how much of that a reboot of its node explains."""
-
-    count: int
-    explained: int = 0
-    at_least: bool = False
-
-    @property
-    def unexplained(self) -> int:
-        """How often the link went down without a reboot."""
-        return self.count - self.explained
-
-
-def count_link_downs(port_growth: PortGrowth, boots: int = 0) -> LinkDowns:
-    """Return how often a link went down. Each of the `boots` of its node in that time explains up to two."""
-    downed = port_growth.find_growth(DOWNED)
-    return LinkDowns(downed.count, min(downed.count, boots * DOWNS_PER_BOOT), downed.at_least)
+def count_unexplained_downs(port_growth: PortGrowth, boots: int) -> int:
+    """Return how often a link went down without a reboot. Each of the `boots` of its nodes explains up to two downs."""
+    return max(0, port_growth.find_growth(DOWNED).count - boots * DOWNS_PER_BOOT)
 
 
 def has_booted_between(start: datetime, end: datetime, seen_at: datetime, uptime_s: float) -> bool:
