@@ -39,8 +39,8 @@ class ComparedReading:
 
     - `key` names it in evidence.
     - `worse` is the direction in which it gets worse: 1 up, -1 down.
-    - `distance_limit` and `drift_limit` name limits of the design, both in `step`. A smaller distance from the peers,
-      or a smaller drift in a week, is ignored.
+    - `limits` is how its limits in a design begin. A smaller distance from the peers than the one, or a smaller drift
+      in a week than the other, is ignored.
     - `resolution`: the step in which tools print it. A smaller change is none.
     - `of` returns the reading from a port's facts and its designed rate, None if it was not read.
     """
@@ -48,12 +48,20 @@ class ComparedReading:
     key: str
     name: str
     unit: str
-    step: str
     worse: Literal[1, -1]
-    distance_limit: str
-    drift_limit: str
+    limits: str
     resolution: float
     of: Callable[[PortFacts, str], float | None]
+
+    @property
+    def distance_limit(self) -> str:
+        """The limit of the distance from the peers."""
+        return f"{self.limits}_apart"
+
+    @property
+    def drift_limit(self) -> str:
+        """The limit of the drift in a week."""
+        return f"{self.limits}_drift"
 
 
 def read_bit_error_exponent(facts: PortFacts, rate: str) -> float | None:
@@ -76,10 +84,8 @@ READINGS = (
         key="temperature",
         name="module temperature",
         unit="°C",
-        step="°C",
         worse=1,
-        distance_limit="module_temperature_apart",
-        drift_limit="module_temperature_drift",
+        limits="module_temperature",
         resolution=1.0,
         of=lambda facts, _: facts.module_number("temperature_c"),
     ),
@@ -87,10 +93,8 @@ READINGS = (
         key="light",
         name="received light",
         unit="dBm",
-        step="dB",
         worse=-1,
-        distance_limit="rx_power_apart",
-        drift_limit="rx_power_drift",
+        limits="rx_power",
         resolution=0.1,
         of=lambda facts, _: min(facts.module_lanes("rx_power_dbm"), default=None),  # the weakest lane
     ),
@@ -98,10 +102,8 @@ READINGS = (
         key="bias",
         name="laser current",
         unit="mA",
-        step="mA",
         worse=1,
-        distance_limit="bias_apart",
-        drift_limit="bias_drift",
+        limits="bias",
         resolution=0.1,
         of=lambda facts, _: max(facts.module_lanes("bias_ma"), default=None),
     ),
@@ -109,10 +111,8 @@ READINGS = (
         key="ber_power",
         name="bit error ratio",
         unit="powers of ten",
-        step="powers of ten",
         worse=1,
-        distance_limit="ber_apart",
-        drift_limit="ber_drift",
+        limits="ber",
         resolution=0.1,
         of=read_bit_error_exponent,
     ),
@@ -120,10 +120,8 @@ READINGS = (
         key="fec_bin",
         name="highest FEC bin",
         unit="wrong symbols",
-        step="count",
         worse=1,
-        distance_limit="fec_bin_apart",
-        drift_limit="fec_bin_drift",
+        limits="fec_bin",
         resolution=1.0,
         of=find_highest_fec_bin,
     ),
