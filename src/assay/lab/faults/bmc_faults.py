@@ -164,9 +164,6 @@ BMC_FAULTS: Mapping[str, Callable[..., None]] = {
 }
 
 
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
-
-
 def boot_server(state: VirtualNodeState, now: datetime, url: str) -> None:
     """A boot server, http://HOST:PORT, that DHCP names: the machine starts from it from now on."""
     state["boot_server"] = url.rstrip("/")
@@ -199,9 +196,6 @@ BOOT_FAULTS: Mapping[str, Callable[..., None]] = {
     "machine.other": other_machine,
     "machine.other-place": other_place,
 }
-
-
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 
 
 def flash_fails(state: VirtualNodeState, now: datetime, component: str) -> None:
@@ -252,9 +246,6 @@ FLASH_FAULTS: Mapping[str, Callable[..., None]] = {
     "flash.second-reset": flash_second_reset,
     "flash.task-lost": flash_task_lost,
 }
-
-
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 
 
 def sanitize_fails(state: VirtualNodeState, now: datetime, drive: int) -> None:

@@ -151,9 +151,6 @@ GPU_FAULTS: Mapping[str, Callable[..., None]] = {
 }
 
 
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
-
-
 def gpu_computes_wrong(
     state: VirtualNodeState,
     now: datetime,
@@ -194,9 +191,6 @@ COMPUTING_FAULTS: Mapping[str, Callable[..., None]] = {
     "gpu.gives-nothing": gpu_gives_nothing,
     "gpu.hangs": gpu_hangs,
 }
-
-
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
 
 
 def gpu_slow(state: VirtualNodeState, now: datetime, gpu: int, percent: float = 20) -> None:

@@ -287,9 +287,6 @@ HOST_FAULTS: Mapping[str, Callable[..., None]] = {
 }
 
 
-# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
-
-
 def gpu_setting(
     state: VirtualNodeState, now: datetime, gpu: int, name: GpuSettingName = "persistence", value: str = "off"
 ) -> None:
