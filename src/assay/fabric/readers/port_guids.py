@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from assay.fabric.discovery import DiscoveredCable, FabricDiscovery
-from assay.fabric.readers.ibdiagnet_csv import Row, read_guid, read_row_port, read_rows, read_sections
+from assay.fabric.readers.ibdiagnet_csv import read_guid, read_row_port, read_rows, read_sections
 from assay.model.specs.fabric.cable import PortId, normalize_guid
 
 DEVICE_OR_PORT = re.compile(
@@ -30,7 +30,10 @@ def read_port_guids(text: str) -> dict[str, PortId]:
     A port whose GUID is that of its device, as those of switches are, is left out.
     """
     if "START_PORTS" in text:
-        listed = read_rows(read_sections(text, ("PORTS",), []), "PORTS", _read_row, [])
+        tables = read_sections(text, ("PORTS",), [])
+        listed = read_rows(
+            tables, "PORTS", lambda row: (read_guid(row, "PortGuid", "PortGUID"), read_row_port(row)), []
+        )
     else:
         listed = _read_lines(text)
     return {guid: port for guid, port in listed if guid != port.guid}
@@ -45,10 +48,6 @@ def _read_lines(text: str) -> Iterator[tuple[str, PortId]]:
             yield normalize_guid(match[3]), PortId(device, int(match[2]))
     for listed in LIST_END.finditer(text):
         yield normalize_guid(listed[2]), PortId(normalize_guid(listed[1]), int(listed[3], 16))
-
-
-def _read_row(row: Row) -> tuple[str, PortId]:
-    return read_guid(row, "PortGuid", "PortGUID"), read_row_port(row)
 
 
 def resolve_port_guids(discovery: FabricDiscovery, known: Mapping[str, PortId]) -> FabricDiscovery:

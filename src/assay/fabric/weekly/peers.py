@@ -7,7 +7,7 @@ statistics are robust: they use medians instead of means, so that a few bad valu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, sqrt
 from statistics import fmean, median
@@ -33,6 +33,7 @@ PEER_SCORE = "peer_score"
 FULL_SCORE = 3.5
 """The score of a port that is as far from its peers as the false-alarm budget allows."""
 GroupedBy = Literal["vendor", "length", "batch"]
+ERRORS = "errors"
 
 
 def compute_z_scores(values: Sequence[float]) -> list[float]:
@@ -75,7 +76,10 @@ class PeerMetric:
     unit: str
     worse: int
     distance_limit: str
-    of: Callable[[PortWeek], float | None]
+
+    def read(self, port: PortWeek) -> float | None:
+        """Return the number of a port, None if it was not read."""
+        return port.errors_per_day if self.key == ERRORS else port.summary.median(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +108,9 @@ def format_figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _read_median(key: str) -> Callable[[PortWeek], float | None]:
-    return lambda week: week.summary.median(key)
-
-
 METRICS = (
-    PeerMetric("errors", "errors a day", "", 1, "errors_apart", lambda week: week.errors_per_day),
-    *(
-        PeerMetric(each.key, each.name, each.unit, each.worse, each.distance_limit, _read_median(each.key))
-        for each in READINGS
-    ),
+    PeerMetric(ERRORS, "errors a day", "", 1, "errors_apart"),
+    *(PeerMetric(each.key, each.name, each.unit, each.worse, each.distance_limit) for each in READINGS),
 )
 
 
@@ -127,7 +124,7 @@ def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Li
     limit = limits.get(metric.distance_limit)
     if not limit:
         return {}
-    values = {index: value for index, port in enumerate(ports) if (value := metric.of(port)) is not None}
+    values = {index: value for index, port in enumerate(ports) if (value := metric.read(port)) is not None}
     deviations: dict[int, PeerDeviation] = {}
     groups = {name: of for name, of in _group_by_peers(ports, values).items() if len(of) >= MIN_PEERS}
     comparisons = len(METRICS) * sum(map(len, groups.values()))

@@ -136,7 +136,7 @@ def swap_cables(world: LabWorld, end_a: str, end_b: str) -> None:
         port_b = now.port(end_b)
         for here, there, cable in [(port_a, port_b, now.unplug(port_a)), (port_b, port_a, now.unplug(port_b))]:
             if cable:
-                now.cables.append(_replug(cable, here, there))
+                now.cables.append(cable._replace(a=there) if cable.a == here else cable._replace(b=there))
 
 
 def unplug_cable(world: LabWorld, end: str) -> None:
@@ -169,10 +169,6 @@ def repair_cabling(world: LabWorld) -> None:
     """Restore the designed cables."""
     with _change_cabling(world) as now:
         now.cables = list(now.designed_cables)
-
-
-def _replug(cable: DiscoveredCable, here: PortId, there: PortId) -> DiscoveredCable:
-    return cable._replace(a=there) if cable.a == here else cable._replace(b=there)
 
 
 @contextmanager

@@ -199,7 +199,9 @@ def hcas(node: Node, spec: NodeSpec) -> list[DevicePart]:
         {
             "name": hca.name,
             "pci": hca.pci.lower(),
-            "guid": _guid(node, hca.rail),
+            "guid": node.hca_guids[hca.rail].lower()
+            if hca.rail < len(node.hca_guids)
+            else f"0xb83fd2{derive_number_below(node.name, f'rail{hca.rail}', 2**40):010x}",
             "rail": hca.rail,
             "state": "ACTIVE",
             "rate_gbps": round(spec_limit(spec, "hca_rate", NDR_GBPS)),
@@ -221,18 +223,13 @@ def numa_node_of(index: int, count: int) -> int:
     return int(index >= (count + 1) // 2)
 
 
-def _guid(node: Node, rail: int) -> str:
-    if rail < len(node.hca_guids):
-        return node.hca_guids[rail].lower()
-    return f"0xb83fd2{derive_number_below(node.name, f'rail{rail}', 2**40):010x}"
-
-
 def nics(node: Node, spec: NodeSpec) -> list[DevicePart]:
     """Return the front-end interfaces, with carrier, at the spec's speed."""
     return [
         {
             "name": nic.name,
-            "mac": (node.mac if slot == 0 else "") or _mac(derive_number_below(node.name, nic.name, 2**24)),
+            "mac": (node.mac if slot == 0 else "")
+            or f"b8:3f:d2:{derive_number_below(node.name, nic.name, 2**24).to_bytes(3, 'big').hex(':')}",
             "pci": f"{NIC_DOMAIN}:{NIC_BUS + slot:02x}:00.0",
             "numa_node": numa_node_of(slot, len(spec.nics)),
             "mtu": nic.mtu or 1500,
@@ -243,10 +240,6 @@ def nics(node: Node, spec: NodeSpec) -> list[DevicePart]:
         }
         for slot, nic in enumerate(spec.nics)
     ]
-
-
-def _mac(tail: int) -> str:
-    return "b8:3f:d2:" + ":".join(f"{byte:02x}" for byte in tail.to_bytes(3, "big"))
 
 
 def nvme(node: Node, spec: NodeSpec) -> list[DevicePart]:

@@ -118,7 +118,8 @@ def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
     each = count // spec.cpu_sockets
     return [
         {
-            "slot": _slot(number // each, number % each),
+            # as boards print it: socket, channel, place in the channel
+            "slot": f"P{number // each + 1}-DIMM{string.ascii_uppercase[number % each // 2]}{number % each % 2 + 1}",
             "size_gib": size,
             "speed_mts": max(speed, 4800),
             "configured_mts": speed,
@@ -130,11 +131,6 @@ def dimms(node: Node, spec: NodeSpec) -> list[HostPart]:
         }
         for number in range(count)
     ]
-
-
-def _slot(socket: int, place: int) -> str:
-    """Return a slot's name as boards print it: socket, channel, place in the channel."""
-    return f"P{socket + 1}-DIMM{string.ascii_uppercase[place // 2]}{place % 2 + 1}"
 
 
 def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:

@@ -252,11 +252,6 @@ def _fabric(gpu: Answer) -> dict[str, Any]:
     }
 
 
-def _parse_application_clocks(text: str) -> Gpu:
-    memory, graphics = map(int, text.split(","))
-    return {"application_memory_mhz": memory, "application_mhz": graphics}
-
-
 COLUMNS: Mapping[str, Callable[[Gpu], Any]] = {
     "pci.bus_id": lambda gpu: f"0000{gpu['pci'].upper()}",
     "persistence_mode": lambda gpu: _switch(gpu["persistence"]),
@@ -272,7 +267,9 @@ OPTIONS: Mapping[str, Callable[[str], Gpu]] = {
     "-e": lambda text: {"ecc_pending": text == "1"},
     "-mig": lambda text: {"mig_enabled": text == "1", "mig_pending": text == "1"},
     "-c": lambda text: {"compute_mode": int(text)},
-    "-ac": _parse_application_clocks,
+    "-ac": lambda text: dict(
+        zip(("application_memory_mhz", "application_mhz"), map(int, text.split(",")), strict=True)
+    ),
     "-pl": lambda text: {"power_limit_w": int(text)},
 }
 TOOLS = {"nvidia-smi": run_nvidia_smi}
