@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.ledger.runs.reader import StoredRun, find_run, list_runs
-from assay.ledger.runs.schema import RUN_FILE_VERSION, TWICE_REASON
+from assay.ledger.runs.schema import TWICE_REASON
 from assay.ledger.runs.writer import BATCH_OUTCOMES, OutcomeWriter, merge_run_files
 from assay.model.errors import AssayError
-from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.evidence import UNKNOWN_BASIS
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
 
 RUN = SuiteRun(
@@ -279,77 +277,7 @@ def test_what_a_kill_has_left_half_way_is_undone_by_who_reads(tmp_path, journal)
         assert (stored.run, len(stored.about)) == (RUN, 2)
 
 
-@pytest.fixture(params=range(1, RUN_FILE_VERSION))
-def old_run(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A run's file of an older version, as an older assay wrote it."""
-    file = tmp_path / "run.sqlite"
-    with sqlite3.connect(file) as database:
-        database.executescript((Path(__file__).parent / f"recordings/run-{request.param}.sql").read_text())
-    database.close()
-    return file
-
-
 HEAT_LOGS = (FailureArtefact("evidence/probe", "ef" * 32, 4096), FailureArtefact("log/probe", "cd" * 32, 812))
-TOLD = {
-    "000002": [
-        ("a/n0001", "pass", "", UNKNOWN_BASIS, [63.5], ()),
-        ("a/n0001", "fail", "it draws too much", UNKNOWN_BASIS, [], ()),
-    ],
-    "000003": [
-        ("a/n0001/gpu0", "fail", "it is hot", EvidenceBasis(2, "boot-1"), [93.5], HEAT_LOGS),
-        ("a/n0001/gpu1", "fail", "it is hot", EvidenceBasis(2, "boot-1"), [93.5], HEAT_LOGS),
-        ("a/n0001/gpu2", "pass", "", EvidenceBasis(2, "boot-1"), [], ()),
-    ],
-}
-"""What the recordings say, by the end of the run's name."""
-
-
-def read_all(stored: StoredRun) -> list[tuple[object, ...]]:
-    return [
-        (one.subject, one.verdict, one.reason, one.basis, [each.value for each in one.measurements], one.artefacts)
-        for one in stored.outcomes()
-    ]
-
-
-def test_a_run_of_an_older_assay_is_read_as_it_is_and_nothing_is_written(old_run):
-    old_run.chmod(0o400)
-    before = old_run.read_bytes()
-    for open_run in (StoredRun.open, StoredRun.open_whole):
-        with open_run(old_run) as stored:
-            assert read_all(stored) == TOLD[stored.run.id[-6:]]
-            assert stored.is_complete
-    assert old_run.read_bytes() == before
-    assert [path.name for path in old_run.parent.iterdir()] == [old_run.name]
-
-
-def test_a_run_of_an_older_assay_can_be_continued(old_run):
-    with StoredRun.open(old_run) as stored:
-        before = read_all(stored)
-    writer = OutcomeWriter(old_run, RUN)
-    added = replace(ONE, subject="z/n9", node="n9", artefacts=HEAT_LOGS[:1])
-    writer(added)
-    writer.close()
-    with StoredRun.open_whole(old_run) as stored:
-        assert read_all(stored)[:-1] == before
-        assert list(stored.outcomes())[-1] == added
-
-
-def test_a_part_of_a_run_that_an_older_assay_judged_is_merged(old_run, tmp_path):
-    merge_run_files(tmp_path / "whole.sqlite", [old_run])
-    with StoredRun.open(tmp_path / "whole.sqlite") as stored, StoredRun.open(old_run) as part:
-        assert read_all(stored) == read_all(part) == TOLD[part.run.id[-6:]]
-
-
-def test_an_upgraded_file_has_the_tables_of_a_new_one(old_run, tmp_path):
-    for file in (old_run, tmp_path / "new.sqlite"):
-        OutcomeWriter(file, RUN).close()
-    tables = "SELECT name, sql FROM sqlite_schema WHERE name != 'document' ORDER BY name"
-    columns = "SELECT name FROM pragma_table_info('document') ORDER BY name"
-    said = []
-    for file in (old_run, tmp_path / "new.sqlite"):
-        with closing(sqlite3.connect(file)) as database:
-            said.append([database.execute(query).fetchall() for query in (tables, columns)])
-    assert said[0] == said[1]
 
 
 def test_an_artefact_that_many_outcomes_have_is_written_once(tmp_path):

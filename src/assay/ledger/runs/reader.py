@@ -20,11 +20,9 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from assay.ledger.runs.schema import (
-    OLDER_VERSIONS,
     RUN_FILE_VERSION,
     SHARED_TABLES,
     deciding_condition,
-    view_as_present,
 )
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
@@ -163,12 +161,9 @@ class StoredRun:
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Open a run's file for reading, also an older one. Raises AssayError for any other file."""
+        """Open a run's file for reading. Raises AssayError for any other file."""
         try:
             connection, version = _open_readable(path)
-            if version in OLDER_VERSIONS:
-                view_as_present(connection, version)
-                version = RUN_FILE_VERSION
         except sqlite3.Error as error:
             raise AssayError(f"is no run that can be read: {error}", where=str(path)) from None
         if version != RUN_FILE_VERSION:

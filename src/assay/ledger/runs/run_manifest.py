@@ -12,7 +12,7 @@ import os
 import platform
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -89,8 +89,8 @@ class RunManifest:
     """One run: the folder of its evidence, further arguments of pytest (`extra`), and the number of its shards.
 
     The digests are of specs and evidence when it started. `user_selection` is the selection as the user wrote it,
-    `settings` the digests of pytest's settings by file; None in a run of an older assay. `fresh_hours` is the greatest
-    age of the evidence of a pass, by check.
+    `settings` the digests of pytest's settings by file. `fresh_hours` is the greatest age of the evidence of a pass, by
+    check.
     """
 
     run: SuiteRun
@@ -99,9 +99,9 @@ class RunManifest:
     shards: int
     specs_digest: str
     evidence_digest: str
-    user_selection: str = ""
-    settings: Mapping[str, str] | None = None
-    fresh_hours: Mapping[str, float] = field(default_factory=dict)
+    user_selection: str
+    settings: Mapping[str, str]
+    fresh_hours: Mapping[str, float]
 
     @classmethod
     def create(
@@ -132,9 +132,9 @@ class RunManifest:
             int(about["shards"]),
             about["specs"],
             about["seen"],
-            about.get("selection", ""),
-            json.loads(about.get("settings", "null")),
-            json.loads(about.get(FRESH_HOURS_KEY, "{}")),
+            about["selection"],
+            json.loads(about["settings"]),
+            json.loads(about[FRESH_HOURS_KEY]),
         )
 
     def as_about(self) -> Mapping[str, str]:
@@ -159,10 +159,9 @@ class RunManifest:
             "the suites": (self.run.suite_hash, hash_folders(fleet.root / "suites")),
             "the evidence": (self.evidence_digest, _hash_evidence(fleet, self.evidence, self.run.nodes)),
         }
-        if self.settings is not None:
-            present = hash_pytest_settings(fleet.root)
-            names = {**self.settings, **present}
-            inputs |= {name: (self.settings.get(name, ""), present.get(name, "")) for name in names}
+        present = hash_pytest_settings(fleet.root)
+        for name in {**self.settings, **present}:
+            inputs[name] = self.settings.get(name, ""), present.get(name, "")
         for name, (then, now) in inputs.items():
             if then != now:
                 change = f" from {then[:12]} to {now[:12]}" if name == "the spec commit" else ""

@@ -3,9 +3,6 @@
 An outcome is a row of small numbers: what many outcomes share (check, subject, reason, document, limit, artefact) has
 tables of its own, and a verdict is its place in `model.outcome.VERDICTS`. Rows are ordered by subject and check, so
 that the outcomes of one node lie together.
-
-Older files are read as they are, with views of the present tables, and upgraded only before something is added.
-Version 2 says what each document rests on; version 3 has each artefact once.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 RUN_FILE_VERSION = 3
-OLDER_VERSIONS = (1, 2)
 TWICE_REASON = "the check was judged twice in one run: two functions of its module have this name"
 """The text with id 1, so that every statement can refer to it."""
 SHARED_TABLES: dict[str, tuple[str, ...]] = {
@@ -39,14 +35,6 @@ def deciding_condition(outcome: str) -> str:
     return f"{outcome}.known IS NULL AND {outcome}.observed IS NULL"
 
 
-_ARTEFACT_SCHEMA = (
-    """CREATE TABLE artefact_file (id INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL,
-  bytes INTEGER NOT NULL)""",
-    """CREATE TABLE outcome_artefact (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, file INTEGER NOT NULL,
-  PRIMARY KEY (subject, check_, file)) WITHOUT ROWID""",
-    """CREATE VIEW artefact AS SELECT o.subject, o.check_, f.name, f.digest, f.bytes
-  FROM outcome_artefact o JOIN artefact_file f ON f.id = o.file""",
-)
 RUN_FILE_SCHEMA = f"""
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE check_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL, fault TEXT NOT NULL, phases TEXT NOT NULL,
@@ -63,29 +51,14 @@ CREATE TABLE outcome (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, verdict
   PRIMARY KEY (subject, check_)) WITHOUT ROWID;
 CREATE TABLE measurement (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, n INTEGER NOT NULL,
   gauge INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY (subject, check_, n)) WITHOUT ROWID;
-{";".join(_ARTEFACT_SCHEMA)};
+CREATE TABLE artefact_file (id INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, bytes INTEGER NOT NULL);
+CREATE TABLE outcome_artefact (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, file INTEGER NOT NULL,
+  PRIMARY KEY (subject, check_, file)) WITHOUT ROWID;
+CREATE VIEW artefact AS SELECT o.subject, o.check_, f.name, f.digest, f.bytes
+  FROM outcome_artefact o JOIN artefact_file f ON f.id = o.file;
 CREATE TABLE left_out (check_ TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (check_, subject)) WITHOUT ROWID;
 PRAGMA user_version = {RUN_FILE_VERSION};
 """
-
-
-_UPGRADES: dict[int, tuple[str, ...]] = {
-    1: ("ALTER TABLE document ADD COLUMN basis TEXT NOT NULL DEFAULT ''",),
-    2: (
-        "ALTER TABLE artefact RENAME TO older_artefact",
-        *_ARTEFACT_SCHEMA,
-        "INSERT INTO artefact_file (name, digest, bytes) SELECT DISTINCT name, digest, bytes FROM older_artefact",
-        """INSERT INTO outcome_artefact SELECT o.subject, o.check_, f.id FROM older_artefact o
-        JOIN artefact_file f ON f.digest = o.digest AND f.name = o.name AND f.bytes = o.bytes""",
-        "DROP TABLE older_artefact",
-    ),
-}
-"""What brings a file of each version to the next one. Of documents of version 1, nothing is known."""
-_VIEWS = {
-    1: "CREATE TEMP VIEW document AS SELECT *, '' AS basis FROM main.document",
-    2: "CREATE TEMP VIEW artefact_file AS SELECT DISTINCT name, digest, bytes FROM main.artefact",
-}
-"""What shows a table of the next version in a file of each version."""
 
 
 def open_writable(path: Path) -> sqlite3.Connection:
@@ -96,28 +69,9 @@ def open_writable(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == 0:
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         connection.executescript(f"BEGIN IMMEDIATE;{RUN_FILE_SCHEMA}COMMIT;")
-    elif version in OLDER_VERSIONS:
-        upgrade_run_tables(connection)
     return connection
-
-
-def upgrade_run_tables(connection: sqlite3.Connection) -> None:
-    """Bring the tables of an older version to the present one. Raises sqlite3.Error where nothing can be written."""
-    with transaction(connection):
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        for step in range(version, RUN_FILE_VERSION):
-            for statement in _UPGRADES[step]:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {RUN_FILE_VERSION}")
-
-
-def view_as_present(connection: sqlite3.Connection, version: int) -> None:
-    """Show the tables of an older file as the present ones, on this connection alone."""
-    for step in range(version, RUN_FILE_VERSION):
-        connection.execute(_VIEWS[step])
 
 
 @contextmanager

@@ -9,19 +9,16 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from assay.ledger.runs.schema import (
-    OLDER_VERSIONS,
     SHARED_TABLES,
     open_writable,
     read_shared_rows,
     transaction,
-    upgrade_run_tables,
 )
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
@@ -85,9 +82,6 @@ def merge_run_files(into: Path, parts: Sequence[Path]) -> None:
 
 def _attach_part(connection: sqlite3.Connection, part: Path) -> None:
     try:
-        with closing(sqlite3.connect(part, isolation_level=None, timeout=60)) as judged:
-            if judged.execute("PRAGMA user_version").fetchone()[0] in OLDER_VERSIONS:
-                upgrade_run_tables(judged)
         connection.execute("ATTACH ? AS part", (str(part),))
         connection.execute("SELECT 1 FROM part.about").fetchone()
     except sqlite3.Error as error:
