@@ -10,7 +10,7 @@ from cases.case import POOL, Link
 from cases.firmware_bundles import TWO
 
 from assay.declare.check import list_problems
-from assay.declare.repository.playbooks import is_selected, read_firmware_tasks
+from assay.declare.repository.playbooks import read_firmware_tasks
 from assay.declare.repository.tree import WorkingFolder
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
@@ -70,8 +70,8 @@ WHOLE: dict[str, Mapping[str, str | None]] = {
     },
     "a secret of Ansible's vault": {ZAP: play(BOTH, more="  vars: {token: !vault abc}\n")},
     "no playbook": {},
-    "a block in itself": {ZAP: "- hosts: all\n  tasks: &all\n    - block: *all\n"},
-    "blocks that double": {ZAP: play("- &b0 {name: x}\n" + DOUBLED)},
+    "a block in itself": {ZAP: "- hosts: all\n  tasks: &all\n    - block: *all\n    - assay.fleet.firmware:\n"},
+    "blocks that double": {ZAP: play("- &b0 {name: x}\n" + DOUBLED + ALL)},
     "a file that includes itself": {
         ZAP: play(BOTH + "- import_tasks: more.yml\n"),
         "playbooks/more.yml": "- import_tasks: more.yml\n",
@@ -95,10 +95,14 @@ WRONG: dict[str, tuple[Mapping[str, str | None], str, str]] = {
     "a component in no task": (
         {ZAP: play(BMC)},
         "specs/bundle.yaml:13:5",
-        "bios: no task of playbooks/zap.yml brings it to n1 and 1 node like it",
+        "bios: no task of playbooks/zap.yml brings it",
     ),
     "no firmware task at all": ({ZAP: play("- debug: {}\n")}, "specs/bundle.yaml:5:5", "bmc: no task of"),
-    "one node without": ({ZAP: play(ALL, "n1") + play(BMC, "n2")}, "specs/bundle.yaml:13:5", "brings it to n2"),
+    "another playbook that has it": (
+        {ZAP: play(BMC), "playbooks/other.yml": play(BIOS)},
+        "specs/bundle.yaml:13:5",
+        "bios: no task of playbooks/zap.yml brings it",
+    ),
     "a name that no bundle has": ({ZAP: play(ALL + bring("bmcc"))}, f"{ZAP}:4:43", "no bundle has a component bmcc"),
     "such a name under a condition": (
         {ZAP: play(ALL + bring("bmcc").rstrip() + "\n  when: mine\n")},
@@ -122,48 +126,6 @@ def test_a_playbook_that_disagrees_is_told_so_at_its_line(name: str, fleet_with:
     assert found[0].fix
 
 
-def test_a_component_of_another_bundle_is_refused_where_the_task_runs_on_this_one(fleet_with: Write) -> None:
-    files = {
-        "specs/other.yaml": TWO.replace("name: bundle", "name: other").replace("name: bmc", "name: hmc"),
-        "specs/node2.yaml": "kind: NodeSpec\nname: large\nextends: small\nfirmware: other\n",
-        "inventory/pool.yml": POOL.replace("n2: {node_spec: small", "n2: {node_spec: large"),
-        ZAP: play(ALL + bring("hmc")),
-    }
-    found = [one for one in list_problems(fleet_with(files)) if one.code in CODES]
-    what = "hmc: a node that the task selects has no such component in its bundle: bundle (of n1)"
-    assert [one.message for one in found] == [what]
-    files[ZAP] = play(ALL) + play(bring("hmc"), "n2")
-    assert [one for one in list_problems(fleet_with({ZAP: files[ZAP]})) if one.code in CODES] == []
-
-
-@pytest.mark.parametrize(
-    ("pattern", "selected"),
-    [
-        ("all", True),
-        ("*", True),
-        ("n1", True),
-        ("n2", False),
-        ("n*", True),
-        ("a,b", True),
-        ("b:c", False),
-        ("a:&b", False),
-        ("a:&all", True),
-        ("all:!a", False),
-        ("!b", True),
-        ("{{ mine }}", None),
-        ("~n.*", None),
-        ("a[0]", None),
-        ("a[0:1]", None),
-        ("n[12]", None),
-        ("n[1-2]", None),
-        ("[mn]1", True),
-        ("", True),
-    ],
-)
-def test_hosts_are_selected_as_ansible_does(pattern: str, selected: bool | None) -> None:
-    assert is_selected(pattern, "n1", {"a"}) is selected
-
-
 def test_a_link_to_a_playbook_is_read(fleet_with: Write) -> None:
     root = fleet_with({"playbooks/real/zap.yml": play(BMC), ZAP: Link("real/zap.yml")})
-    assert [list(task.components) for task in read_firmware_tasks(WorkingFolder(root), ZAP)] == [["bmc"]]
+    assert [list(task.components) for task in read_firmware_tasks(WorkingFolder(root))] == [["bmc"], ["bmc"]]

@@ -13,9 +13,8 @@ from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.repository.playbooks import (
     ZAP_PLAYBOOK,
     find_yaml_error,
-    list_bundle_users,
-    list_playbooks,
     read_firmware_tasks,
+    read_zap_tasks,
 )
 from assay.declare.rules.dangling_names import suggest_name
 from assay.declare.yaml import YAML_FIX
@@ -144,53 +143,50 @@ def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(FirmwareBundle, NodeSpec, ManagementProfile),
 )
 def unbrought_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components of bundles in use that no task of playbooks/zap.yml brings to a node that must have them."""
+    """Find components of bundles in use that no task that playbooks/zap.yml may run brings."""
     if ZAP_PLAYBOOK not in draft.tree.files("playbooks"):
         return
     if error := find_yaml_error(draft.tree, ZAP_PLAYBOOK):
         yield RuleFinding(error[0], f"nobody knows what this playbook brings: it is no YAML: {error[1]}", YAML_FIX)
-    tasks = read_firmware_tasks(draft.tree, ZAP_PLAYBOOK)
-    reported: set[tuple[str, str]] = set()
-    for users in list_bundle_users(draft, tasks):
-        for number, component in enumerate(users.bundle.components):
-            key = (users.bundle.name, component.name)
-            if users.manages(component) and not users.get_from(tasks, component.name) and key not in reported:
-                reported.add(key)
-                message = f"{component.name}: no task of {ZAP_PLAYBOOK} brings it to {users.describe()}"
-                fix = (
-                    f"leave `components` out of a task there: it then brings the whole bundle; or list {component.name}"
-                )
-                yield RuleFinding(_at(draft, users.bundle, number, "name"), message, fix)
+        return
+    tasks = read_zap_tasks(draft.tree)
+    if tasks is None or not all(task.components for task in tasks):
+        return
+    brought = {name for task in tasks for name in task.components}
+    for bundle, has_adapters in _list_used_bundles(draft):
+        for number, component in enumerate(bundle.components):
+            if component.name not in brought and (has_adapters or not component.hca):
+                message = f"{component.name}: no task of {ZAP_PLAYBOOK} brings it"
+                fix = f"leave `components` out of a task there: it then brings the bundle; or list {component.name}"
+                yield RuleFinding(_at(draft, bundle, number, "name"), message, fix)
+
+
+def _list_used_bundles(draft: RepositoryDraft) -> list[tuple[FirmwareBundle, bool]]:
+    """Return the bundles of the inventory's nodes, and whether assay manages the adapters' firmware on one of them."""
+    bundles = draft.specs_of_model(FirmwareBundle)
+    specs = draft.specs_of_model(NodeSpec)
+    profiles = draft.specs_of_model(ManagementProfile)
+    used: dict[str, bool] = {}
+    for host in draft.hosts:
+        if host.settings and host.settings.node_spec in specs and host.settings.profile in profiles:
+            name = specs[host.settings.node_spec].firmware
+            used[name] = used.get(name, False) or profiles[host.settings.profile].hca_firmware
+    return [(bundles[name], has_adapters) for name, has_adapters in used.items() if name in bundles]
 
 
 @rule(
     "ASY0271",
-    "a playbook that names a component that a bundle lacks",
-    why="The task fails on such a node, after the tasks before it have flashed the node.",
-    needs=(FirmwareBundle, NodeSpec, ManagementProfile),
+    "a playbook that names a component that no bundle has",
+    why="The task fails on each node, after the tasks before it have flashed the node.",
+    needs=(FirmwareBundle,),
 )
 def unknown_playbook_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components in firmware tasks that the bundle of a selected node, or every bundle, does not have."""
-    tasks = {
-        task.position: task for path in list_playbooks(draft.tree) for task in read_firmware_tasks(draft.tree, path)
-    }
-    everywhere = {part.name for bundle in draft.specs_of_model(FirmwareBundle).values() for part in bundle.components}
-    users = list_bundle_users(draft, list(tasks.values())) if tasks else []
-    for task in tasks.values():
+    """Find components in firmware tasks that no bundle has."""
+    known = {part.name for bundle in draft.specs_of_model(FirmwareBundle).values() for part in bundle.components}
+    for task in read_firmware_tasks(draft.tree):
         for name, place in task.components.items():
-            fix = f"remove {name}, restrict `hosts`, or leave `components` out: the task then brings what a bundle has"
-            if name not in everywhere:
-                yield RuleFinding(place, f"no bundle has a component {name}", suggest_name(name, everywhere))
-                continue
-            by_bundle: dict[str, str] = {}
-            for group in users:
-                has_component = any(part.name == name for part in group.bundle.components)
-                if not has_component and group.is_surely_selected(task):
-                    by_bundle.setdefault(group.bundle.name, group.describe())
-            if by_bundle:
-                bundles = ", ".join(f"{bundle} (of {nodes})" for bundle, nodes in sorted(by_bundle.items()))
-                message = f"{name}: a node that the task selects has no such component in its bundle: {bundles}"
-                yield RuleFinding(place, message, fix)
+            if name not in known:
+                yield RuleFinding(place, f"no bundle has a component {name}", suggest_name(name, known))
 
 
 def hash_artifact(path: Path) -> str:
