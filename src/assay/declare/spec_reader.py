@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,9 +25,6 @@ from assay.declare.yaml import ParseCache, UnreadableYaml, YamlDocument, YamlMar
 from assay.model.errors import AssayError
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
 
-if TYPE_CHECKING:
-    from assay.model.specs.fabric.fabric_design import FabricDesign
-
 NOT_INHERITED_KEYS = ("name", "extends", "description")
 NAMED_LISTS = {"FirmwareBundle": frozenset({"components"}), "NodeSpec": frozenset({"hcas", "nics"})}
 """The fields of each kind whose parts a spec that extends another may change by name."""
@@ -35,6 +32,7 @@ MAX_SPEC_BYTES = 16 * 1024 * 1024  # bytes of one spec
 UNSHARED_KINDS = ("FabricDesign", "TicketRoute")
 """What these specs are depends on more than their documents: on files of switches, and on installed plug-ins."""
 SpecEntryKey = tuple[str, str]
+S = TypeVar("S", bound=SpecDocument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,28 +273,36 @@ def index_spec_files(files: Iterable[SpecFile]) -> dict[str, SpecFile]:
     return by_key
 
 
-def read_design(file: Path, root: Path) -> FabricDesign:
-    """Read a fabric design from a single file, in the repository at `root` or elsewhere.
+def read_spec_file(file: Path, root: Path, model: type[S]) -> tuple[S, SpecFile]:
+    """Read one spec from a file, in the repository at `root` or elsewhere. It may extend a spec of the repository.
 
-    Raises AssayError if the file holds no valid design.
+    Raises AssayError if the file holds no valid spec of this model.
     """
     path = file.absolute()
-    source = _read_source(WorkingFolder(path.parent), path.name, None)
-    spec = source if isinstance(source, RefusedSpec) else _build_spec(source, {}, True, WorkingFolder(root))
-    from assay.model.specs.fabric.fabric_design import FabricDesign
+    tree = WorkingFolder(root.absolute())
+    source = _read_source(tree, str(path), None, str(file))
+    by_name: dict[tuple[type[SpecDocument], str], _SpecSource] = {}
+    for name in tree.files("specs") if isinstance(source, _SpecSource) and source.base else ():
+        if name.endswith((".yaml", ".yml")) and tree.root / name != path:
+            other = _read_source(tree, name, None)
+            if isinstance(other, _SpecSource):
+                by_name.setdefault((other.model, other.name), other)
+    read = source if isinstance(source, RefusedSpec) else _build_spec(source, by_name, True, tree)
+    if isinstance(read, RefusedSpec):
+        first = read.problems[0]
+        raise AssayError(first.message, where=first.where, fix=first.fix)
+    if not isinstance(read.spec, model):
+        kind = model.__name__
+        raise AssayError(f"a {read.spec.kind} is no {kind}", where=str(file), fix=f"name the file of a {kind}")
+    return read.spec, read
 
-    if isinstance(spec, SpecFile) and isinstance(spec.spec, FabricDesign):
-        return spec.spec
-    if isinstance(spec, SpecFile):
-        raise AssayError(f"a {spec.spec.kind} is no FabricDesign", where=str(file), fix="name the file of a design")
-    first = spec.problems[0]
-    raise AssayError(first.message, where=f"{file.parent / first.where}", fix=first.fix)
 
-
-def _read_source(tree: RepositoryTree, path: str, cache: ParseCache | None) -> _SpecSource | RefusedSpec:
-    """Read one document, or return why it is no spec of a known kind."""
+def _read_source(
+    tree: RepositoryTree, path: str, cache: ParseCache | None, file: str = ""
+) -> _SpecSource | RefusedSpec:
+    """Read one document, or return why it is no spec of a known kind. Messages call it `file`, by default its path."""
     try:
-        document = read_yaml_file(tree, path, path, MAX_SPEC_BYTES, cache)
+        document = read_yaml_file(tree, path, file or path, MAX_SPEC_BYTES, cache)
     except UnreadableYaml as error:
         return RefusedSpec([error.as_problem()])
     if not isinstance(document.data, dict):

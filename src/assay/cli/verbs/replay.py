@@ -85,11 +85,13 @@ class ReplayInputs:
     def load_rules(self, policy: Path) -> ReplayRules:
         """Return the rules of a policy file. Raises AssayError if it cannot be read."""
         from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules
-        from assay.declare.policy_file import read_policy
+        from assay.declare.spec_reader import read_spec_file
+        from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
-        read = read_policy(policy, self.fleet.root)
+        spec, read = read_spec_file(policy, self.fleet.root, LifecyclePolicy)
+        lines = {(read.key, path): line for path, line in read.lines.items()}
         catalog, profiles = self.fleet.fault_catalog, self.fleet.profiles
-        return ReplayRules(read.policy, catalog, profiles, ReplayDurations(), read.lines)
+        return ReplayRules(spec, catalog, profiles, ReplayDurations(), lines)
 
     def run(self, rules: ReplayRules) -> ReplayResult:
         """Replay the history under the policy of the rules."""

@@ -82,13 +82,14 @@ def select_design(fleet: Fleet, name: str) -> FabricDesign:
 
 def _declared(root: Path, name: str, overlays: Sequence[Path] | None, file: Path | None) -> tuple[FabricDesign, Fleet]:
     from assay.declare.loader import load_fleet
-    from assay.declare.spec_reader import read_design
+    from assay.declare.spec_reader import read_spec_file
     from assay.model.fleet import Fleet
+    from assay.model.specs.fabric.fabric_design import FabricDesign
 
     if file is None:
         fleet = load_fleet(root, overlays)
         return select_design(fleet, name), fleet
-    design = read_design(file, root)
+    design, _ = read_spec_file(file, root, FabricDesign)
     return design, load_fleet(root, overlays) if (root / "inventory").is_dir() else Fleet(root, {})
 
 
