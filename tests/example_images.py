@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from assay.model.lab_firmware_image import make_image
+from assay.model.specs.firmware_bundle import make_image
 
 ROOT = Path(__file__).parents[1]
 BUNDLE = yaml.safe_load((ROOT / "specs/firmware/hgx-h100-2026-10.yaml").read_text())

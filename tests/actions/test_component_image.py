@@ -14,8 +14,7 @@ from assay.act.remedies.firmware_file import find_image
 from assay.declare.home import find_home
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.lab_firmware_image import make_image, read_image_header
-from assay.model.specs.firmware_bundle import FirmwareBundle
+from assay.model.specs.firmware_bundle import FirmwareBundle, make_image, read_image_header
 
 IMAGE = make_pldm(["2"], [(0, b"\xde\x10")])
 SHA256 = hashlib.sha256(IMAGE).hexdigest()

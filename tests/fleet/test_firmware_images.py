@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.declare.loader import load_fleet
-from assay.model.lab_firmware_image import SIZE, make_image, read_image_header
+from assay.model.specs.firmware_bundle import LAB_IMAGE_SIZE, make_image, read_image_header
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +29,7 @@ def test_the_bundle_mixes_both_ways_to_push_and_every_kind_of_reset() -> None:
 def test_an_image_is_always_the_same_bytes_of_the_same_size() -> None:
     assert make_image("bmc", "1", ["BMC"]) == make_image("bmc", "1", ["BMC"])
     assert make_image("bmc", "1", ["BMC"]) != make_image("bmc", "2", ["BMC"])
-    assert len(make_image("bmc", "1", ["BMC"])) == SIZE
+    assert len(make_image("bmc", "1", ["BMC"])) == LAB_IMAGE_SIZE
     assert read_image_header(make_image("bmc", "1", ["BMC"])) == {
         "component": "bmc",
         "version": "1",

@@ -20,8 +20,7 @@ from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import pack_object
-from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
-from assay.model.outcome_labels import format_measurement
+from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun, format_measurement
 from assay.tell.report.allure import ReportAttachments, allure_result, write_allure_results
 from assay.tell.report.latest_outcomes import HolderStatus, LatestOutcomes
 from assay.tell.report.report_builder import (

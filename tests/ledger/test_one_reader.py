@@ -12,8 +12,7 @@ from assay.ledger.ledger_reader import open_reader_of, read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import HoldEntry
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection
 
 AT = "2026-11-21T12:00:00+00:00"
 Seqs = tuple[int, ...]

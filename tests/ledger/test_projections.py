@@ -18,8 +18,7 @@ from assay.ledger.copies.archive import ARCHIVABLE_KINDS, archive_entries
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import EntriesArchivedEntry, NodeEnrolledEntry
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS
 
 RECORDED = json.loads((Path(__file__).parents[1] / "model/entries/recorded_entries.json").read_text())

@@ -13,10 +13,9 @@ import pytest
 from ledger.test_projections import HISTORY
 
 from assay.decide.state.node_projection import NODE_STATES, STORED_NODE_STATES
-from assay.ledger import stored_states
-from assay.ledger.location import SqliteEntries
+from assay.ledger import location
+from assay.ledger.location import SqliteEntries, read_stored_state
 from assay.ledger.store import Ledger
-from assay.ledger.stored_states import read_stored_state
 from assay.model.ledger_entry import LedgerEntry
 
 RECORDED = [one for one in HISTORY if one.kind in NODE_STATES.kinds]
@@ -37,7 +36,7 @@ class Asked(SqliteEntries):
 
 @pytest.fixture(autouse=True)
 def keeps_all(monkeypatch):
-    monkeypatch.setattr(stored_states, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(location, "WORTH_KEEPING", 1)
 
 
 @pytest.fixture

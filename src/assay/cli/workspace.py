@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from assay.act.loop.context import ControllerContext
     from assay.act.loop.fleet_reload import FleetReloader
     from assay.decide.drift.sync_report import SyncReport
+    from assay.ledger.location import EntrySource
     from assay.ledger.store import Ledger
-    from assay.ledger.stored_states import EntrySource
     from assay.model.fleet import Fleet
+    from assay.model.ledger_entry import Projection
     from assay.model.node import Node
-    from assay.model.projection import Projection
     from assay.model.specs.fault_catalog import FaultCatalog
 
 S = TypeVar("S")
@@ -180,7 +180,7 @@ class Workspace:
     def read_node_states(self) -> list[NodeState]:
         """Return the state of every enrolled node, by pool and name. Raises AssayError as `read_entries` does."""
         from assay.decide.state.node_projection import STORED_NODE_STATES
-        from assay.ledger.stored_states import read_stored_state
+        from assay.ledger.location import read_stored_state
 
         self._check_context()
         projected = read_stored_state(STORED_NODE_STATES, self.data_dir / "cache" / "states", self._entry_source)

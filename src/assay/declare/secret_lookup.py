@@ -1,7 +1,7 @@
 """Reads the secret of a reference: from an environment variable, a file, a command or an Ansible vault.
 
 Vaults are decrypted with ansible-core's own code and passwords. Ansible is imported only then: its import takes longer
-than everything else that reading a BMC needs.
+than everything else that reading a BMC needs. A slow question is asked once for many threads, and its answer kept.
 """
 
 from __future__ import annotations
@@ -12,14 +12,53 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from assay.declare.shared_answer_cache import SharedAnswerCache
 from assay.model.errors import AssayError
 from assay.model.specs.credential_reference import CredentialReference as Reference
 from assay.model.text.safe_text import register_secret
+
+T = TypeVar("T")
+
+
+class SharedAnswerCache(Generic[T]):
+    """Keeps each answer, and each AssayError, for `seconds`. Threads that ask meanwhile wait for the first one."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._answers: dict[Hashable, tuple[float, T | AssayError]] = {}
+        self._locks: dict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+        self._guard = threading.Lock()
+
+    def __call__(self, question: Hashable, ask: Callable[[], T]) -> T:
+        """Return the answer to a question: a cached one, or what `ask` returns. Raises the AssayError of `ask`."""
+        with self._guard:
+            lock = self._locks[question]
+        with lock:
+            cached = self._answers.get(question)
+            if cached is None or time.monotonic() - cached[0] > self._seconds:
+                cached = self._answers[question] = (time.monotonic(), _call(ask))
+        answer = cached[1]
+        if isinstance(answer, AssayError):
+            raise AssayError(answer.what, where=answer.where, fix=answer.fix)
+        return answer
+
+    def clear(self) -> None:
+        """Forget every answer."""
+        self._answers.clear()
+
+
+def _call(ask: Callable[[], T]) -> T | AssayError:
+    try:
+        return ask()
+    except AssayError as error:
+        return error
+
 
 VAULT_CACHE_S = 300.0
 VAULT_VARIABLES = ("ANSIBLE_CONFIG", "ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST")

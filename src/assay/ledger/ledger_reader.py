@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from assay.ledger.store import Ledger
 from assay.model.gc_pause import pause_gc
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection
 
 S = TypeVar("S")
 States = dict[Projection[Any], Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
 from assay.model.node import Node
+from assay.model.outcome import CheckSubject
 
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.bmc_quirks import BmcQuirks
@@ -221,3 +222,19 @@ class Fleet:
     def nodes_in_pool(self, name: str) -> list[Node]:
         """Return the nodes of a pool, in inventory order."""
         return [node for node in self.nodes.values() if node.pool == name]
+
+
+def allure_labels(
+    fleet: Fleet, node: str, subject: str, phases: Iterable[str], fault: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the labels of a subject in Allure: pool, rack, node, every phase, fault class, and commit of the specs."""
+    declared = fleet.nodes.get(node)
+    parsed = CheckSubject.parse(subject)
+    yield "pool", declared.pool if declared else parsed.scope
+    yield "rack", declared.rack if declared else parsed.name.removeprefix("rack-")
+    yield "node", node or parsed.name
+    for phase in phases:
+        yield "phase", phase
+    if fault:
+        yield "fault", fault
+    yield "spec", f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}"

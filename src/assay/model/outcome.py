@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.reading import format_value
 
 CheckVerdict = Literal["pass", "fail", "error", "skip"]
 VERDICTS: tuple[CheckVerdict, ...] = get_args(CheckVerdict)
@@ -253,3 +254,18 @@ def read_part(subject: str) -> str:
 def read_whole(subject: str) -> str:
     """Return the node, rack or fabric of a subject, with its scope: `h100-a/n0017` of `h100-a/n0017/gpu0`."""
     return "/".join(subject.split("/", 2)[:2])
+
+
+def format_measurement(measurement: Measurement) -> str:
+    """Return a measurement as one line: name, value, and the limit with its source."""
+    expected = format_bounds(measurement)
+    limit = f" ({expected}{'; ' if measurement.source else ''}{measurement.source})" if expected else ""
+    return f"{measurement.name} {format_value(measurement.value)} {measurement.unit}".rstrip() + limit
+
+
+def format_bounds(measurement: Measurement) -> str:
+    """Return the bounds of a measurement: `at least 16`, "" for none."""
+    low, high = measurement.at_least, measurement.at_most
+    bounds = [f"at least {format_value(low)}"] if low is not None else []
+    bounds += [f"at most {format_value(high)}"] if high is not None else []
+    return " and ".join(bounds)

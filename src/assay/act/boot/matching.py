@@ -18,8 +18,7 @@ from assay.ledger.store import Ledger
 from assay.model.entries.boot import MachineSeenEntry
 from assay.model.facts import from_json, to_stored
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.machines import SeenMachine
 from assay.model.timestamps import format_time, parse_time
 

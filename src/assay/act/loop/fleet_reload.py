@@ -24,8 +24,7 @@ from assay.model.clock import Clock
 from assay.model.entries.node_entries import CommitAcceptedEntry
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.policy_sections import CommitTrust
 from assay.model.timestamps import parse_time
 

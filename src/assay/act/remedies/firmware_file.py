@@ -25,8 +25,7 @@ from assay.declare.rules.firmware_bundles import resolve_artifact
 from assay.declare.stand_ins import refuse_spec
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.lab_firmware_image import make_image
-from assay.model.specs.firmware_bundle import FirmwareArtifact, FirmwareBundle, FirmwareComponent
+from assay.model.specs.firmware_bundle import FirmwareArtifact, FirmwareBundle, FirmwareComponent, make_image
 from assay.model.specs.image import ImageArtifact
 
 MOST_BYTES = 4 << 20

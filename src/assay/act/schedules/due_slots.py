@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 
 from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules, find_next_slot, find_previous_slot
 
 SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleStartedEntry.kind, ScheduleRanEntry.kind

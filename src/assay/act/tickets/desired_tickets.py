@@ -32,9 +32,8 @@ from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.outcome import RecordedOutcome
-from assay.model.projection import Projection
 from assay.model.specs.technician_work import TechnicianInspection
 from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace

@@ -19,8 +19,7 @@ from assay.model.entries.tickets import (
     TicketReopenedEntry,
     TicketUpdatedEntry,
 )
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.ticket import Ticket, TicketEvent, TicketPhoto, TicketRecord, WorkReport
 from assay.model.timestamps import format_duration, parse_time
 

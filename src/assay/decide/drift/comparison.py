@@ -24,7 +24,7 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckStandings, PassCount, StandingFailure
 from assay.model.specs.check_catalog import CheckDeclaration
-from assay.model.specs.evidence_age import PhaseAges, find_max_hours
+from assay.model.specs.lifecycle_policy import PhaseAges, find_max_hours
 from assay.model.specs.policy_response import respond_to_class
 from assay.model.timestamps import parse_time
 

@@ -26,9 +26,8 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import PassCount, RecordedOutcome, StandingFailure
 from assay.model.specs.check_catalog import CheckDeclaration
-from assay.model.specs.evidence_age import PhaseAges, find_longest_hours
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.lifecycle_policy import LifecyclePolicy, PhaseAges, find_longest_hours
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute, parse_epoch_seconds_cached
 

@@ -19,8 +19,7 @@ from assay.model.entries.rollouts import (
     RolloutSupersededEntry,
 )
 from assay.model.facts import fact, internal
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
 

@@ -28,8 +28,7 @@ from assay.model.entries.assets import (
 )
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.entries.node_entries import CertifiedEntry
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.timestamps import format_time
 
 ASSET_ENTRY_KINDS = ("parts.seen", "part.replaced", "part.returned", "transition", "effect.intent")

@@ -19,8 +19,7 @@ from typing import Any
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.schedule_entries import NodeLoadedEntry
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.reading import ReadingTree, value
 from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.policy_sections import PhaseRequirement

@@ -47,8 +47,7 @@ from assay.model.entries.node_entries import (
 )
 from assay.model.facts import from_json, to_stored
 from assay.model.faults.fault_record import FaultRecord, FaultResponse, list_boots
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection, StateForm
+from assay.model.ledger_entry import LedgerEntry, Projection, StateForm
 from assay.model.timestamps import format_time
 
 R = TypeVar("R", bound="FaultRecord | EffectRecord")

@@ -31,7 +31,7 @@ from assay.lab.bmc.resource_tree import (
     resource_link,
 )
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
-from assay.model.lab_firmware_image import read_image_header
+from assay.model.specs.firmware_bundle import read_image_header
 
 FlashFault = dict[str, Any]
 UpdateTask = dict[str, Any]
@@ -99,7 +99,7 @@ class ComponentBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UploadedImage:
-    """An image's header (model/lab_firmware_image.py), the reset that activates it, and the file's sha256."""
+    """An image's header (model/specs/firmware_bundle.py), the reset that activates it, and the file's sha256."""
 
     component: str
     version: str

@@ -1,8 +1,16 @@
-"""FirmwareBundle: the firmware versions that belong together, and how each is installed on a node."""
+"""FirmwareBundle: the firmware versions that belong together, and how each is installed on a node.
+
+An image of the lab is what a push sends to a virtual BMC in place of the vendor's file: one line of JSON,
+`{"component": …, "version": …, "inventory": […]}`, and padding derived from that line. The lab's BMC reads the
+line only.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -100,3 +108,20 @@ class FirmwareBundle(SpecDocument):
 
     kind: Literal["FirmwareBundle"]
     components: list[FirmwareComponent] = Field(min_length=1)
+
+
+LAB_IMAGE_SIZE = 4096
+
+
+def make_image(component: str, version: str, inventory: Sequence[str]) -> bytes:
+    """Return the image of `component` at `version` for the inventory ids it brings there; always the same bytes."""
+    header = json.dumps({"component": component, "version": version, "inventory": list(inventory)}).encode() + b"\n"
+    return header + hashlib.shake_256(header).digest(max(LAB_IMAGE_SIZE - len(header), 0))
+
+
+def read_image_header(content: bytes) -> dict[str, Any]:
+    """Return the header of an image. Raises ValueError for bytes that are no image."""
+    plain = json.loads(content.split(b"\n", 1)[0])
+    if not isinstance(plain, dict) or set(plain) != {"component", "version", "inventory"}:
+        raise ValueError("not an image: the first line must hold component, version and inventory")
+    return plain

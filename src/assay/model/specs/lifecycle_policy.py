@@ -1,6 +1,7 @@
 """LifecyclePolicy: states, edges, what each state requires, what a fault leads to, and how much may happen at once.
 
 Each way out of a state is a named field (`pass_to`, `fail_to`, `deadline` …) and must be one of the policy's `edges`.
+Also how old evidence may be: what the states require of a phase, and what a check says of itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from assay.model.decision import (
 )
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity
+from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.customers import NoticeRules
 from assay.model.specs.known_issues import ExcuseLimits
 from assay.model.specs.node.declared_settings import CorrectionRules
@@ -272,3 +274,22 @@ def _unreachable_bounds(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
         message = f"{at_once.rack} effects may be under way in a rack, and only {at_once.pool} in its whole pool"
         path = ("limits", "effects_at_once", "rack")
         yield FieldConflict("ASY0191", path, message, f"use at most {at_once.pool}, or let the pool have more")
+
+
+PhaseAges = dict[str, float | None]
+"""Phases, each with the greatest age of evidence in hours; None: any age."""
+
+
+def find_longest_hours(policy: LifecyclePolicy, phase: str) -> float | None:
+    """Return the greatest age of evidence that a state of the policy allows for a phase, None if none requires it."""
+    wanted = (want for state in policy.states.values() for want in state.requires if want.phase == phase)
+    return max((want.fresh_hours for want in wanted), default=None)
+
+
+def find_max_hours(phases: PhaseAges, check: CheckDeclaration) -> float | None:
+    """Return how old evidence for a check may be that has one of these phases."""
+    allowed = [limit for phase in check.phases if (limit := phases.get(phase)) is not None]
+    longest = max(allowed, default=None)
+    if check.valid_hours is None:
+        return longest
+    return check.valid_hours if longest is None else min(check.valid_hours, longest)

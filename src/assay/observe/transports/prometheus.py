@@ -27,8 +27,7 @@ from assay.adapters.prometheus.readings import (
     list_labels,
     list_metrics,
 )
-from assay.declare.secret_lookup import describe_reference, read_secret
-from assay.declare.shared_answer_cache import SharedAnswerCache
+from assay.declare.secret_lookup import SharedAnswerCache, describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.reading import ReadingTree, failed, value

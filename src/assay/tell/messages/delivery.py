@@ -19,9 +19,8 @@ from assay.adapters.tickets.sink import TicketRefusal, TicketSink
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import TicketDeliveredEntry
 from assay.model.facts import to_json
-from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.plugins import load_sink_class
-from assay.model.projection import Projection
 from assay.model.specs.technician_work import DigestSettings
 from assay.model.text.safe_text import redact
 from assay.model.ticket import TicketRecord

@@ -18,8 +18,7 @@ from assay.adapters.tickets.markdown import format_ticket_title
 from assay.ledger.ledger_reader import read_projection
 from assay.model.entries.tickets import DigestSentEntry, DigestStartedEntry
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.technician_work import DigestSettings
 from assay.model.text.lists import format_count, format_list
 from assay.model.ticket import TicketRecord

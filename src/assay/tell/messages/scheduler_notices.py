@@ -11,8 +11,7 @@ from assay.act.loop.context import ControllerContext
 from assay.adapters.scheduler import NodeNotice, ShowsNotices, group_by_scheduler
 from assay.model.entries.tickets import NoticeFailedEntry, NoticeIntentEntry, NoticeVerifiedEntry
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.customers import SchedulerNotices
 from assay.model.timestamps import parse_time
 from assay.tell.customer.service_notice import ServiceNotice

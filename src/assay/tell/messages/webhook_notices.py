@@ -15,8 +15,7 @@ from typing import Any, Literal
 from assay.act.loop.context import ControllerContext
 from assay.model.entries.tickets import NoticesSentEntry, NoticesStartedEntry
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.customers import CustomerWebhook
 from assay.model.text.safe_text import redact
 from assay.model.timestamps import parse_time

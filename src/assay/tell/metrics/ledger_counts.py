@@ -19,8 +19,7 @@ from assay.model.decision import ActionName
 from assay.model.entries import effects, faults, node_entries, rollouts, schedule_entries, tickets
 from assay.model.entries.entry_content import EntryContent
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.projection import Projection
+from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_epoch_seconds

@@ -17,9 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.evidence import PACKED_SUFFIX, PLAIN_SUFFIX, read_digest, unpack_object
-from assay.model.fleet import Fleet
-from assay.model.outcome import FailureArtefact, Measurement, read_part
-from assay.model.outcome_labels import allure_labels, format_bounds, format_measurement
+from assay.model.fleet import Fleet, allure_labels
+from assay.model.outcome import (
+    FailureArtefact,
+    Measurement,
+    format_bounds,
+    format_measurement,
+    read_part,
+)
 from assay.model.reading import format_value
 from assay.tell.report.latest_outcomes import (
     FAILING,

@@ -14,9 +14,8 @@ from collections.abc import Callable, Generator
 import pytest
 
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet
-from assay.model.outcome import CheckVerdict, Outcome
-from assay.model.outcome_labels import allure_labels, format_measurement
+from assay.model.fleet import Fleet, allure_labels
+from assay.model.outcome import CheckVerdict, Outcome, format_measurement
 from assay.validate.items import terminal_report
 from assay.validate.judging.evidence_cache import UnjudgeableCheck
 from assay.validate.judging.unjudged_checks import CurrentCheck

@@ -31,7 +31,7 @@ from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
-from assay.model.specs.evidence_age import PhaseAges, find_longest_hours, find_max_hours
+from assay.model.specs.lifecycle_policy import PhaseAges, find_longest_hours, find_max_hours
 from assay.validate.results.run_summary import RunSummary
 from assay.validate.runs.completeness import (
     NOT_DELIVERED_REASON,
