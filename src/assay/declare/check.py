@@ -37,7 +37,6 @@ RULE_MODULES = (
     "assay.declare.rules.partners",
     "assay.declare.rules.schedule_specs",
     "assay.declare.rules.active_proof",
-    "assay.declare.rules.provisioning_rules",
     "assay.declare.rules.repository_files",
 )
 """The modules that hold rules."""

@@ -11,8 +11,16 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, except_, select
 
 from assay.ledger import tables
-from assay.ledger.copies.archived_bodies import ARCHIVE_MARK, RestDigest, list_archives
-from assay.ledger.hash_chain import HASHED_FIELDS, OUTCOME_COLUMNS, ChainName, RunDigest, hash_line
+from assay.ledger.hash_chain import (
+    ARCHIVE_MARK,
+    HASHED_FIELDS,
+    OUTCOME_COLUMNS,
+    ChainName,
+    RestDigest,
+    RunDigest,
+    hash_line,
+    list_archives,
+)
 from assay.ledger.newest.grouped_rows import list_members
 from assay.ledger.newest.outcome_queries import NEWEST_COLUMNS, select_expected_newest
 from assay.ledger.schema_upgrade import select_hashed_columns

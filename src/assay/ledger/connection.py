@@ -18,7 +18,6 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from assay.ledger import tables
-from assay.ledger.copies.older_ledger import open_upgraded_copy
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
@@ -29,7 +28,7 @@ from assay.ledger.errors import (
     make_not_a_ledger_error,
     make_schema_version_error,
 )
-from assay.ledger.schema_upgrade import upgrade_schema
+from assay.ledger.schema_upgrade import open_upgraded_copy, upgrade_schema
 from assay.ledger.sqlite_source import SqliteSource
 from assay.model.errors import AssayError
 

@@ -36,7 +36,7 @@ from assay.model.ledger_entry import LedgerEntry, StateForm
 
 READ_TIMEOUT_S = 10.0
 _ENTRIES = "SELECT id, at, kind, node, body, seq FROM entry WHERE body NOT LIKE '@%' AND seq > ?"
-"""Leaves out the entries whose body stands in an archive, see `copies.archived_bodies`."""
+"""Leaves out the entries whose body stands in an archive, see `hash_chain.is_in_ledger`."""
 
 
 def locate_ledger(home: Path, *, is_lab: bool = False) -> Path | str:

@@ -29,9 +29,8 @@ from assay.ledger.connection import (
     parse_ledger_url,
     translate_errors,
 )
-from assay.ledger.copies.archived_bodies import is_in_ledger
 from assay.ledger.errors import LedgerError, make_other_context_error
-from assay.ledger.hash_chain import ChainName, HashChain, find_known_ids, insert_entries
+from assay.ledger.hash_chain import ChainName, HashChain, find_known_ids, insert_entries, is_in_ledger
 from assay.ledger.leases import LedgerLease, hold_section
 from assay.ledger.newest import outcome_queries, outcomes, pruning
 from assay.ledger.newest.counts import (

@@ -31,10 +31,19 @@ from assay.ledger.connection import (
     open_writer,
     parse_ledger_url,
 )
-from assay.ledger.copies.archived_bodies import ARCHIVE_MARK, RestDigest, is_in_ledger, list_archives, put_marks
 from assay.ledger.copies.backup import new_file
 from assay.ledger.errors import BrokenLedgerError
-from assay.ledger.hash_chain import HASHED_FIELDS, HashChain, hash_line, insert_entries
+from assay.ledger.hash_chain import (
+    ARCHIVE_MARK,
+    HASHED_FIELDS,
+    HashChain,
+    RestDigest,
+    hash_line,
+    insert_entries,
+    is_in_ledger,
+    list_archives,
+    put_marks,
+)
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.entries.node_entries import EntriesArchivedEntry

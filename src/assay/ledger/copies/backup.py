@@ -30,8 +30,8 @@ from assay.ledger.connection import (
     open_writer,
     parse_ledger_url,
 )
-from assay.ledger.copies.older_ledger import copy_file, copy_into_new_file, copy_rows
 from assay.ledger.errors import BrokenLedgerError, LedgerError, make_database_error
+from assay.ledger.schema_upgrade import copy_file, copy_into_new_file, copy_rows
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import Context
