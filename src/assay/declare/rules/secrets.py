@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from assay.declare import secret_detection
-from assay.declare.check import STAND_IN_CODE, RuleFinding, rule
+from assay.declare.check import STAND_IN_CODE, RuleFinding, RuleFunction, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.repository.git import DECLARED_FOLDERS, find_tracked_paths
 from assay.declare.secret_detection import (
@@ -157,46 +157,29 @@ class SecretSighting(NamedTuple):
     message: str
 
 
-@rule("ASY0090", "a secret in plain text", why=WHY)
-def plain_text_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find variables with a secret's name and a plain text."""
-    yield from _secret_findings(draft, "ASY0090")
+def _secret_rule(code: str) -> RuleFunction:
+    """Return the function that finds the secrets of one rule in the values of specs and inventory."""
+
+    def find(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+        if draft not in _sightings:
+            suspects = [document for document in _list_documents(draft) if may_hold_secrets(document.data)]
+            _sightings[draft] = [sighting for document in suspects for sighting in _find_secrets(document)]
+        for sighting in _sightings[draft]:
+            if sighting.code == code:
+                place = (sighting.document.file, *sighting.document.place(sighting.path))
+                yield RuleFinding(place, sighting.message, FIX)
+
+    return find
 
 
-@rule("ASY0091", "a private key", why=WHY)
-def committed_private_key(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find private key blocks."""
-    yield from _secret_findings(draft, "ASY0091")
-
-
-@rule("ASY0092", "a token of a known kind", why=WHY)
-def committed_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find tokens with a known form."""
-    yield from _secret_findings(draft, "ASY0092")
-
-
-@rule(
-    "ASY0093", "a password in a URL", why="The password also gets into the logs of every program that opens this URL."
-)
-def password_in_url(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find `user:password@` in URLs."""
-    yield from _secret_findings(draft, "ASY0093")
-
-
-@rule("ASY0094", "a text that looks like a key", why=WHY)
-def random_looking_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find random-looking texts in variables with a suspicious name."""
-    yield from _secret_findings(draft, "ASY0094")
-
-
-def _secret_findings(draft: RepositoryDraft, code: str) -> Iterator[RuleFinding]:
-    if draft not in _sightings:
-        suspects = [document for document in _list_documents(draft) if may_hold_secrets(document.data)]
-        _sightings[draft] = [sighting for document in suspects for sighting in _find_secrets(document)]
-    for sighting in _sightings[draft]:
-        if sighting.code == code:
-            place = (sighting.document.file, *sighting.document.place(sighting.path))
-            yield RuleFinding(place, sighting.message, FIX)
+for _code, _title, _why in (
+    ("ASY0090", "a secret in plain text", WHY),
+    ("ASY0091", "a private key", WHY),
+    ("ASY0092", "a token of a known kind", WHY),
+    ("ASY0093", "a password in a URL", "The password also gets into the logs of every program that opens this URL."),
+    ("ASY0094", "a text that looks like a key", WHY),
+):
+    rule(_code, _title, why=_why)(_secret_rule(_code))
 
 
 def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
