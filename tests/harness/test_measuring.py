@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.model.evidence import EvidenceDocument, list_object_paths, pack_object
+from assay.model.evidence import EvidenceDocument, find_object_path, pack_object
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.reading import format_value, trace_value
 from assay.validate.fixtures.check_fixtures import MeasureFixture, SinceLastPass
@@ -163,16 +163,14 @@ def grown(
     now: EvidenceDocument,
     *,
     keep: bool = True,
-    packed: bool = False,
     ledger: bool = True,
     lifetime: bool = False,
 ) -> int:
     """Return how much link_downed grew, with `before` as the evidence of the last pass."""
     if before and keep:
-        path = list_object_paths(home / "objects", before.digest())[0 if packed else 1]
+        path = find_object_path(home / "objects", before.digest())
         path.parent.mkdir(parents=True)
-        content = json.dumps(before.as_json()).encode()
-        path.write_bytes(pack_object(content) if packed else content)
+        path.write_bytes(pack_object(json.dumps(before.as_json()).encode()))
     shelf = EvidenceCache(home / "latest")
     shelf._documents["n0003"] = CachedEvidence(now, now.digest())
     judged = trial(shelf)
@@ -183,7 +181,6 @@ def grown(
 
 def test_a_counter_counts_from_the_last_pass(tmp_path):
     assert grown(tmp_path, evidence(3), evidence(5)) == 2
-    assert grown(tmp_path / "compressed", evidence(3), evidence(5), packed=True) == 2
 
 
 def test_without_a_ledger_or_an_earlier_pass_the_whole_count_counts(tmp_path):

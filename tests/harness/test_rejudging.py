@@ -21,7 +21,7 @@ from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument, encode_canonical_json, list_object_paths
+from assay.model.evidence import EvidenceDocument, encode_canonical_json, find_object_path
 from assay.model.outcome import Outcome
 from assay.observe.evidence_store import EvidenceStore
 from assay.validate.must_fail_recordings import read_check_recording
@@ -197,7 +197,7 @@ def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: R
     for node in ("n0003", "n0005"):
         fleet.observe(node, 5)
     objects = fleet.store.folder / "objects"
-    gone, changed = (list_object_paths(objects, digests[node])[0] for node in ("n0003", "n0005"))
+    gone, changed = (find_object_path(objects, digests[node]) for node in ("n0003", "n0005"))
     gone.unlink()
     changed.write_bytes(gzip.compress(gzip.decompress(changed.read_bytes()).replace(b'"value":3', b'"value":4', 1)))
     with fleet.again(file) as again:

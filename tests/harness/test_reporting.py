@@ -194,13 +194,13 @@ def test_a_rack_and_a_fabric_have_results_of_their_own(tmp_path):
 def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
     kept = [
         FailureArtefact("log/n0003", "ab" * 32, 5), FailureArtefact("evidence/n0003", "cd" * 32, 2),
-        FailureArtefact("evidence/old", "01" * 32, 2), FailureArtefact("evidence/cut", "02" * 32, 2),
+        FailureArtefact("evidence/cut", "02" * 32, 2),
         FailureArtefact("evidence/gone", "ef" * 32, 5), FailureArtefact("log/n0003: not stored: no space", "", 0),
     ]  # fmt: skip
     packed = pack_object(b'{"node":1}')
     files = {
         f"logs/ab/{'ab' * 32}.txt": b"hello", f"objects/cd/{'cd' * 32}.json.gz": packed,
-        f"objects/01/{'01' * 32}.json": b"{}", f"objects/02/{'02' * 32}.json.gz": packed[:-1],
+        f"objects/02/{'02' * 32}.json.gz": packed[:-1],
     }  # fmt: skip
     for name, each in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
@@ -211,9 +211,9 @@ def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
     (document,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-result.json")]
     (step,) = document["steps"][0]["steps"]
     content = {one["name"]: (tmp_path / "results" / one["source"]).read_text() for one in step["attachments"]}
-    assert content == {"log/n0003": "hello", "evidence/n0003": '{"node":1}', "evidence/old": "{}"}
+    assert content == {"log/n0003": "hello", "evidence/n0003": '{"node":1}'}
     types = {one["name"]: (one["type"], Path(one["source"]).suffix) for one in step["attachments"]}
-    assert types["evidence/n0003"] == types["evidence/old"] == ("application/json", ".json")
+    assert types["evidence/n0003"] == ("application/json", ".json")
     missing = [one["value"] for one in step["parameters"] if one["name"] == "not attached"]
     assert missing == [
         f"evidence/cut, sha256 {'02' * 32}", f"evidence/gone, sha256 {'ef' * 32}", "log/n0003: not stored: no space",

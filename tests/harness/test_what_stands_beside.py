@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.model.evidence import EvidenceDocument, encode_canonical_json, list_object_paths, pack_object
+from assay.model.evidence import EvidenceDocument, encode_canonical_json, find_object_path, pack_object
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckSubject, Measurement, Outcome
 from assay.validate.judging import failure_notes
@@ -139,15 +139,14 @@ def test_a_check_that_is_marked_flaky_is_an_error(fleet_copy):
     )
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_copy, compressed):
+def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_copy):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
     document = EvidenceDocument.from_json(json.loads((fleet_copy.evidence / "n0003.json").read_text()))
     content, digest = encode_canonical_json(document.as_json()), document.digest()
-    packed, plain = list_object_paths(fleet_copy.evidence.parent / "objects", digest)
-    plain.parent.mkdir(parents=True)
-    (packed if compressed else plain).write_bytes(pack_object(content) if compressed else content)
+    stored = find_object_path(fleet_copy.evidence.parent / "objects", digest)
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(pack_object(content))
     found = by_check(fleet_copy.outcomes("--assay-node", "n0003"))
     (kept,) = found["test_count", "n0003"].artefacts
     assert (kept.name, kept.digest, kept.bytes) == ("evidence/n0003", digest, len(content))
@@ -260,9 +259,9 @@ def test_a_capture_that_fails_says_so_and_loses_nothing_else(tmp_path, catalogue
 
     monkeypatch.setattr(failure_notes, "_write_once", full)
     outcome = Outcome("suites/x.py::test_y", "a/n1", "n1", "fail", "gone", "gpu.xid.79")
-    stored = tmp_path / "objects" / "ab" / f"{'ab' * 32}.json"
+    stored = find_object_path(tmp_path / "objects", "ab" * 32)
     stored.parent.mkdir(parents=True)
-    stored.write_text("{}")
+    stored.write_bytes(pack_object(b"{}"))
     document, excerpt = kept.artefacts.capture(outcome, kept.trial)
     assert (document.name, document.bytes) == ("evidence/n1", 2)
     assert (excerpt.name, excerpt.digest) == ("log/n1: not stored: No space left on device", "")

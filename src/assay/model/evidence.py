@@ -156,15 +156,14 @@ COMPRESSION_LEVEL = 5
 MAX_OBJECT_BYTES = 512 * 2**20
 """The largest document, decompressed. A fabric of 10,000 nodes has about 200 MB."""
 
-PACKED_SUFFIX, PLAIN_SUFFIX = ".json.gz", ".json"
+OBJECT_SUFFIX = ".json.gz"
 GZIP_START = b"\x1f\x8b"
 """No JSON begins so."""
 
 
-def list_object_paths(objects: Path, digest: str) -> tuple[Path, Path]:
-    """Return where the folder of objects may hold a document: compressed, or plain, as objects once were."""
-    folder = objects / digest[:2]
-    return folder / f"{digest}{PACKED_SUFFIX}", folder / f"{digest}{PLAIN_SUFFIX}"
+def find_object_path(objects: Path, digest: str) -> Path:
+    """Return where the folder of objects holds a document."""
+    return objects / digest[:2] / f"{digest}{OBJECT_SUFFIX}"
 
 
 def mark_used(path: Path) -> bool:

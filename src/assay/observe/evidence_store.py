@@ -1,7 +1,6 @@
 """Stores evidence: each document once, under its own hash, and the newest of every node by name.
 
     FOLDER/objects/ab/<sha256>.json.gz   the canonical JSON of one document, compressed, never changed
-    FOLDER/objects/ab/<sha256>.json      the same, as assay stored it before it compressed objects
     FOLDER/latest/NAME.json              the newest document of node NAME
     FOLDER/pushed/NAME.json              the newest that the agent of NAME has pushed
 
@@ -22,7 +21,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import (
     EvidenceDocument,
     encode_canonical_json,
-    list_object_paths,
+    find_object_path,
     mark_used,
     pack_object,
     unpack_object,
@@ -66,10 +65,11 @@ class EvidenceStore:
 
     def get(self, digest: str) -> EvidenceDocument:
         """Return the document with this digest. Raises AssayError where it is missing, or was changed."""
-        for path in self._object_paths(digest):
-            with suppress(FileNotFoundError):
-                return _parse(_read_object(path, digest), path)
-        raise AssayError(f"there is no evidence {digest[:12]} here", where=str(path))
+        path = self._object_path(digest)
+        try:
+            return _parse(_read_object(path, digest), path)
+        except FileNotFoundError:
+            raise AssayError(f"there is no evidence {digest[:12]} here", where=str(path)) from None
 
     def _store_newest(self, folder: str, evidence: EvidenceDocument) -> str:
         content = encode_canonical_json(evidence.as_json())
@@ -79,18 +79,18 @@ class EvidenceStore:
 
     def _store_object(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
-        packed, plain = self._object_paths(digest)
-        if not mark_used(packed) and not mark_used(plain):
+        path = self._object_path(digest)
+        if not mark_used(path):
             try:
-                write_atomically(packed, pack_object(content))
+                write_atomically(path, pack_object(content))
             except ValueError as error:
-                raise AssayError(str(error), where=str(packed), fix="collect fewer parts at once") from None
+                raise AssayError(str(error), where=str(path), fix="collect fewer parts at once") from None
         return digest
 
-    def _object_paths(self, digest: str) -> tuple[Path, Path]:
+    def _object_path(self, digest: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise AssayError(f"{digest!r} is no evidence digest", fix="give 64 hexadecimal digits")
-        return list_object_paths(self.folder / "objects", digest)
+        return find_object_path(self.folder / "objects", digest)
 
     def _read_newest(self, folder: str, name: str) -> EvidenceDocument | None:
         path = self._node_path(folder, name)

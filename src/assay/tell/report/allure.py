@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from assay.model.evidence import PACKED_SUFFIX, PLAIN_SUFFIX, read_digest, unpack_object
+from assay.model.evidence import OBJECT_SUFFIX, read_digest, unpack_object
 from assay.model.fleet import Fleet, allure_labels
 from assay.model.outcome import (
     FailureArtefact,
@@ -42,7 +42,7 @@ from assay.tell.report.latest_outcomes import (
 
 MAX_ATTACHED_BYTES = 64 << 20
 """Size of all attachments of a report; further artefacts are only named, with their digests."""
-MEDIA_TYPES = {".txt": "text/plain", PLAIN_SUFFIX: "application/json", PACKED_SUFFIX: "application/json"}
+MEDIA_TYPES = {".txt": "text/plain", OBJECT_SUFFIX: "application/json"}
 ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
 STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
 MAX_NAMED_FAILURES = 5
@@ -51,7 +51,7 @@ ALLURE_PAGE = "allure/index.html"
 
 
 class ReportAttachments:
-    """Finds artefacts in `folders`, as `ab/<sha256>.txt`, `.json` or `.json.gz`, and copies them beside the results."""
+    """Finds artefacts in `folders`, as `ab/<sha256>.txt` or `.json.gz`, and copies them beside the results."""
 
     def __init__(self, folders: Sequence[Path] = (), max_bytes: int = MAX_ATTACHED_BYTES) -> None:
         self._folders, self._bytes_left = folders, max_bytes
@@ -84,7 +84,7 @@ class ReportAttachments:
 
 def _read_size(file: Path) -> int | None:
     """Return the size of an artefact, decompressed; None where it is damaged."""
-    if "".join(file.suffixes) != PACKED_SUFFIX:
+    if "".join(file.suffixes) != OBJECT_SUFFIX:
         return file.stat().st_size
     try:
         return len(unpack_object(file.read_bytes()))
@@ -93,7 +93,7 @@ def _read_size(file: Path) -> int | None:
 
 
 def _attachment_name(file: Path) -> str:
-    return f"{read_digest(file)}-attachment{'.txt' if file.suffix == '.txt' else PLAIN_SUFFIX}"
+    return f"{read_digest(file)}-attachment{'.txt' if file.suffix == '.txt' else '.json'}"
 
 
 AllureJson = dict[str, Any]

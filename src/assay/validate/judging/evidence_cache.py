@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,7 @@ from assay.model.evidence import (
     FABRIC_EVIDENCE_PREFIX,
     EvidenceBasis,
     EvidenceDocument,
-    list_object_paths,
+    find_object_path,
     mark_used,
     read_digest,
     unpack_object,
@@ -100,10 +99,11 @@ class EvidenceCache:
 
     def read_stored(self, digest: str) -> EvidenceDocument | None:
         """Return a stored document by its digest, None where it is gone or damaged."""
-        for path in list_object_paths(self.objects, digest):
-            with suppress(OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-                return EvidenceDocument.from_json(json.loads(unpack_object(path.read_bytes())))
-        return None
+        path = find_object_path(self.objects, digest)
+        try:
+            return EvidenceDocument.from_json(json.loads(unpack_object(path.read_bytes())))
+        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            return None
 
     def _load(self, path: Path, name: str) -> CachedEvidence | ReadingUnavailable:
         try:
@@ -123,7 +123,7 @@ class EvidenceCache:
         # Only the store's form of a document has its digest; for other bytes it is computed from the content. What is
         # judged counts as new, as `assay prune` must not delete it before the run's file names it.
         digest = hashlib.sha256(content).hexdigest()
-        is_stored = any(map(mark_used, list_object_paths(self.objects, digest)))
+        is_stored = mark_used(find_object_path(self.objects, digest))
         return CachedEvidence(evidence, digest if is_stored else evidence.digest())
 
 

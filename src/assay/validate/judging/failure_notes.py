@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument, list_object_paths
+from assay.model.evidence import EvidenceDocument, find_object_path
 from assay.model.faults.bmc_events import match_sel_event
 from assay.model.faults.sightings import read_last_log_lines, read_log_lines
 from assay.model.fleet import Fleet
@@ -104,13 +104,9 @@ class FailureArtefacts:
 
 def _read_size(objects: Path, digest: str) -> int:
     """Return the size of a stored document, decompressed: the last four bytes of a gzip file say it."""
-    packed, plain = list_object_paths(objects, digest)
-    try:
-        with packed.open("rb") as file:
-            file.seek(-4, os.SEEK_END)
-            return int.from_bytes(file.read(4), "little")
-    except FileNotFoundError:
-        return plain.stat().st_size
+    with find_object_path(objects, digest).open("rb") as file:
+        file.seek(-4, os.SEEK_END)
+        return int.from_bytes(file.read(4), "little")
 
 
 def artefact_folder(outcomes: Path) -> Path:

@@ -22,7 +22,7 @@ from pathlib import Path
 from assay.ledger.history import parquet_files
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.model.errors import AssayError
-from assay.model.evidence import read_digest
+from assay.model.evidence import OBJECT_SUFFIX, read_digest
 from assay.model.specs.serving import RetentionRules
 
 ASIDE_SUFFIX = ".pruned"
@@ -158,17 +158,14 @@ def plan_evidence_pruning(
             old.pop(digest, None)
     except (AssayError, sqlite3.Error, OSError) as error:
         return EvidencePlan(kept_all=str(error))
-    objects = tuple(path for paths in old.values() for path in paths)
+    objects = tuple(old.values())
     return EvidencePlan(objects, sum(path.stat().st_size for path in objects), before_s)
 
 
-def _find_old(objects: Path, before_s: float) -> dict[str, list[Path]]:
+def _find_old(objects: Path, before_s: float) -> dict[str, Path]:
     """Return the files of the objects that were last used before a time, by digest."""
-    files: dict[str, list[Path]] = {}
-    for path in sorted(objects.glob("*/[0-9a-f]*.json*")):
-        if path.stat().st_mtime < before_s:
-            files.setdefault(read_digest(path), []).append(path)
-    return files
+    paths = sorted(objects.glob(f"*/[0-9a-f]*{OBJECT_SUFFIX}"))
+    return {read_digest(path): path for path in paths if path.stat().st_mtime < before_s}
 
 
 def _list_newest(evidence: Path) -> Iterator[str]:

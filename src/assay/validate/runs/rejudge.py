@@ -21,7 +21,7 @@ from assay.declare.repository.tree import MAX_FILE_BYTES, CommitTree
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.run_manifest import PYTEST_SETTINGS, RunManifest, hash_folders, read_program_versions
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument, list_object_paths, read_digest, unpack_object
+from assay.model.evidence import EvidenceDocument, find_object_path, read_digest, unpack_object
 from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
 from assay.validate.items.suite_hooks import REJUDGED_RUN_VARIABLE
@@ -55,7 +55,7 @@ def link_evidence(evidence: Path, store: Path, documents: Mapping[str, str], int
     latest.mkdir(parents=True)
     (into / "objects").symlink_to((store / "objects").resolve())
     for name, digest in documents.items():
-        candidates = (*list_object_paths(store / "objects", digest), evidence / f"{name}.json")
+        candidates = (find_object_path(store / "objects", digest), evidence / f"{name}.json")
         target = next((path.resolve() for path in candidates if _has_digest(path, digest)), gone / f"{digest}.json")
         (latest / f"{name}.json").symlink_to(target)
     return latest
