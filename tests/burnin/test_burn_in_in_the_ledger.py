@@ -13,6 +13,7 @@ from assay.decide.state.node_state import NodeState
 from assay.model.entries import effects as burn
 from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.facts import to_json
 from assay.model.specs.burn_in import BurnInWindow, PartWork
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay, format_burn_in, make_burn_in_status
 
@@ -22,7 +23,7 @@ SERIALS = {"gpu0": "777", "gpu1": "778", "nvme0": "d1", "P1-A1": "m1"}
 def window(
     hours: float, phase: str = "heat", log: str = "a", line: int = 1, boot: str = "b1", **parts: PartWork
 ) -> Any:
-    plain = BurnInWindow(hours, phase, parts, hard={"gpu0": {"links": 18}}).as_json()
+    plain = to_json(BurnInWindow(hours, phase, parts, hard={"gpu0": {"links": 18}}))
     return burn.BurnInWindowEntry("id", log, line, plain, boot, SERIALS)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from written_lines import Journal
 
 from assay.act.ingest.burn_ins import find_outvoted_gpu
+from assay.model.facts import from_json, to_json
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
 from assay.validate.active.burn_in_plan import compute_shift, list_expected_work, make_node_plan
 from assay.validate.active.burn_in_windows import cut_windows, find_missing_work, find_verdict, has_ended
@@ -51,7 +52,7 @@ def test_medians_and_counters_of_a_window(journal: Any) -> None:
     window = cut_windows(journal.lines, WINDOW_S)[0].window
     assert window.gpus["gpu0"] == {"temperature": 61.0, "power": 700.0}
     assert (window.corrected, window.hard) == ({"gpu0": 30}, {"gpu0": {"uncorrected": 0}})
-    assert BurnInWindow.from_json(json.loads(json.dumps(window.as_json()))) == window
+    assert from_json(BurnInWindow, json.loads(json.dumps(to_json(window)))) == window
 
 
 @pytest.mark.parametrize(

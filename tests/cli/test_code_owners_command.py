@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.verbs.specs import specs_app
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]
@@ -58,19 +58,19 @@ def test_check_tells_an_old_file_and_a_missing_one_and_writes_nothing(fleet: Pat
     old = (fleet / "CODEOWNERS").read_text()
     assert run(fleet, "--check")[0] == 1
     assert (fleet / "CODEOWNERS").read_text() == old
-    assert "ASY0262" in [problem.code for problem in list_problems(fleet)]
+    assert "ASY0262" in [problem.code for problem in check_repository(fleet).problems]
 
 
 def test_a_file_that_github_reads_instead_is_told(fleet: Path) -> None:
     run(fleet)
     (fleet / ".github").mkdir()
     (fleet / ".github" / "CODEOWNERS").touch()
-    found = [problem for problem in list_problems(fleet) if problem.code == "ASY0262"]
+    found = [problem for problem in check_repository(fleet).problems if problem.code == "ASY0262"]
     assert [(problem.file, problem.fix) for problem in found] == [(".github/CODEOWNERS", "remove it")]
 
 
 def test_owners_without_a_team_are_told_at_their_lines(fleet: Path) -> None:
-    found = [problem for problem in list_problems(fleet) if problem.code == "ASY0261"]
+    found = [problem for problem in check_repository(fleet).problems if problem.code == "ASY0261"]
     assert [problem.where for problem in found] == ["specs/of nobody.yaml:3:1", "specs/owners.yaml:5:38"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.case import POOL
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.rules.inventory import find_address_fix
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
@@ -44,7 +44,7 @@ def test_one_thing_in_two_spellings_is_given_twice(code: str, first: str, second
     for number, variable in ((1, first), (2, second)):
         old = f"serial_number: S{number}"
         text = text.replace(old, variable if variable.startswith("serial") else f"{old}, {variable}")
-    assert code in [problem.code for problem in list_problems(fleet_with({"inventory/pool.yml": text}))]
+    assert code in [problem.code for problem in check_repository(fleet_with({"inventory/pool.yml": text})).problems]
 
 
 def test_a_problem_in_a_list_stands_at_the_line_of_its_value(fleet_with: Write) -> None:
@@ -52,7 +52,7 @@ def test_a_problem_in_a_list_stands_at_the_line_of_its_value(fleet_with: Write) 
     added = POOL.rstrip() + (
         "\n    n3:\n      {node_spec: small, profile: managed, site: lab, rack: r1, u: 3, serial_number: S3}\n"
     ).replace("\n      {", "\n      ").replace(", ", "\n      ").replace("}", f"\n      hca_guids:\n{lines}")
-    found = list_problems(fleet_with({"inventory/pool.yml": added}))
+    found = check_repository(fleet_with({"inventory/pool.yml": added})).problems
     assert [(problem.code, problem.line) for problem in found] == [("ASY0012", 15)]
-    found = list_problems(fleet_with({"inventory/pool.yml": added.replace("166", "16")}))
+    found = check_repository(fleet_with({"inventory/pool.yml": added.replace("166", "16")})).problems
     assert [(problem.code, problem.line) for problem in found if problem.code == "ASY0032"] == [("ASY0032", 16)]

@@ -9,7 +9,7 @@ from cases.case import FAULTS, POLICY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.loader import load_fleet
 from assay.declare.rules.fault_rules import (
     FaultKind,
@@ -28,7 +28,7 @@ KINDS = list_fault_kinds(FLEET.fault_catalogs.values())
 
 
 def told(root: Path) -> list[str]:
-    return [f"{problem.code} {problem.message}" for problem in list_problems(root)]
+    return [f"{problem.code} {problem.message}" for problem in check_repository(root).problems]
 
 
 def some_of(values: list[str]) -> st.SearchStrategy[list[str]]:
@@ -117,6 +117,6 @@ def test_a_contradiction_names_a_fault_and_a_state(fleet_with: Write) -> None:
 
 def test_a_remedy_of_the_rule_itself_must_be_a_rung(fleet_with: Write) -> None:
     rule = POLICY.replace("timing: pending, to: onboard", "timing: pending, remedy: zap")
-    (found,) = list_problems(fleet_with({"specs/policy.yaml": rule}))
+    (found,) = check_repository(fleet_with({"specs/policy.yaml": rule})).problems
     assert found.message == "gpu.hot: any sends it up the ladder, which has no rung zap"
     assert (found.code, found.where) == ("ASY0087", "specs/policy.yaml:12:26")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cases.case import POLICY, pool
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 
@@ -46,4 +46,4 @@ def test_a_webhook_for_a_pool_that_does_not_exist_is_found(fleet_with: Write) ->
 
 
 def codes(root: Path) -> list[str]:
-    return [problem.code for problem in list_problems(root)]
+    return [problem.code for problem in check_repository(root).problems]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, POOL, Case
 
-from assay.declare.check import list_problems, load_rules, rule
+from assay.declare.check import check_repository, load_rules, rule
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CASES: dict[str, Case] = {
@@ -21,18 +21,22 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("code", CASES)
 def test_the_smallest_fleet_with_the_mistake_is_told_so_at_its_place(code: str, fleet_with: Write) -> None:
-    found = [problem for problem in list_problems(fleet_with(CASES[code].wrong)) if problem.code == code]
+    found = [problem for problem in check_repository(fleet_with(CASES[code].wrong)).problems if problem.code == code]
     assert [problem.where for problem in found][:1] == [CASES[code].where]
     assert all(problem.message and problem.fix for problem in found)
 
 
 @pytest.mark.parametrize("code", CASES)
 def test_the_fleet_beside_it_is_left_in_peace(code: str, fleet_with: Write) -> None:
-    assert [problem for problem in list_problems(fleet_with(CASES[code].right)) if problem.code == code] == []
+    assert [
+        problem for problem in check_repository(fleet_with(CASES[code].right)).problems if problem.code == code
+    ] == []
 
 
 def test_a_fabric_is_not_blamed_for_nodes_that_could_not_be_read(fleet_with: Write) -> None:
-    found = list_problems(fleet_with({"specs/fabric.yaml": FABRIC, "inventory/pool.yml": POOL + "  hosts: {}\n"}))
+    found = check_repository(
+        fleet_with({"specs/fabric.yaml": FABRIC, "inventory/pool.yml": POOL + "  hosts: {}\n"})
+    ).problems
     assert [problem.code for problem in found] == ["ASY0001"]
 
 
@@ -41,7 +45,7 @@ def test_every_rule_of_the_book_has_its_case() -> None:
 
 
 def test_the_smallest_fleet_has_no_problem(fleet_with: Write) -> None:
-    assert list_problems(fleet_with({})) == []
+    assert check_repository(fleet_with({})).problems == []
 
 
 def test_every_rule_says_what_it_is_and_why() -> None:

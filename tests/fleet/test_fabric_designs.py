@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, NODE, POOL
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 SPEC = NODE.replace("hcas: []", 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]')
@@ -30,7 +30,9 @@ OTHER = (
 def told(fleet_with: Write) -> Callable[..., list[str]]:
     def told(design: str, **more: str) -> list[str]:
         files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": design}
-        found = list_problems(fleet_with({**files, **{f"specs/{name}.yaml": text for name, text in more.items()}}))
+        found = check_repository(
+            fleet_with({**files, **{f"specs/{name}.yaml": text for name, text in more.items()}})
+        ).problems
         return [f"{problem.code} {problem.message}" for problem in found]
 
     return told
@@ -90,7 +92,7 @@ def test_a_node_outside_of_the_rules_keeps_to_its_rail(fleet_with: Write) -> Non
     def told(leaf: str) -> list[str]:
         cable = f"cables:\n  - {{a: {{device: n3 mlx5_1, port: 1}}, b: {{device: {leaf}, port: 5}}}}\n"
         files = {"specs/node.yaml": two_rails, "inventory/pool.yml": nodes, "specs/fabric.yaml": design + cable}
-        return [f"{problem.code} {problem.message}" for problem in list_problems(fleet_with(files))]
+        return [f"{problem.code} {problem.message}" for problem in check_repository(fleet_with(files)).problems]
 
     assert told("leaf1") == []
     assert told("leaf0") == ["ASY0082 n3 mlx5_1 is on rail 1, leaf0 on rail 0"]
@@ -231,7 +233,7 @@ LISTED_IN = FABRIC.replace('[{guid: "0x0000000000000001", rack: n1, u: 1}]', "{f
 )
 def test_switches_may_stand_in_a_file(lines: str | None, says: str, fleet_with: Write) -> None:
     files = {"specs/node.yaml": SPEC, "inventory/pool.yml": NODES, "specs/fabric.yaml": LISTED_IN}
-    found = list_problems(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})}))
+    found = check_repository(fleet_with({**files, **({"specs/leaves.csv": lines} if lines else {})})).problems
     told = [f"{problem.file}: {problem.message}" for problem in found]
     assert any(says in one for one in told) if says else told == [], told
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from cases.case import NODE, Link
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 
 
 def codes(root: Path) -> list[str]:
-    return [problem.code for problem in list_problems(root)]
+    return [problem.code for problem in check_repository(root).problems]
 
 
 @pytest.mark.parametrize("target", ["x.yaml", "nowhere.yaml", "../specs", "."])

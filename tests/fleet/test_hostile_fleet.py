@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.specs.spec_document import SPEC_KINDS
@@ -99,7 +99,7 @@ def test_any_data_in_a_spec_gives_problems_or_a_spec(name: str, draw: st.DataObj
 def test_each_hostile_file_is_a_problem_within_a_second(name: str, content: bytes) -> None:
     with fleet_with(name, content) as root:
         begun = time.process_time()
-        found = list_problems(root)
+        found = check_repository(root).problems
         assert time.process_time() - begun < 1
     assert found
     assert all(problem.message for problem in found)
@@ -114,11 +114,11 @@ def test_a_link_that_leads_in_a_circle_and_a_pipe_are_passed_over(tmp_path: Path
     os.mkfifo(root / "specs" / "pipe.yaml")
     (root / "specs" / "loop.yaml").symlink_to("loop.yaml")
     assert load_fleet(root).nodes
-    assert [problem.code for problem in list_problems(root)] == ["ASY0231"] * 3
+    assert [problem.code for problem in check_repository(root).problems] == ["ASY0231"] * 3
 
 
 def _judge(root: Path) -> None:
-    found = list_problems(root)
+    found = check_repository(root).problems
     assert all(problem.line >= 0 and problem.message and problem.code.startswith("ASY") for problem in found)
     try:
         load_fleet(root)

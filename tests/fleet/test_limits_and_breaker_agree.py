@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cases.case import POLICY
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from assay.declare.check import list_problems
 )
 def test_what_contradicts_is_told_at_its_line(fleet_with, old, new, says) -> None:
     assert old in POLICY
-    found = list_problems(fleet_with({"specs/policy.yaml": POLICY.replace(old, new, 1)}))
+    found = check_repository(fleet_with({"specs/policy.yaml": POLICY.replace(old, new, 1)})).problems
     (told,) = [one for one in found if one.message.startswith(says)]
     assert told.code == "ASY0222"
     assert told.fix

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.case import FABRIC, NODE
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.loader import load_fleet
 from assay.declare.rules.measurement_limits import GPU_MAXIMA, GPU_UNITS, LIMIT_BOUNDS, find_gpu_maximum
 from assay.model.specs.fabric.cable import find_next_slower_gbps, rate_to_gbps
@@ -19,7 +19,7 @@ Write = Callable[[Mapping[str, "str | None"]], Path]
 
 
 def said(root: Path, code: str) -> list[str]:
-    return [problem.message for problem in list_problems(root) if problem.code == code]
+    return [problem.message for problem in check_repository(root).problems if problem.code == code]
 
 
 def with_limit(name: str, value: float, unit: str, model: str = "NVIDIA H100 80GB HBM3") -> str:
@@ -83,7 +83,7 @@ def test_the_rate_of_the_fabric_and_the_limit_of_its_adapters_agree(
     value: float, unit: str, codes: set[str], fleet_with: Write
 ) -> None:
     root = fleet_with({"specs/node.yaml": with_limit("hca_rate", value, unit), "specs/fabric.yaml": FABRIC})
-    assert {problem.code for problem in list_problems(root)} & {"ASY0050", "ASY0055", "ASY0086"} == codes
+    assert {problem.code for problem in check_repository(root).problems} & {"ASY0050", "ASY0055", "ASY0086"} == codes
 
 
 def test_a_slower_link_has_fewer_or_slower_lanes() -> None:

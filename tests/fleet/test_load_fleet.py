@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.decide.state.node_entry import find_start_state
-from assay.declare.check import STAND_IN_CODE, check_repository, list_problems
+from assay.declare.check import STAND_IN_CODE, check_repository
 from assay.declare.loader import load_fleet, read_draft
 from assay.model.errors import AssayError
 
@@ -37,7 +37,7 @@ def test_an_example_node_knows_its_place_its_spec_and_its_rails(example: Path) -
 
 
 def test_the_example_fleet_has_no_problem_but_that_it_is_an_example(example: Path) -> None:
-    found = [problem for problem in list_problems(example) if problem.code != STAND_IN_CODE]
+    found = [problem for problem in check_repository(example).problems if problem.code != STAND_IN_CODE]
     assert [f"{problem.where} {problem.code} {problem.message}" for problem in found] == []
     assert check_repository(example, is_lab=True).problems == []
 
@@ -130,7 +130,7 @@ def test_a_misspelt_key_is_told_the_right_one(fleet_with: Write) -> None:
     root = fleet_with({})
     node = root / "specs" / "node.yaml"
     node.write_text(node.read_text().replace("unit: °C", "units: °C"))
-    found = {problem.message: problem.fix for problem in list_problems(root)}
+    found = {problem.message: problem.fix for problem in check_repository(root).problems}
     assert found["limits.gpu_temperature.units is not known here"] == "did you mean unit?"
     assert found["limits.gpu_temperature.unit is missing"] == "add unit"
 
@@ -139,7 +139,7 @@ def test_a_model_s_own_objection_is_told_at_the_entry_that_it_names(fleet_with: 
     root = fleet_with({})
     policy = root / "specs" / "policy.yaml"
     policy.write_text(policy.read_text().replace("certified_to: production", "certified_to: attic"))
-    (found,) = list_problems(root)
+    (found,) = check_repository(root).problems
     assert (found.where, found.code) == ("specs/policy.yaml:6:27", "ASY0088")
     assert "'attic' is no state" in found.message
 
@@ -161,7 +161,7 @@ def test_a_policy_with_a_hole_is_refused(old: str, new: str, code: str, says: st
     policy = root / "specs" / "policy.yaml"
     assert old in policy.read_text()
     policy.write_text(policy.read_text().replace(old, new, 1))
-    (found,) = [problem for problem in list_problems(root) if problem.file == "specs/policy.yaml"]
+    (found,) = [problem for problem in check_repository(root).problems if problem.file == "specs/policy.yaml"]
     assert found.code == code
     assert says in found.message
 
@@ -182,7 +182,7 @@ def test_credentials_are_references_and_never_the_secret_itself(
     root = fleet_with({})
     pool = root / "inventory" / "pool.yml"
     pool.write_text(pool.read_text().replace("u: 1", f"u: 1, bmc_credentials: {credentials}"))
-    found = list_problems(root)
+    found = check_repository(root).problems
     assert (found == []) is right
     assert "admin:secret" not in str(found)
 
@@ -191,7 +191,7 @@ def test_a_group_s_mistake_is_told_once_and_a_host_s_by_its_name(fleet_with: Wri
     root = fleet_with({})
     pool = root / "inventory" / "pool.yml"
     pool.write_text(pool.read_text().replace("  hosts:", "  vars: {bmc_port: 0}\n  hosts:").replace("u: 2", "u: 99"))
-    assert [(problem.where, problem.message.split(":")[0]) for problem in list_problems(root)] == [
+    assert [(problem.where, problem.message.split(":")[0]) for problem in check_repository(root).problems] == [
         ("inventory/pool.yml:3:10", "bmc_port"),
         ("inventory/pool.yml:6:67", "n2"),
     ]
@@ -220,14 +220,14 @@ def test_one_mistake_is_told_once_and_not_as_all_that_follows_from_it(
     path = root / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
-    (found,) = list_problems(root)
+    (found,) = check_repository(root).problems
     assert (found.file, found.code) == (file, code)
     assert found.fix.startswith(fix)
 
 
 def test_groups_that_contain_themselves_are_named(fleet_with: Write) -> None:
     root = fleet_with({"inventory/more.yml": "a: {children: {b: }}\nb: {children: {a: }}\n"})
-    assert [problem.message for problem in list_problems(root)] == ["groups contain themselves: a → b → a"]
+    assert [problem.message for problem in check_repository(root).problems] == ["groups contain themselves: a → b → a"]
 
 
 def test_a_long_chain_of_groups_is_no_reason_to_give_up(fleet_with: Write) -> None:

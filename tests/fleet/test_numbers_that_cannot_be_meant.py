@@ -9,7 +9,7 @@ import pytest
 from cases.case import NODE, POLICY, replaced
 from cases.parts_and_lengths import MISTAKES
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 POLICY_FILE, NODE_FILE = "specs/policy.yaml", "specs/node.yaml"
@@ -17,7 +17,7 @@ POLICY_FILE, NODE_FILE = "specs/policy.yaml", "specs/node.yaml"
 
 @pytest.mark.parametrize(("code", "files"), MISTAKES)
 def test_a_number_that_no_hardware_has_is_told(code: str, files: dict[str, str | None], fleet_with: Write) -> None:
-    assert code in [problem.code for problem in list_problems(fleet_with(files))]
+    assert code in [problem.code for problem in check_repository(fleet_with(files)).problems]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_number_that_no_hardware_has_is_told(code: str, files: dict[str, str |
     ],
 )
 def test_a_number_of_a_policy_that_cannot_be_meant_is_told(code: str, old: str, new: str, fleet_with: Write) -> None:
-    found = list_problems(fleet_with(replaced(POLICY_FILE, POLICY, old, new)))
+    found = check_repository(fleet_with(replaced(POLICY_FILE, POLICY, old, new))).problems
     assert code in [problem.code for problem in found]
 
 
@@ -50,12 +50,12 @@ def test_a_number_of_a_policy_that_cannot_be_meant_is_told(code: str, old: str, 
 )
 def test_a_limit_that_cannot_be_meant_is_told(code: str, limit: str, fleet_with: Write) -> None:
     text = NODE.replace("model: H100", "model: NVIDIA H100 80GB HBM3") + f"  {limit}\n"
-    assert code in [problem.code for problem in list_problems(fleet_with({NODE_FILE: text}))]
+    assert code in [problem.code for problem in check_repository(fleet_with({NODE_FILE: text})).problems]
 
 
 def test_a_small_share_of_events_is_no_fraction(fleet_with: Write) -> None:
     text = NODE + "  packets_lost: {value: 0.1, unit: '%', source: us}\n"
-    assert "ASY0050" not in [problem.code for problem in list_problems(fleet_with({NODE_FILE: text}))]
+    assert "ASY0050" not in [problem.code for problem in check_repository(fleet_with({NODE_FILE: text})).problems]
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,7 @@ def test_a_small_share_of_events_is_no_fraction(fleet_with: Write) -> None:
     [("[reboot, cordon]", True), ("[powercycle]", True), ("[zap]", True), ("[drain, zap]", False), ("[ticket]", False)],
 )
 def test_a_node_from_service_is_closed_before_it_restarts(entry: str, told: bool, fleet_with: Write) -> None:
-    found = list_problems(fleet_with(replaced(POLICY_FILE, POLICY, "summary: new,", f"summary: new, entry: {entry},")))
+    found = check_repository(
+        fleet_with(replaced(POLICY_FILE, POLICY, "summary: new,", f"summary: new, entry: {entry},"))
+    ).problems
     assert ("ASY0244" in [problem.code for problem in found]) is told

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases.case import BUNDLE, FABRIC, NODE, POOL, pool
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.rules.firmware_bundles import hash_artifact
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
@@ -18,7 +18,7 @@ ABC = hashlib.sha256(b"abc").hexdigest()
 
 
 def told(root: Path) -> list[str]:
-    return [f"{problem.code} {problem.message}" for problem in list_problems(root)]
+    return [f"{problem.code} {problem.message}" for problem in check_repository(root).problems]
 
 
 def test_a_pointer_to_the_qualified_image_is_as_good_as_the_image(fleet_with: Write) -> None:

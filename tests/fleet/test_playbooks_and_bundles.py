@@ -9,7 +9,7 @@ import pytest
 from cases.case import POOL, Link
 from cases.firmware_bundles import TWO
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.repository.playbooks import read_firmware_tasks
 from assay.declare.repository.tree import WorkingFolder
 
@@ -81,7 +81,7 @@ WHOLE: dict[str, Mapping[str, str | None]] = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_playbook_that_brings_all_or_may_do_so_is_left_in_peace(name: str, fleet_with: Write) -> None:
-    found = list_problems(fleet_with({"specs/bundle.yaml": TWO, **WHOLE[name]}))
+    found = check_repository(fleet_with({"specs/bundle.yaml": TWO, **WHOLE[name]})).problems
     assert [problem for problem in found if problem.code in CODES] == []
 
 
@@ -120,7 +120,9 @@ WRONG: dict[str, tuple[Mapping[str, str | None], str, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_playbook_that_disagrees_is_told_so_at_its_line(name: str, fleet_with: Write) -> None:
     files, where, message = WRONG[name]
-    found = [one for one in list_problems(fleet_with({"specs/bundle.yaml": TWO, **files})) if one.code in CODES]
+    found = [
+        one for one in check_repository(fleet_with({"specs/bundle.yaml": TWO, **files})).problems if one.code in CODES
+    ]
     assert found[0].where == where
     assert message in found[0].message
     assert found[0].fix

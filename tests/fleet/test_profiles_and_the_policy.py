@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 Told = Callable[..., list[str]]
 
@@ -24,7 +24,7 @@ def told(example: Path, tmp_path: Path) -> Told:
         text = path.read_text()
         assert old in text
         path.write_text(text.replace(old, new))
-        found = [problem for problem in list_problems(tmp_path) if problem.code == "ASY0100"]
+        found = [problem for problem in check_repository(tmp_path).problems if problem.code == "ASY0100"]
         assert {problem.file for problem in found} <= {f"specs/profiles/{profile}.yaml"}
         return [problem.message for problem in found]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from assay.cli.verbs.show import show_app
-from assay.declare.check import check_repository, list_problems
+from assay.declare.check import check_repository
 from assay.declare.rules.secrets import FIX
 from assay.declare.secret_detection import (
     SECRET_SHAPES,
@@ -94,27 +94,29 @@ def of_secrets(found: list) -> list[str]:
 
 @pytest.mark.parametrize("variable", SECRETS)
 def test_a_secret_in_the_inventory_is_found_once_and_not_shown(variable: str, fleet_with: Write) -> None:
-    found = list_problems(fleet_with(with_variable(variable)))
+    found = check_repository(fleet_with(with_variable(variable))).problems
     assert len(of_secrets(found)) == 1
     assert CANARY not in str(found)
 
 
 @pytest.mark.parametrize("variable", INNOCENT)
 def test_what_only_resembles_one_is_left_in_peace(variable: str, fleet_with: Write) -> None:
-    assert of_secrets(list_problems(fleet_with(with_variable(variable)))) == []
+    assert of_secrets(check_repository(fleet_with(with_variable(variable))).problems) == []
 
 
 @pytest.mark.parametrize("file", ["inventory/group_vars/all.yml", "inventory/host_vars/n2/more.yml", "specs/zz.yaml"])
 def test_it_is_found_at_every_level(file: str, fleet_with: Write) -> None:
     spec = POLICY.replace("name: policy", "name: another").replace("[us]", "['https://u:hunter@x/']")
-    found = list_problems(fleet_with({file: spec if file.startswith("specs") else f"bmc_password: {CANARY}\n"}))
+    found = check_repository(
+        fleet_with({file: spec if file.startswith("specs") else f"bmc_password: {CANARY}\n"})
+    ).problems
     assert len(of_secrets(found)) == 1
     assert [problem.file for problem in found if problem.fix == FIX] == [file]
 
 
 def test_hosts_and_groups_may_be_called_as_they_like(fleet_with: Write) -> None:
     named = POOL.replace("n1:", "token-server:") + "secrets:\n  hosts: {n2: }\n  vars: {batch: q7Gd0Zk4Lw9Xe2Rt6Yu8}\n"
-    assert of_secrets(list_problems(fleet_with({"inventory/pool.yml": named}))) == []
+    assert of_secrets(check_repository(fleet_with({"inventory/pool.yml": named})).problems) == []
 
 
 def test_the_example_fleet_holds_none(example: Path) -> None:
@@ -135,7 +137,7 @@ def test_the_example_fleet_holds_none(example: Path) -> None:
     ],
 )
 def test_no_message_of_any_rule_shows_a_secret(variable: str, fleet_with: Write) -> None:
-    found = list_problems(fleet_with(with_variable(variable)))
+    found = check_repository(fleet_with(with_variable(variable))).problems
     assert found
     assert CANARY not in json.dumps([asdict(problem) for problem in found])
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from cases.transports_schedulers_monitoring import both, with_variables
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.rules import partners
 
 KUBERNETES = "kubernetes: {context: hall1}"
 
 
 def told(fleet):
-    return [(one.where, one.message, one.fix) for one in list_problems(fleet) if one.code == "ASY0220"]
+    return [(one.where, one.message, one.fix) for one in check_repository(fleet).problems if one.code == "ASY0220"]
 
 
 @pytest.mark.parametrize(

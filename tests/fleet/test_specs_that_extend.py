@@ -11,7 +11,7 @@ from cases.firmware_bundles import SHA256, TWO
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.loader import load_fleet
 from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_reader import UNSHARED_KINDS, list_merged_entries, merge_specs, read_specs
@@ -80,19 +80,19 @@ def test_null_takes_an_entry_out(fleet_with: Write) -> None:
     ],
 )
 def test_a_mistake_in_either_file_is_told_where_it_stands(fleet_with: Write, old: str, new: str, where: str) -> None:
-    found = list_problems(fleet_with({"specs/large.yaml": LARGE.replace(old, new)}))
+    found = check_repository(fleet_with({"specs/large.yaml": LARGE.replace(old, new)})).problems
     assert [problem.where.startswith(where) for problem in found] == [True]
     assert found[0].code == "ASY0003"
 
 
 def test_a_mistake_of_the_base_is_told_once(fleet_with: Write) -> None:
     node = (Path(__file__).parent / "smallest/specs/node.yaml").read_text().replace("fans: 1", "fans: one")
-    found = list_problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": node}))
+    found = check_repository(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": node})).problems
     assert [(problem.where, problem.code) for problem in found] == [("specs/node.yaml:10:1", "ASY0003")]
 
 
 def test_a_base_that_is_no_yaml_is_all_that_is_told(fleet_with: Write) -> None:
-    found = list_problems(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": "a: 1\na: 2\n"}))
+    found = check_repository(fleet_with({"specs/large.yaml": LARGE, "specs/node.yaml": "a: 1\na: 2\n"})).problems
     assert [problem.code for problem in found] == ["ASY0001"]
 
 
@@ -178,7 +178,7 @@ def test_components_come_and_go_by_name(name: str, fleet_with: Write) -> None:
 )
 def test_a_mistake_in_a_changed_component_is_told_where_it_stands(newer: Path, old: str, new: str, where: str) -> None:
     (newer / "specs/newer.yaml").write_text(NEWER.replace(old, new, 1))
-    found = [problem for problem in list_problems(newer) if problem.code == "ASY0003"]
+    found = [problem for problem in check_repository(newer).problems if problem.code == "ASY0003"]
     assert found[0].where.startswith(where)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.model.specs.node_settings import NodeSettings, make_node_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,5 +38,5 @@ def test_each_of_the_tokens_is_checked(tmp_path, given, code):
         shutil.copytree(ROOT / part, tmp_path / part)
     hosts = {"n0003": {"agent_token": given}, "n0004": {"agent_token": {"sha256": "2" * 64}}}
     (tmp_path / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": hosts}}))
-    found = list_problems(tmp_path)
+    found = check_repository(tmp_path).problems
     assert {one.code for one in found if one.severity == "error"} == ({code} if code else set())

@@ -11,7 +11,7 @@ from cases.measurement_limits import RATE, RATE_TEST
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.declare.suite_source import MeasureCall, find_measure_calls
 from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.units import READING_SUFFIXES, UNITS, convert_unit, describe_unit_fix, find_unit_in_name, suggest_units
@@ -124,6 +124,6 @@ def test_every_number_that_our_suites_hold_to_a_limit_has_a_unit() -> None:
 )
 def test_a_limit_in_another_unit_is_told_the_figure_in_the_check_s(limit: str, fix: str, fleet_with: Write) -> None:
     node = RATE.replace("value: 400, unit: Gb/s", limit)
-    (found,) = list_problems(fleet_with({"specs/node.yaml": node, "suites/test_heat.py": RATE_TEST}))
+    (found,) = check_repository(fleet_with({"specs/node.yaml": node, "suites/test_heat.py": RATE_TEST})).problems
     assert (found.code, found.fix) == ("ASY0054", fix)
     assert "suites/test_heat.py:10 measures in Gb/s" in found.message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases.load_times import visit
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,6 @@ from assay.declare.check import list_problems
 def test_each_part_must_fit_into_a_visit(
     parts: str, fits: bool, fleet_with: Callable[[Mapping[str, str | None]], Path]
 ) -> None:
-    problems = list_problems(fleet_with(visit(parts, ", budget_minutes: 20")))
+    problems = check_repository(fleet_with(visit(parts, ", budget_minutes: 20"))).problems
     messages = [problem.message for problem in problems if problem.code == "ASY0207"]
     assert messages == ([] if fits else ["idle: its longest part takes 45 min, and within_minutes is 30"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from assay.ledger.runs.reader import StoredRun
-from assay.model.outcome import Outcome
 
 
 def test_the_document_holds_the_run_its_counts_and_every_outcome(told, day):
@@ -17,7 +16,7 @@ def test_the_document_holds_the_run_its_counts_and_every_outcome(told, day):
         True,
     )
     with StoredRun.open(day[1]) as stored:
-        assert [Outcome.from_json(one) for one in document["outcomes"]] == list(stored.outcomes())
+        assert document["outcomes"] == [outcome.as_json() for outcome in stored.outcomes()]
 
 
 def test_a_run_without_outcomes_is_a_document_too(told, keep):
@@ -30,7 +29,7 @@ def test_a_line_is_an_outcome_and_names_its_run(told, day):
     assert len(lines) == 14
     assert {line.pop("run") for line in lines} == {"20261121T010000.000-abcdef"}
     with StoredRun.open(day[1]) as stored:
-        assert [Outcome.from_json(one) for one in lines] == list(stored.outcomes())
+        assert lines == [outcome.as_json() for outcome in stored.outcomes()]
 
 
 def test_a_comparison_gives_every_change(told, day):

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from typing_extensions import TypedDict
-
 from assay.declare.problems import FleetProblem, ProblemSeverity
 from assay.declare.repository.draft import RepositoryDraft
 from assay.model.errors import AssayError
+from assay.model.facts import fact, internal
 from assay.model.plugins import CHECK_RULES
 from assay.model.specs.spec_document import SpecDocument
 
@@ -179,22 +178,15 @@ for _code, _title, _why in (
     _register(CheckRule(_code, _title, _why, "error"))
 
 
-class CheckAnswer(TypedDict):
+@fact
+class CheckReport:
     """Every mistake in the inventory and the specs."""
 
     problems: list[FleetProblem]
     """The problems, in order of file and line."""
     nodes: int
     """How many nodes were checked."""
-
-
-@dataclass(frozen=True)
-class CheckReport:
-    """All problems of a repository in order of file and line, and how many nodes and specs were checked."""
-
-    problems: list[FleetProblem]
-    nodes: int
-    specs: int
+    specs: int = internal()
 
     @property
     def is_clean(self) -> bool:
@@ -205,10 +197,6 @@ class CheckReport:
     def stand_ins(self) -> int:
         """How many of the problems are examples that stand in for a site's own."""
         return sum(problem.code == STAND_IN_CODE for problem in self.problems)
-
-    def as_json(self) -> CheckAnswer:
-        """Return what `assay check --format json` prints, but for the problems' own form."""
-        return {"problems": self.problems, "nodes": self.nodes}
 
 
 def check_repository(root: Path, now: datetime | None = None, commit: str = "", *, is_lab: bool = False) -> CheckReport:
@@ -224,8 +212,3 @@ def check_repository(root: Path, now: datetime | None = None, commit: str = "", 
         if rule.code != STAND_IN_CODE or not is_lab:
             problems += rule.problems(draft)
     return CheckReport(sorted(set(problems)), len(draft.hosts), len(draft.specs))
-
-
-def list_problems(root: Path, now: datetime | None = None) -> list[FleetProblem]:
-    """Return every problem of the repository at `root`, in order of file and line."""
-    return check_repository(root, now).problems

@@ -96,26 +96,13 @@ class Outcome:
         return self.verdict in ("fail", "error") and not self.known and not self.observed
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data; `from_json` reads it back."""
+        """Return plain JSON data."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["phases"] = list(self.phases)
         plain["measurements"] = [{k: getattr(m, k) for k in m.__slots__} for m in self.measurements]
         plain["artefacts"] = [{k: getattr(a, k) for k in a.__slots__} for a in self.artefacts]
         plain["basis"] = self.basis.encode()
         return plain
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> Outcome:
-        """Return the outcome that `as_json` gave."""
-        return cls(
-            **{
-                **plain,
-                "phases": tuple(plain["phases"]),
-                "measurements": tuple(Measurement(**m) for m in plain["measurements"]),
-                "artefacts": tuple(FailureArtefact(**a) for a in plain["artefacts"]),
-                "basis": EvidenceBasis.decode(plain.get("basis", "")),
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,10 +80,6 @@ class EvidenceReading(NamedTuple):
     value: Any = None
     reason: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the one-key object that evidence documents hold, `{"failed": "timed out after 5 s"}`."""
-        return {self.kind: self.value if self.kind == "value" else self.reason}
-
 
 def value(content: Any) -> dict[str, Any]:
     """Return a leaf that was read."""

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from by_hand import ROOT
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.model.specs.schedules import find_time_zone
 from assay.model.specs.spec_document import load_spec_model
 
@@ -39,7 +39,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said(fleet: Path, schedule: dict) -> list[tuple[str, str]]:
     document = {"kind": "Schedules", "name": "ours", "sources": ["us"], "schedules": {"a": schedule}}
     (fleet / "specs/ours.yaml").write_text(json.dumps(document, indent=1))
-    return [(one.code, one.message) for one in list_problems(fleet) if one.file == "specs/ours.yaml"]
+    return [(one.code, one.message) for one in check_repository(fleet).problems if one.file == "specs/ours.yaml"]
 
 
 @pytest.mark.parametrize("words", WRONG)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 CANARY = "Hunter" + "2-0f7Q"
@@ -68,7 +68,7 @@ SOUND = [
 
 
 def told(root: Path) -> list[str]:
-    found = list_problems(root)
+    found = check_repository(root).problems
     assert CANARY not in str(found)
     return [problem.code for problem in found if problem.code in ("ASY0247", "ASY0248")]
 

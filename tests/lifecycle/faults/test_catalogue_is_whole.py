@@ -13,7 +13,7 @@ import yaml
 
 from assay.cli.verbs.faults import classify_log
 from assay.cli.workspace import load_surrounding_catalog
-from assay.declare.check import list_problems
+from assay.declare.check import check_repository
 from assay.model.facts import to_json
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 
@@ -99,7 +99,9 @@ def test_a_site_judges_otherwise_in_three_lines(tmp_path):
         shutil.copytree(ROOT / part, tmp_path / part)
     (tmp_path / "specs/faults/site.yaml").write_text(SITE)
     assert [
-        one for one in list_problems(tmp_path) if one.file.startswith("specs/faults") and one.severity == "error"
+        one
+        for one in check_repository(tmp_path).problems
+        if one.file.startswith("specs/faults") and one.severity == "error"
     ] == []
     judged = load_surrounding_catalog(tmp_path)
     log = tmp_path / "log"

@@ -26,6 +26,7 @@ from assay.model.entries.effects import (
 )
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
+from assay.model.facts import to_json
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
@@ -215,7 +216,7 @@ class BurnInFollower:
         new = {name: serial for name, serial in serials.items() if record.serials.get(name) != serial}
         entries = []
         for cut in cut_windows(lines, spec.record_minutes * 60):
-            content = BurnInWindowEntry(record.id, answer.log, cut.last_line, cut.window.as_json(), boot, new)
+            content = BurnInWindowEntry(record.id, answer.log, cut.last_line, to_json(cut.window), boot, new)
             ident = derive_id(content.kind, self.node.name, record.id, answer.log, str(cut.last_line))
             entries.append(content.make_entry(ident, self.context.now, self.node.name))
             new = {}

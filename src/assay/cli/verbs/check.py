@@ -117,7 +117,7 @@ def _format_totals(report: CheckReport) -> str:
 
 def format_check_json(report: CheckReport) -> str:
     """Return the report as one JSON document."""
-    return format_answer(report.as_json(), indent=2, ensure_ascii=False)
+    return format_answer(report, indent=2, ensure_ascii=False)
 
 
 def format_check_github(report: CheckReport) -> str:

@@ -77,7 +77,7 @@ ANSWERS: dict[str, Answer] = {
         ("with --list", "assay.tell.report.registry:RunListAnswer"),
         ("with --distribution", "assay.validate.results.distribution:PeerDistribution[]"),
     ),
-    "check": _one("assay.declare.check:CheckAnswer"),
+    "check": _one("assay.declare.check:CheckReport"),
     "doctor": _one("assay.cli.verbs.doctor:DoctorAnswer"),
     "images": _one("assay.cli.verbs.boot:ImageFile[]"),
     "upgrade": _forms(

@@ -14,6 +14,7 @@ from assay.model.entries.effects import (
     BurnInWindowEntry,
 )
 from assay.model.entries.registry import decode_entry
+from assay.model.facts import from_json
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.burn_in import BurnInWindow, PartWork
 from assay.model.timestamps import format_time, parse_time
@@ -147,7 +148,7 @@ def _end(record: BurnInRecord, ended: BurnInEndedEntry, at: str) -> BurnInRecord
 
 
 def _add_window(record: BurnInRecord, entry: BurnInWindowEntry, at: str) -> BurnInRecord:
-    window = BurnInWindow.from_json(entry.window)
+    window = from_json(BurnInWindow, entry.window)
     work = dict(record.work.get(window.phase, {}))
     for part, done in window.parts.items():
         work[part] = work.get(part, PartWork()).plus(done)

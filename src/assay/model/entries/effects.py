@@ -143,7 +143,7 @@ class BurnInStartedEntry(EntryContent):
 
 @fact
 class BurnInWindowEntry(EntryContent):
-    """A window is over: its content (`BurnInWindow.as_json`), and how far the node's journal `log` has been read.
+    """A window is over: its content (a BurnInWindow), and how far the node's journal `log` has been read.
 
     `line` is the number of the last line that counts. `serials`: subject → serial number, where they are new. `boot`:
     the boot in which the node wrote it.

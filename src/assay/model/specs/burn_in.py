@@ -6,8 +6,8 @@ A window of a burn-in: what ran in it, on which parts of the node, and the media
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -218,13 +218,3 @@ class BurnInWindow:
     gpus: Mapping[str, GpuMedians] = field(default_factory=dict)
     corrected: Mapping[str, int] = field(default_factory=dict)
     hard: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data, for the ledger."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> BurnInWindow:
-        """Return the window of what `as_json` gave."""
-        parts = {name: PartWork(**work) for name, work in plain["parts"].items()}
-        return cls(plain["hours"], plain["phase"], parts, plain["gpus"], plain["corrected"], plain["hard"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from assay.model.decision import CONFIGURE, DecisionTiming
 from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
@@ -34,11 +33,6 @@ class PolicyResponse:
     def moves_node(self) -> bool:
         """Whether it moves the node to another state, at once or when it is idle."""
         return self.timing != "record"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        settings = {name: list(actions) for name in ("at_once", "when_idle") if (actions := getattr(self, name))}
-        return {name: getattr(self, name) for name in ("rule", "timing", "remedy", "to")} | settings
 
     def describe_corrections(self) -> str:
         """Return which settings a node in service gets when."""
