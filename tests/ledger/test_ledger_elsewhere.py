@@ -124,7 +124,7 @@ def test_a_ledger_that_was_made_anew_has_another_seal(ask, fleet, tmp_path):
     file = Workspace(fleet).ledger_location
     wrote(tmp_path / "true.sqlite", *ENROLLED, LedgerEntry("h", AT, "hold", "n0001", {"who": "ann", "reason": "fan"}))
     true = Ledger.open(tmp_path / "true.sqlite")
-    seals = [f"{seq}:{true.hash_of(seq)}" for seq in (2, 3)]
+    seals = [f"{seq}:{true.hash_of(seq)},0:{'0' * 64}" for seq in (2, 3)]
     wrote(file, ENROLLED[1], ENROLLED[0])
     assert ask("ledger", "verify").exit_code == 0
     told = [ask("ledger", "verify", "--seal", seal) for seal in seals]

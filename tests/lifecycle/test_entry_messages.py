@@ -196,7 +196,6 @@ LINES = [
         "loaded by idle: battery cut; made room for job 7, gone within 0.2 s",
     ),
     ("node.undrained", {"schedule": "idle", "slot": AT, "reason": "sunk"}, "given back"),
-    ("ledger.sealed", {"seal": f"12:{'ab' * 32},3:{'cd' * 32}", "at": AT, "who": "ann"}, "ann sealed another ledger"),
     ("commit.adopted", {"commit": "cd" * 20, "base": "ab" * 20}, "is brought to commit abababababab → cdcdcdcdcdcd"),
     (
         "rollout.started",

@@ -84,7 +84,6 @@ def verify(
     ledger, (anchors, lost) = workspace.ledger_for_reading, _find_anchors(workspace, anchor)
     verification = LedgerVerification(
         chain_problems=tuple(ledger.verify()),
-        given_seal=given,
         seal_problems=tuple(find_contradictions(ledger, given)) if given else (),
         anchors=(*(check_anchor(ledger, known) for known in anchors), *lost),
         ends=make_seal(ledger.chain_ends()),

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
-OLD_SEAL = "this seal of an older assay covers the entries only, no runs and no outcomes: keep the new one"
 
 
 @fact
@@ -369,7 +368,6 @@ class LedgerVerification:
     """The result of a verification: of the chains, of a seal that was given, and of each anchor."""
 
     chain_problems: tuple[str, ...]
-    given_seal: LedgerSeal | None
     seal_problems: tuple[str, ...]
     anchors: tuple[AnchorReport, ...]
     ends: LedgerSeal
@@ -390,7 +388,6 @@ class LedgerVerification:
     def to_json(self) -> LedgerVerifyAnswer:
         """Return it as JSON data."""
         entry, run = self.ends.entry, self.ends.run
-        assert run
         return LedgerVerifyAnswer(
             whole=not self.problems,
             problems=self.problems,
@@ -404,8 +401,6 @@ class LedgerVerification:
     def to_text(self) -> str:
         """Return it as text: what is wrong and what to do, or the size of the ledger, its anchors and its seal."""
         lines = self._headline()
-        if self.given_seal and not self.given_seal.run:
-            lines.append(f"  {OLD_SEAL}")
         lines += [f"  {_format_archive(archive)}" for archive in self.archives if not archive.problems]
         proofs = [report for report in self.anchors if report.proven and not report.contradictions]
         lines += [f"  {format_proof(report, self.ends)}" for report in proofs]
@@ -435,7 +430,7 @@ def _format_archive(archive: CheckedArchive) -> str:
 
 def count_lines(ends: LedgerSeal) -> str:
     """Return how many entries and runs a ledger with these ends has, in words."""
-    return f"{_count_entries(ends.entry.seq)}, {format_count(ends.run.seq if ends.run else 0, 'run')}"
+    return f"{_count_entries(ends.entry.seq)}, {format_count(ends.run.seq, 'run')}"
 
 
 def format_broken(consequence: str, problems: Sequence[str]) -> str:
@@ -475,7 +470,7 @@ def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor],
 
 def _make_anchor_proof(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
     proven = report.proven
-    entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq if ends.run else 0)
+    entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq)
     return AnchorProof(
         anchor=report.anchor,
         seals=report.seals,

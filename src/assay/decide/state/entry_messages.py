@@ -408,9 +408,6 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
         f"{entry.who} deletes {format_count(entry.documents, 'document')} of evidence from before {entry.before}, "
         f"{entry.bytes / 1e6:.1f} MB"
     ),
-    operator.OtherLedgerSealedEntry: lambda entry, _: (
-        f"{entry.who} sealed another ledger: {', '.join(end.partition(':')[0] for end in entry.seal.split(','))} lines"
-    ),
     ticket.TicketOpenedEntry: _ticket_formatter("opened"),
     ticket.TicketUpdatedEntry: _ticket_formatter("updated"),
     ticket.TicketClosedEntry: _ticket_formatter("closed"),

@@ -273,8 +273,6 @@ def parse_anchor(name: str, fleet: AnchoredFleet) -> Anchor:
         return _make_file_anchor(name, fleet, fleet.root / rest)
     if kind == "git-note" and _REF.fullmatch(rest or DEFAULT_REF) and ".." not in rest:
         return GitNoteAnchor(name, fleet.root, rest or DEFAULT_REF, fleet.register)
-    if kind == "ledger" and rest:
-        raise make_no_seal_error(name, "another ledger is no anchor any more", fleet.register)
     if kind == "rfc3161" and rest.startswith(("http://", "https://")):
         url, _, roots = rest.partition("#")
         if "@" in urlsplit(url).netloc:

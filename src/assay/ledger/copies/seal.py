@@ -32,13 +32,13 @@ class ChainEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerSeal:
-    """The ends of both chains. `run` is None in a seal of an older assay, which covers the entries only."""
+    """The ends of both chains."""
 
     entry: ChainEnd
-    run: ChainEnd | None
+    run: ChainEnd
 
     def __str__(self) -> str:
-        return ",".join(f"{end.seq}:{end.hash}" for end in (self.entry, self.run) if end)
+        return ",".join(f"{end.seq}:{end.hash}" for end in (self.entry, self.run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ def parse_stored_seals(text: str, where: str) -> list[StoredSeal]:
 
 
 def parse_seal(text: str) -> LedgerSeal:
-    """Return the seal that `assay ledger verify` printed, of this assay or an older one. Raises AssayError."""
-    ends = [_parse_end(part) for part in text.split(",")]
-    if None in ends or len(ends) > len(CHAINS) or not ends[0]:
+    """Return the seal that `assay ledger verify` printed. Raises AssayError."""
+    ends = [end for part in text.split(",") if (end := _parse_end(part))]
+    if text.count(",") != 1 or len(ends) != len(CHAINS):
         raise AssayError(f"{text!r} is not a seal", fix=SEAL_FIX)
-    return LedgerSeal(ends[0], ends[1] if len(ends) > 1 else None)
+    return LedgerSeal(*ends)
 
 
 def _parse_end(text: str) -> ChainEnd | None:

@@ -38,7 +38,7 @@ def find_contradictions(ledger: Ledger, seal: LedgerSeal) -> list[str]:
     """Return where a ledger is not the one that was sealed. Reads two rows."""
     contradictions = []
     for chain, end in zip(CHAINS, (seal.entry, seal.run), strict=True):
-        if not end or not end.seq:
+        if not end.seq:
             continue
         present = ledger.hash_of(end.seq, chain)
         if present is None:
@@ -58,7 +58,8 @@ def check_anchor(ledger: Ledger, anchor: Anchor) -> AnchorReport:
         wrong = [(seal, lines) for seal in kept if (lines := find_contradictions(ledger, seal.seal))]
         contradicted = {id(seal) for seal, _ in wrong}
         fitting = [seal for seal in kept if id(seal) not in contradicted]
-        proven = anchor.prove(max(reversed(fitting), key=_get_extent)) if fitting else None
+        fitting.sort(key=lambda kept: (kept.seal.entry.seq, kept.seal.run.seq))
+        proven = anchor.prove(fitting[-1]) if fitting else None
         contradictions = []
         for seal, lines in wrong[:MAX_CONTRADICTIONS]:
             proved = anchor.prove(seal)
@@ -77,19 +78,12 @@ def format_contradictions(report: AnchorReport) -> str:
 def format_extent(kept: StoredSeal) -> str:
     """Return how far a seal reaches, in words."""
     entry, run = kept.seal.entry, kept.seal.run
-    reach = f"entry {entry.seq:,} and run {run.seq:,}" if run else f"entry {entry.seq:,} (runs are not covered)"
-    return f"{reach}, sealed {format_second(kept.at)}"
+    return f"entry {entry.seq:,} and run {run.seq:,}, sealed {format_second(kept.at)}"
 
 
 def count_unproven(seal: LedgerSeal, ends: LedgerSeal) -> tuple[int, int]:
-    """Return how many entries and runs came after a seal; all runs after one that does not cover them."""
-    runs = (ends.run.seq if ends.run else 0) - (seal.run.seq if seal.run else 0)
-    return ends.entry.seq - seal.entry.seq, runs
-
-
-def _get_extent(kept: StoredSeal) -> tuple[int, int]:
-    seal = kept.seal
-    return seal.entry.seq, seal.run.seq if seal.run else 0
+    """Return how many entries and runs came after a seal."""
+    return ends.entry.seq - seal.entry.seq, ends.run.seq - seal.run.seq
 
 
 @dataclass(frozen=True, slots=True)

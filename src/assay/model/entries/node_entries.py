@@ -205,16 +205,6 @@ class CommitAcceptedEntry(EntryContent):
 
 
 @fact
-class OtherLedgerSealedEntry(EntryContent):
-    """A seal of another ledger, as assay kept it in ledgers until 2026: how its chains ended at `at` (ISO 8601 UTC)."""
-
-    kind = "ledger.sealed"
-    seal: str
-    at: str
-    who: str
-
-
-@fact
 class OutcomesPrunedEntry(EntryContent):
     """A person deleted old outcomes by the policy: of the runs up to number `through`, all but the newest of each kind.
 

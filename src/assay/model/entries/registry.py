@@ -11,24 +11,7 @@ from assay.model.ledger_entry import LedgerEntry
 
 CONTENT_CLASSES: dict[str, type[EntryContent]] = {
     content.kind: content
-    for module in (
-        node_entries,
-        node_entries,
-        faults,
-        effects,
-        node_entries,
-        assets,
-        rollouts,
-        schedule_entries,
-        tickets,
-        tickets,
-        effects,
-        boot,
-        boot,
-        boot,
-        effects,
-        faults,
-    )
+    for module in (node_entries, faults, effects, assets, rollouts, schedule_entries, tickets, boot)
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind
 }
