@@ -213,7 +213,7 @@ def _planted(spec: NodeSpec) -> NodeSpec:
 
 
 ACCOUNT = {"role": "planted", "password": {"env": "PLANTED"}}
-RACK = {"nodes": 77, "gpus": 77, "switch_trays": 77, "power_shelves": 77}
+RACK = {"nodes": 77, "gpus": 77}
 UNREAD = [
     (), ("probe",), ("bmc",), ("probe", "host"), ("probe", "gpu"), ("probe", "hca"), ("probe", "hca", "mlx5_2", "pci"),
     ("probe", "nic"), ("probe", "nvme"), ("probe", "memory"), ("probe", "kernel"), ("bmc", "psu"), ("bmc", "firmware"),

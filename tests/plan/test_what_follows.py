@@ -101,7 +101,7 @@ def test_a_node_that_nobody_acts_on_is_left_alone_wherever_it_is(repository, kno
 
 
 def test_a_rack_that_is_one_machine_is_said_to_run_mixed(repository) -> None:
-    whole = "rack: {nodes: 4, gpus: 32, switch_trays: 0, power_shelves: 0}\nfans: 10"
+    whole = "rack: {nodes: 4, gpus: 32}\nfans: 10"
     repository.spec("fans: 10", whole).commit()
     notes = repository.firmware("01.05.11", "01.05.12").plan().notes
     assert notes[-1].startswith("4 racks (hgx-h100), each one machine, will run mixed over 4 waves: rack_concurrent")

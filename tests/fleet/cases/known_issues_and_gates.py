@@ -48,9 +48,6 @@ CASES: dict[str, Case] = {
     "ASY0171": Case(listed(entry(expires=day(10))), listed(entry(expires=day(16))), f"{KNOWN_FILE}:8:5"),
     "ASY0172": Case(listed(entry(more="node: n9*")), listed(entry(more="subject: '*/gpu3'")), f"{KNOWN_FILE}:5:5"),
     "ASY0173": Case(listed(entry(check="*", more="pool: '**'")), listed(entry(check="*")), f"{KNOWN_FILE}:5:5"),
-    "ASY0174": Case(
-        listed(entry(2), entry(1, more="node: n2")), listed(entry(1), entry(2, more="node: n2")), f"{KNOWN_FILE}:9:5"
-    ),
     "ASY0175": Case(listed(entry(1), entry(2)), listed(entry(1), entry(2, more="node: n2")), f"{KNOWN_FILE}:10:5"),
     "ASY0178": Case(listed(entry()), listed(entry(check=HEAT)), f"{KNOWN_FILE}:5:5"),
     "ASY0179": Case(listed(entry(expires=day(92))), listed(entry(expires=day(89))), f"{KNOWN_FILE}:8:5"),
@@ -61,11 +58,6 @@ CASES: dict[str, Case] = {
     ),
     "ASY0180": Case(
         gates("pool-b: {success_percent: 99}"), gates(f"{OWN}, fabric: {{unknown_percent: 0}}"), f"{GATES_FILE}:4:9"
-    ),
-    "ASY0181": Case(
-        gates(f"{OWN}, any: {{success_percent: 90, unknown_percent: 1}}"),
-        gates(f"{OWN}, any: {{unknown_percent: 1}}"),
-        f"{GATES_FILE}:4:46",
     ),
     "ASY0245": Case(
         {"specs/gates.yaml": GATES_WITH_SHARE.format(0.99)},

@@ -10,7 +10,7 @@ CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
 SOAK = POLICY.replace("certified_to", "soak_hours: 2, deadline: {hours: 3}, certified_to")
 WIDE = POLICY.replace("pool_percent: 50", "pool_percent: 100")
 PAIRS = POLICY + "racks: {pairs: {node_specs: [small], of: 2, more_than: 1}}\n"
-PAIR = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
+PAIR = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2}\nfans:")
 
 
 PROFILE = (SMALLEST / "specs/profile.yaml").read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cases.case import NODE, POOL, Case, pool, replaced
 
 TALL = {"specs/node.yaml": NODE.replace("fans:", "height_u: 2\nfans:")}
-WHOLE = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
+WHOLE = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2}\nfans:")
 PAIR = {"specs/node.yaml": WHOLE}
 LONE = {"specs/lone.yaml": NODE.replace("name: small", "name: lone")}
 THIRD = POOL + "    n3: {node_spec: lone, profile: managed, site: lab, rack: r1, u: 3, serial_number: S3}\n"

@@ -21,10 +21,7 @@ def heat(fault: str = "trend.heat", failures: str = "gpu.*") -> str:
     return f'heat: {{measurements: ["*temperature*"], fault: {fault}, failures: ["{failures}"], source: us}}'
 
 
-OTHERS = 'others: {measurements: ["*"], fault: trend.other, source: us}'
-
 CASES: dict[str, Case] = {
     "ASY0370": Case(trends(heat("trend.heta")), trends(heat()), f"{FILE}:7:43"),
     "ASY0371": Case(trends(heat(failures="gup.*")), trends(heat()), f"{FILE}:7:73"),
-    "ASY0372": Case(trends(OTHERS, heat()), trends(heat(), OTHERS), f"{FILE}:8:3"),
 }

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from itertools import pairwise
 
 from assay.declare.check import FilePosition, RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
@@ -49,23 +48,6 @@ def fraction_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 place = draft.find_position(f"Gates/{gates.name}", "pools", name, "success_percent")
                 message = f"{name}: success_percent is {gate.success_percent:g} %"
                 yield RuleFinding(place, message, f"write a percentage: {gate.success_percent * 100:g}")
-
-
-@rule(
-    "ASY0181",
-    "a bound for other pools, but no other pool is left",
-    why="The bound looks active, but it applies to nothing.",
-)
-def overridden_default_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find bounds of the pool `any` that every pool overrides."""
-    pools = {host.pool for host in draft.hosts}
-    pools |= {FABRIC_POOL for host in draft.hosts if host.variables.get("fabric")}  # also of hosts without settings
-    for gates in draft.specs_of_model(Gates).values() if draft.all_hosts_read else ():
-        for bound in ("success_percent", "unknown_percent"):
-            own = {name for name, gate in gates.pools.items() if getattr(gate, bound) is not None}
-            if ANY_POOL in own and pools <= own:
-                place = draft.find_position(f"Gates/{gates.name}", "pools", ANY_POOL, bound)
-                yield RuleFinding(place, f"every pool has its own {bound}", "take this one out")
 
 
 @rule(
@@ -117,28 +99,13 @@ def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 
 @rule(
-    "ASY0174",
-    "known issues out of order",
-    why="If entries are sorted, everybody sees when two of them have the same issue.",
-)
-def unsorted_issues(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that sort before the entry above them."""
-    for name, document in draft.specs_of_model(KnownIssues).items():
-        for number, (above, known) in enumerate(pairwise(document.issues), 1):
-            if known.sort_key < above.sort_key:
-                place = draft.find_position(f"KnownIssues/{name}", "issues", number)
-                fix = "sort the entries by issue, then by check, pool, rack, node and subject"
-                yield RuleFinding(place, f"{known.issue} stands below {above.issue}", fix)
-
-
-@rule(
     "ASY0175", "the same failures excused twice", why="If one entry expires, the other still excuses the same failures."
 )
 def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find entries with the same patterns as another entry."""
     seen: dict[tuple[str, ...], FilePosition] = {}
     for place, known in _issues(draft, "match"):
-        first = seen.setdefault(known.match.sort_key, place)
+        first = seen.setdefault(known.match.patterns, place)
         if first != place:
             yield RuleFinding(place, f"the entry at {first[0]}:{first[1]} already matches this", "keep one of the two")
 

@@ -335,25 +335,6 @@ def unprovable_trend_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, suggest_name(pattern, known))
 
 
-@rule("ASY0372", "a trend rule that never counts", why="The first rule that matches a measurement counts.")
-def unreached_trend_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules below one that matches every measurement."""
-    for document in draft.specs_of_model(TrendRules).values():
-        for first, name in zip(_list_blockers(document), document.rules, strict=True):
-            if first:
-                place = draft.find_position(f"TrendRules/{document.name}", "rules", name)
-                message = f"{name}: the rule {first} above it matches every measurement"
-                yield RuleFinding(place, message, f"put it above {first}")
-
-
-def _list_blockers(document: TrendRules) -> Iterator[str]:
-    """Yield for each rule the first rule above it that matches every measurement, "" for none."""
-    first = ""
-    for name, trend_rule in document.rules.items():
-        yield first
-        first = first or (name if EVERYTHING in trend_rule.measurements else "")
-
-
 def _list_classes(draft: RepositoryDraft) -> set[str]:
     """Return the name of every fault, by its class and by its XIDs."""
     catalogs = draft.specs_of_model(FaultCatalog).values()

@@ -67,8 +67,8 @@ class KnownIssueMatch(StrictModel):
         return fnmatchcase(node, self.node) and fnmatchcase(pool, self.pool) and fnmatchcase(rack, self.rack)
 
     @property
-    def sort_key(self) -> tuple[str, ...]:
-        """The patterns, in the order in which entries are sorted."""
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns: of checks, pools, racks, nodes and subjects."""
         return (self.check, self.pool, self.rack, self.node, self.subject)
 
     @property
@@ -79,7 +79,7 @@ class KnownIssueMatch(StrictModel):
     @property
     def matches_everything(self) -> bool:
         """Whether every failure matches."""
-        return all(set(pattern) == {"*"} for pattern in self.sort_key)
+        return all(set(pattern) == {"*"} for pattern in self.patterns)
 
 
 class ExcuseLimits(StrictModel):
@@ -120,7 +120,7 @@ class KnownIssue(StrictModel):
     @property
     def sort_key(self) -> tuple[str, ...]:
         """The key by which entries are sorted: the issue, then its patterns."""
-        return (self.issue, *self.match.sort_key)
+        return (self.issue, *self.match.patterns)
 
     @property
     def annotation(self) -> str:

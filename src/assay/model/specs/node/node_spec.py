@@ -166,13 +166,11 @@ class MetricLimit(StrictModel):
 class RackScale(StrictModel):
     """The parts of one rack of such nodes, where the rack is one machine (one NVLink domain).
 
-    `nodes`, `gpus`, `switch_trays`, `power_shelves`: how many the rack has.
+    `nodes`, `gpus`: how many the rack has.
     """
 
     nodes: int = Field(gt=0)
     gpus: int = Field(gt=0)
-    switch_trays: int = Field(ge=0)
-    power_shelves: int = Field(ge=0)
 
 
 class NodeSpec(SpecDocument):
