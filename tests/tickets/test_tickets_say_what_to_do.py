@@ -56,7 +56,8 @@ def moved(ledger: Ledger, node: str, origin: str, to: str, number: int) -> None:
 
 def test_a_new_node_has_a_ticket_with_its_place_the_steps_and_how_to_certify(desk):
     (one,) = tickets(desk, "n0001")
-    node, steps = desk.fleet.nodes["n0001"], desk.fleet.find_inspection("onboard").steps
+    (lists,) = desk.fleet.checklists.values()
+    node, steps = desk.fleet.nodes["n0001"], lists.states["onboard"].steps
     assert [(place.rack, place.u, place.device) for place in one.ticket.places] == [(node.rack, node.u, "n0001")]
     assert one.ticket.steps.splitlines() == steps
     assert one.ticket.verify.startswith("assay certify n0001")

@@ -172,10 +172,6 @@ class Fleet:
         declared = {phase for check in checks for phase in check.phases}
         return [*DEFAULT_PHASES, *sorted(declared - set(DEFAULT_PHASES))]
 
-    def find_inspection(self, state: str) -> TechnicianInspection | None:
-        """Return the inspection that technicians do in a state, None if no checklist has one."""
-        return next((lists.states[state] for lists in self.checklists.values() if state in lists.states), None)
-
     @property
     def required_photos(self) -> dict[str, str]:
         """The photos that the dossier of a returned node needs: name → what must be visible."""

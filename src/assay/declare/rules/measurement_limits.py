@@ -33,7 +33,6 @@ GPU_UNITS = {
     "all_reduce_bus_bandwidth": "GB/s",  # NVLink, both directions: with NVLS, it may exceed one direction's bandwidth
     "gpu_burn_gflops": "Gflop/s",  # gpu-burn multiplies in FP32, without tensor cores
 }
-EVERYTHING = "*"
 
 
 class HardwareBound(NamedTuple):

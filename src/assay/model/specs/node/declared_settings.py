@@ -124,7 +124,6 @@ def _describe(wanted: FirmwareSettingValue, text: str, now: str, next_boot: str)
 
 SettingHome = Literal["bmc", "device", "kernel", "disk"]
 SettingApplication = Literal["at_once", "idle", "zap"]
-APPLICATIONS: tuple[SettingApplication, ...] = get_args(SettingApplication)
 """From harmless to disturbing."""
 
 
