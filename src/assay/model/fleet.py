@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.node.node_spec import NodeSpec
     from assay.model.specs.provisioning import Provisioning
     from assay.model.specs.schedules import Schedules
-    from assay.model.specs.technician_work import Checklists, TechnicianInspection
+    from assay.model.specs.technician_work import Checklists
     from assay.model.specs.ticket_route import TicketRoute
     from assay.model.specs.trend_rules import TrendRules
     from assay.model.specs.trust_rules import Trust, TrustSetting

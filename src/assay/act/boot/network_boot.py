@@ -26,8 +26,13 @@ from assay.act.boot.attempts import (
     name_attempt,
 )
 from assay.act.remedies.boot import ASSET_TAG, BMC_S, PROBE_S, force_off_and_on
-from assay.adapters.bmc.boot import describe_boot_progress, order_next_boot, write_asset_tag
-from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
+from assay.adapters.bmc.client import (
+    BmcClient,
+    describe_boot_progress,
+    open_fleet_bmc,
+    order_next_boot,
+    write_asset_tag,
+)
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.stand_ins import refuse_spec
 from assay.ledger.file_locks import hold_node_lock

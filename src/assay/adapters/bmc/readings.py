@@ -30,6 +30,14 @@ PARTS = ("Component", "Module", "Card", "Cartridge", "Expansion", "Zone")
 """Values of ChassisType that are a part of an enclosure, not an enclosure."""
 
 
+def find_manager(bmc: RedfishSession, system: Resource) -> Resource:
+    """Return the manager of a system. Raises BmcResourceMissing where it has none."""
+    managers = system.get("Links", {}).get("ManagedBy", [])
+    if not managers:
+        raise BmcResourceMissing("the system links to no Manager", where=bmc.where)
+    return bmc.get(managers[0]["@odata.id"])
+
+
 def find_enclosure(bmc: RedfishSession, system: Resource) -> Resource:
     """Return the chassis that holds a system's parts. Raises AssayError where the system has none.
 
@@ -108,16 +116,10 @@ class _BmcReader:
             "task": self._tasks,
         }
 
-    def _linked(self, link: str, kind: str) -> Resource:
-        links = self.system().get("Links", {}).get(link, [])
-        if not links:
-            raise BmcResourceMissing(f"the system links to no {kind}", where=self.bmc.where)
-        return self.bmc.get(links[0]["@odata.id"])
-
     def _read_manager(self) -> Resource:
         """Return the manager with the reading `clock_off_s`, and apply the quirks of its version."""
         before = self.now()
-        manager = self._linked("ManagedBy", "Manager")
+        manager = find_manager(self.bmc, self.system())
         off = _clock_off(read_property(manager, "DateTime"), before, self.now())
         self.bmc.identify(bmc_version=manager.get("FirmwareVersion"))
         return {**manager, "clock_off_s": off}

@@ -23,6 +23,7 @@ from assay.adapters.bmc.bios import (
 )
 from assay.adapters.bmc.client import BmcClient
 from assay.adapters.bmc.errors import BmcResourceMissing
+from assay.adapters.bmc.readings import find_manager
 from assay.adapters.bmc.resource import delete_resource, patch_resource, read_branch
 from assay.adapters.bmc.session import Resource
 from assay.model.errors import AssayError
@@ -42,15 +43,7 @@ NO_PASSWORDS: Mapping[str, str] = MappingProxyType({})
 def read_own_settings(bmc: BmcClient) -> ReadingTree:
     """Read the settings of a BMC now. Raises nothing: what cannot be read is a leaf with the reason."""
     with bmc.cached_reads():
-        return read_bmc_settings(bmc, bmc.system, lambda: find_manager(bmc))
-
-
-def find_manager(bmc: BmcClient) -> Resource:
-    """Return the manager of the node's system. Raises BmcResourceMissing."""
-    managers = bmc.system().get("Links", {}).get("ManagedBy", [])
-    if not managers:
-        raise BmcResourceMissing("the system links to no Manager", where=bmc.where)
-    return bmc.get(managers[0]["@odata.id"])
+        return read_bmc_settings(bmc, bmc.system, lambda: find_manager(bmc, bmc.system()))
 
 
 def compare_bmc_settings(wanted: BmcSpec, tree: Any) -> list[SettingMismatch]:
@@ -132,7 +125,7 @@ def _change_syslog(bmc: BmcClient, wanted: Sequence[BmcSyslogSpec]) -> None:
 
 
 def _change_ntp(bmc: BmcClient, wanted: BmcNtpSpec, names: set[str]) -> None:
-    protocols = bmc.follow(find_manager(bmc), "NetworkProtocol")
+    protocols = bmc.follow(find_manager(bmc, bmc.system()), "NetworkProtocol")
     ntp: dict[str, Any] = {}
     if "bmc.ntp.servers" in names and wanted.servers is not None:
         now = protocols["NTP"].get("NTPServers") or []
