@@ -57,4 +57,4 @@ def test_every_rule_says_what_it_is_and_why() -> None:
 
 def test_a_code_cannot_be_given_twice() -> None:
     with pytest.raises(ValueError, match="ASY0020 is given twice"):
-        rule("ASY0020", "again", why="Never.")(lambda draft: [])
+        rule("ASY0020", "again")(lambda draft: [])

@@ -12,8 +12,9 @@ OWNED = """\
 from assay.fleetkit import NodeSpec, RuleFinding, rule
 
 
-@rule("SITE0001", "a node spec without an owner", why="Nobody would answer for it.")
+@rule("SITE0001", "a node spec without an owner")
 def unowned_spec(draft):
+    '''Nobody would answer for it.'''
     for spec in draft.specs_of_model(NodeSpec).values():
         if not spec.owner:
             place = draft.find_position(f"NodeSpec/{spec.name}")

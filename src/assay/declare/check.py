@@ -1,7 +1,7 @@
 """Checks a fleet repository: schemas first, then the rules of RULE_MODULES and of installed plug-ins.
 
-A rule is a function with `@rule`. A distribution adds rules with an entry point of the group `assay.check_rules` that
-names a module of such functions.
+A rule is a function with `@rule`, whose docstring says why the mistake matters. A distribution adds rules with an entry
+point of the group `assay.check_rules` that names a module of such functions.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ def _register(entry: CheckRule) -> None:
 
 
 def rule(
-    code: str, title: str, *, why: str, severity: ProblemSeverity = "error", needs: tuple[type[SpecDocument], ...] = ()
+    code: str, title: str, *, severity: ProblemSeverity = "error", needs: tuple[type[SpecDocument], ...] = ()
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Register the decorated function as the rule `code`. See CheckRule for the arguments."""
+    """Register the decorated function as the rule `code`. Its docstring says why: the consequence of the mistake."""
 
     def register(find: RuleFunction) -> RuleFunction:
-        _register(CheckRule(code, title, why, severity, find, needs))
+        _register(CheckRule(code, title, " ".join((find.__doc__ or "").split()), severity, find, needs))
         return find
 
     return register

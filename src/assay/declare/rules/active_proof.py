@@ -26,14 +26,9 @@ class _NamedBurnIn(NamedTuple):
     name: str
 
 
-@rule(
-    "ASY0310",
-    "a state that names a burn-in that does not exist",
-    why="No node leaves this state: the burn-in that it waits for never starts.",
-    needs=(BurnIn,),
-)
+@rule("ASY0310", "a state that names a burn-in that does not exist", needs=(BurnIn,))
 def unknown_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find names in `burn_in` of a state that are no BurnIn."""
+    """No node leaves this state: the burn-in that it waits for never starts."""
     known = set(draft.specs_of_model(BurnIn))
     for named in _list_named(draft):
         if named.name not in known:
@@ -41,13 +36,9 @@ def unknown_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(named.place, message, suggest_name(named.name, known))
 
 
-@rule(
-    "ASY0311",
-    "a burn-in that takes longer than its state may",
-    why="Every node misses the deadline of the state, or the state promises a shorter stay than it keeps.",
-)
+@rule("ASY0311", "a burn-in that takes longer than its state may")
 def long_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Compare the hours of a burn-in with the soak time and the deadline of the state that names it."""
+    """Every node misses the deadline of the state, or the state promises a shorter stay than it keeps."""
     burn_ins = draft.specs_of_model(BurnIn)
     for named in _list_named(draft):
         if (burn_in := burn_ins.get(named.name)) is None:
@@ -64,14 +55,9 @@ def long_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(named.place, message, "let the deadline be longer, or shorten the burn-in")
 
 
-@rule(
-    "ASY0312",
-    "a burn-in for a node spec that does not exist",
-    why="The nodes that are meant get another burn-in, or none.",
-    needs=(NodeSpec,),
-)
+@rule("ASY0312", "a burn-in for a node spec that does not exist", needs=(NodeSpec,))
 def unknown_spec_of_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find names in `node_specs` of a BurnIn that are no NodeSpec."""
+    """The nodes that are meant get another burn-in, or none."""
     known = set(draft.specs_of_model(NodeSpec))
     for burn_in in draft.specs_of_model(BurnIn).values():
         for number, name in enumerate(burn_in.node_specs):
@@ -80,13 +66,9 @@ def unknown_spec_of_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"there is no node spec {name}", suggest_name(name, known))
 
 
-@rule(
-    "ASY0313",
-    "a burn-in that never has its turn",
-    why="An earlier burn-in of the same state is for every node that this one is for.",
-)
+@rule("ASY0313", "a burn-in that never has its turn")
 def hidden_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find burn-ins of a state that stand after one for the same nodes."""
+    """An earlier burn-in of the same state is for every node that this one is for."""
     burn_ins = draft.specs_of_model(BurnIn)
     earlier: dict[str, list[BurnIn]] = {}
     for named in _list_named(draft):
@@ -108,13 +90,9 @@ def _list_named(draft: RepositoryDraft) -> Iterator[_NamedBurnIn]:
                 yield _NamedBurnIn(place, name, state, burn_in)
 
 
-@rule(
-    "ASY0314",
-    "a burn-in that nothing starts",
-    why="The state waits for a burn-in that never begins, or starts one that it does not name.",
-)
+@rule("ASY0314", "a burn-in that nothing starts")
 def unstarted_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states with `burn_in` whose entry actions do not start it, and the other way round."""
+    """The state waits for a burn-in that never begins, or starts one that it does not name."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for name, state in policy.states.items():
             if bool(state.burn_in) == ("burn-in" in state.entry):
@@ -129,13 +107,9 @@ def unstarted_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"{name} starts a burn-in, and names none", "name one: burn_in: [NAME]")
 
 
-@rule(
-    "ASY0207",
-    "a verification whose parts do not fit into a visit",
-    why="A visit ends after within_minutes in any case, so its last parts never end, and their checks never pass.",
-)
+@rule("ASY0207", "a verification whose parts do not fit into a visit")
 def overfull_visit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Add up the parts of a visit; with a budget, a visit may have only one part that takes longer than the budget."""
+    """A visit ends after within_minutes in any case, so its last parts never end, and their checks never pass."""
     for document in draft.specs_of_model(Schedules).values():
         for name, schedule in document.schedules.items():
             how = schedule.verification
@@ -157,13 +131,9 @@ def overfull_visit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, fix)
 
 
-@rule(
-    "ASY0315",
-    "a phase of a burn-in that is too short for its parts",
-    why="A part that never ran to its end makes the burn-in incomplete, so no node leaves its state.",
-)
+@rule("ASY0315", "a phase of a burn-in that is too short for its parts")
 def overfull_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Compare one run of each part of a phase, one after the other, with the time in which the phase loads the node."""
+    """A part that never ran to its end makes the burn-in incomplete, so no node leaves its state."""
     for burn_in in draft.specs_of_model(BurnIn).values():
         for number, phase in enumerate(burn_in.phases):
             unit_s = phase.unit_seconds or burn_in.unit_seconds
@@ -178,13 +148,9 @@ def overfull_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "give the phase more hours, fewer parts or shorter units")
 
 
-@rule(
-    "ASY0316",
-    "a state whose load takes longer than its deadline",
-    why="Every node misses the deadline of the state, because its load has not ended by then.",
-)
+@rule("ASY0316", "a state whose load takes longer than its deadline")
 def overdue_load(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Add up the parts of a required load that run for as long as they like."""
+    """Every node misses the deadline of the state, because its load has not ended by then."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for name, state in policy.states.items():
             if state.deadline is None:
@@ -202,14 +168,9 @@ def _add_up(parts: Sequence[LoadPart], seconds: float) -> float:
     return sum(find_least_seconds(part, seconds) for part in parts)
 
 
-@rule(
-    "ASY0330",
-    "golden digests for a GPU that no node spec has",
-    why="No result is ever compared with these digests, and nobody notices.",
-    needs=(NodeSpec,),
-)
+@rule("ASY0330", "golden digests for a GPU that no node spec has", needs=(NodeSpec,))
 def unused_golden(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find golden digests whose GPU is the model of no node spec."""
+    """No result is ever compared with these digests, and nobody notices."""
     models = {spec.gpus.model for spec in draft.specs_of_model(NodeSpec).values()}
     for golden in draft.specs_of_model(GoldenDigests).values():
         if golden.computed_by.gpu not in models:
@@ -218,13 +179,9 @@ def unused_golden(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(golden.computed_by.gpu, models))
 
 
-@rule(
-    "ASY0331",
-    "two golden digests for the same result",
-    why="One of them is wrong. Where it is compared, all healthy GPUs of a node differ from it.",
-)
+@rule("ASY0331", "two golden digests for the same result")
 def contradicting_golden(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find tests and seeds for which two documents of the same key give different digests."""
+    """One of them is wrong. Where it is compared, all healthy GPUs of a node differ from it."""
     known: dict[tuple[GoldenKey, tuple[str, str]], tuple[str, str]] = {}
     for golden in draft.specs_of_model(GoldenDigests).values():
         for unit, digest in golden.list_digests():

@@ -32,9 +32,9 @@ VERDICT_CALLS = {"fail", "skip", "exit"}
 """Functions of pytest that give a verdict, so an exception that ends in one of them is not lost."""
 
 
-@rule("ASY0060", "a declared check that does not exist", why="Every run lacks the outcomes of this check, and fails.")
+@rule("ASY0060", "a declared check that does not exist")
 def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks of a catalogue that are no test function of the suites."""
+    """Every run lacks the outcomes of this check, and fails."""
     suites = draft.suites
     tests = {test.name for test in suites.tests}
     broken = {mention.file for mention, _ in suites.broken}
@@ -43,14 +43,9 @@ def missing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, f"the suites hold no {check.id}", suggest_name(check.id, tests))
 
 
-@rule(
-    "ASY0061",
-    "a check that no catalogue declares",
-    why="If the check disappears, nobody notices that its outcomes are missing.",
-    needs=(CheckCatalog,),
-)
+@rule("ASY0061", "a check that no catalogue declares", needs=(CheckCatalog,))
 def undeclared_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find test functions of the suites that no catalogue lists."""
+    """If the check disappears, nobody notices that its outcomes are missing."""
     known = {check.id for _, check in draft.declared_checks}
     for test in draft.suites.tests:
         if test.name not in known:
@@ -58,9 +53,9 @@ def undeclared_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, f"no CheckCatalog declares {test.name}", "add it to specs/checks")
 
 
-@rule("ASY0062", "a check declared twice", why="Two declarations may disagree on its phases.")
+@rule("ASY0062", "a check declared twice")
 def repeated_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks that the catalogues list twice."""
+    """Two declarations may disagree on its phases."""
     seen: dict[str, FilePosition] = {}
     for place, check in draft.declared_checks:
         first = seen.setdefault(check.id, place)
@@ -69,21 +64,16 @@ def repeated_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "keep one of the two")
 
 
-@rule("ASY0063", "a suite that is not valid Python", why="pytest cannot collect the suite, so its checks do not run.")
+@rule("ASY0063", "a suite that is not valid Python")
 def broken_suite(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find suites that cannot be parsed."""
+    """pytest cannot collect the suite, so its checks do not run."""
     for where, message in draft.suites.broken:
         yield RuleFinding((where.file, where.line, where.column), message, "correct the syntax")
 
 
-@rule(
-    "ASY0064",
-    "a check of an unknown fault class",
-    why="assay treats failures of this check as an unknown fault.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0064", "a check of an unknown fault class", needs=(FaultCatalog,))
 def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks with a fault class that no catalogue has."""
+    """assay treats failures of this check as an unknown fault."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
     known = {name for catalog in catalogs for name in catalog.classes}
     for place, check in draft.declared_checks:
@@ -92,14 +82,9 @@ def unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(check.fault, known))
 
 
-@rule(
-    "ASY0065",
-    "a fault class that no check recognises",
-    why="Only a check can find this fault, and no such check exists.",
-    needs=(CheckCatalog,),
-)
+@rule("ASY0065", "a fault class that no check recognises", needs=(CheckCatalog,))
 def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find fault classes that only a check can recognise, and that no check has."""
+    """Only a check can find this fault, and no such check exists."""
     carried = {check.fault for _, check in draft.declared_checks}
     for catalog in draft.specs_of_model(FaultCatalog).values():
         for name, fault in catalog.classes.items():
@@ -112,13 +97,9 @@ def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "name it as the `fault` of a check in specs/checks")
 
 
-@rule(
-    "ASY0066",
-    "a check whose declaration differs from its code",
-    why="The plan and the outcomes of the check contradict each other.",
-)
+@rule("ASY0066", "a check whose declaration differs from its code")
 def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks with other phases, another fault class or another kind in the suite than in the catalogue."""
+    """The plan and the outcomes of the check contradict each other."""
     for place, check, test in _pair_with_functions(draft):
         for field, declared, mark in (
             ("phases", sorted(check.phases), sorted(test.marks.get("phase", ()))),
@@ -130,13 +111,10 @@ def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "make the two agree")
 
 
-@rule(
-    "ASY0246",
-    "a check declared for a subject that its function does not take",
-    why="The run expects an outcome for each of these subjects, and the check never gives one.",
-)
+@rule("ASY0246", "a check declared for a subject that its function does not take")
 def contradicted_subject(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose `subject` is another than that of their function's arguments. Own fixtures say nothing."""
+    """The run expects an outcome for each of these subjects, and the check never gives one."""
+    # Fixtures of a suite's own do not tell the subject.
     for place, check, test in _pair_with_functions(draft):
         kinds = [kind for name, kind in SUBJECT_KIND_OF_FIXTURE.items() if name in test.arguments]
         if kinds and check.subject != kinds[0]:
@@ -146,18 +124,11 @@ def contradicted_subject(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule(
-    "ASY0067",
-    "a check that no state asks for",
-    why="Nothing runs this check, and its failures move no node.",
-    needs=(LifecyclePolicy,),
-)
+@rule("ASY0067", "a check that no state asks for", needs=(LifecyclePolicy,))
 def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose phases no state of the policy watches or requires.
-
-    Checks of a fabric, a switch or a rail belong to no node's state: they run with every scan, or once a week. A
-    check with `report_only` declares that no state asks for it.
-    """
+    """Nothing runs this check, and its failures move no node."""
+    # Checks of a fabric, a switch or a rail belong to no node's state: they run with every scan, or once a week. A
+    # check with `report_only` declares that no state asks for it.
     wanted = _required_phases(draft)
     for place, check in draft.declared_checks if draft.specs_of_model(LifecyclePolicy) else ():
         reached = wanted | FABRIC_PHASES if check.subject in FABRIC_SUBJECTS else wanted
@@ -167,14 +138,9 @@ def idle_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, fix)
 
 
-@rule(
-    "ASY0122",
-    "a `report_only` check in a phase that a state asks for",
-    why="Its failures move nodes, although the catalogue says that they do not.",
-    needs=(LifecyclePolicy,),
-)
+@rule("ASY0122", "a `report_only` check in a phase that a state asks for", needs=(LifecyclePolicy,))
 def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks with `report_only` in a phase that a state of the policy watches or requires."""
+    """Its failures move nodes, although the catalogue says that they do not."""
     wanted = _required_phases(draft)
     for place, check in draft.declared_checks:
         if check.report_only and (phases := sorted(wanted & set(check.phases))):
@@ -182,16 +148,10 @@ def gating_report(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "remove `report_only`, or give the check a phase of its own")
 
 
-@rule(
-    "ASY0176",
-    "a pass that expires before the next observation",
-    why="The pass becomes too old before it can be renewed. It then blocks every state that requires it.",
-)
+@rule("ASY0176", "a pass that expires before the next observation")
 def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose `valid_hours` are shorter than the time between two observations of what they judge.
-
-    Weekly checks run once a week. For all others, the policy's `silence` says how long a node may be unread.
-    """
+    """The pass becomes too old before it can be renewed. It then blocks every state that requires it."""
+    # Weekly checks run once a week. For all others, the policy's `silence` says how long a node may be unread.
     policies = draft.specs_of_model(LifecyclePolicy).values()
     unread = max((policy.silence.readings_minutes / 60 for policy in policies), default=0.0)
     for place, check in draft.declared_checks:
@@ -203,13 +163,9 @@ def fleeting_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, f"write `valid_hours: {period:g}` or more")
 
 
-@rule(
-    "ASY0177",
-    "a check that repeats or excuses itself",
-    why="If a check repeats until it passes, nobody sees the failure.",
-)
+@rule("ASY0177", "a check that repeats or excuses itself")
 def self_excusing_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find test functions with a mark that repeats them, or expects them to fail."""
+    """If a check repeats until it passes, nobody sees the failure."""
     for test in draft.suites.tests:
         for mark in sorted(EXCUSING_MARKS & test.marks.keys()):
             place = (test.file, test.line, test.column)
@@ -231,9 +187,9 @@ def _pair_with_functions(draft: RepositoryDraft) -> Iterator[tuple[FilePosition,
             yield place, check, function
 
 
-@rule("ASY0390", "a check that returns a value", why="pytest ignores what a check returns, so the check would pass.")
+@rule("ASY0390", "a check that returns a value")
 def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks that return a value, or yield one."""
+    """pytest ignores what a check returns, so the check would pass."""
     for check in draft.suites.checks:
         for node in check.nodes:
             returned = node.value if isinstance(node, ast.Return) else None
@@ -242,9 +198,9 @@ def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(check, node), f"{check.name} returns a value", "write `assert` before the value")
 
 
-@rule("ASY0391", "an assertion that always holds", why="The check cannot fail there.")
+@rule("ASY0391", "an assertion that always holds")
 def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find assertions of a tuple, a text or another constant that is always true."""
+    """The check cannot fail there."""
     for check in draft.suites.checks:
         for node in check.nodes:
             condition = node.test if isinstance(node, ast.Assert) else None
@@ -258,17 +214,17 @@ def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(check, node), f"{check.name} asserts something that is always true", fix)
 
 
-@rule("ASY0392", "a check that is a coroutine", why="pytest does not await it, so nothing of it is judged.")
+@rule("ASY0392", "a check that is a coroutine")
 def coroutine_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks that are `async def`."""
+    """pytest does not await it, so nothing of it is judged."""
     for check in draft.suites.checks:
         if isinstance(check.function, ast.AsyncFunctionDef):
             yield RuleFinding(_at(check, check.function), f"{check.name} is `async def`", "write `def`")
 
 
-@rule("ASY0393", "a mark that nobody knows", why="A misspelt mark has no effect: no phase, no fault, no skip.")
+@rule("ASY0393", "a mark that nobody knows")
 def misspelt_mark(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find marks whose names are nearly those of assay or pytest."""
+    """A misspelt mark has no effect: no phase, no fault, no skip."""
     for file, module in draft.suites.modules:
         for node in ast.walk(module):
             if isinstance(node, ast.Attribute) and _is_pytest_mark(node.value) and node.attr not in KNOWN_MARKS:
@@ -278,9 +234,9 @@ def misspelt_mark(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, f"there is no mark {node.attr}", f"did you mean {near[0]}?")
 
 
-@rule("ASY0394", "an exception that a check swallows", why="A failure, or a missing reading, ends there unseen.")
+@rule("ASY0394", "an exception that a check swallows")
 def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find `except Exception`, or broader, without a verdict, and `suppress` of the same."""
+    """A failure, or a missing reading, ends there unseen."""
     for check in draft.suites.checks:
         for node in check.nodes:
             if isinstance(node, ast.Call) and "suppress" in _names(node.func):
@@ -292,9 +248,9 @@ def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(check, node), f"{check.name} swallows every exception", fix)
 
 
-@rule("ASY0395", "two checks of one name in a module", why="Python keeps only the last of two functions.")
+@rule("ASY0395", "two checks of one name in a module")
 def repeated_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks of one module that have the same name, in classes or not."""
+    """Python keeps only the last of two functions."""
     seen: dict[str, CheckSource] = {}
     for check in draft.suites.checks:
         first = seen.setdefault(check.name, check)
@@ -303,9 +259,9 @@ def repeated_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_at(check, check.function), message, "give one of the two another name")
 
 
-@rule("ASY0396", "a check with a parametrize of its own", why="A check gives one outcome for each subject.")
+@rule("ASY0396", "a check with a parametrize of its own")
 def parametrized_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks that are parametrized: assay parametrizes each one over its subjects."""
+    """A check gives one outcome for each subject."""
     for check in draft.suites.checks:
         for decorator in check.function.decorator_list:
             call = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -338,9 +294,9 @@ def _names(node: ast.expr) -> set[str]:
     return {node.attr} if isinstance(node, ast.Attribute) else {node.id} if isinstance(node, ast.Name) else set()
 
 
-@rule("ASY0397", "an import of what is not installed", why="pytest cannot import the module: its checks are errors.")
+@rule("ASY0397", "an import of what is not installed")
 def missing_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find imports at the top of modules whose package is neither installed nor in the repository."""
+    """pytest cannot import the module: its checks are errors."""
     settings = configparser.ConfigParser(interpolation=None)
     with suppress(configparser.Error):  # pytest says what is wrong with it
         settings.read(draft.root / "pytest.ini")

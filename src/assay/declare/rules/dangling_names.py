@@ -21,13 +21,9 @@ from assay.model.specs.spec_document import SpecDocument
 from assay.model.text.lists import suggest_nearest
 
 
-@rule(
-    "ASY0020",
-    "two specs share a name",
-    why="A reference to this name gets one of the two, and nobody can see which one.",
-)
+@rule("ASY0020", "two specs share a name")
 def shared_names(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs of one kind with the same name."""
+    """A reference to this name gets one of the two, and nobody can see which one."""
     for spec in draft.specs:
         first = draft.spec_files[spec.key]
         if first is not spec:
@@ -36,31 +32,27 @@ def shared_names(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "rename one of the two")
 
 
-@rule("ASY0021", "a node spec that does not exist", why="A node that refers to no spec cannot be validated.")
+@rule("ASY0021", "a node spec that does not exist")
 def dangling_node_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with a `node_spec` that is no NodeSpec."""
+    """A node that refers to no spec cannot be validated."""
     yield from dangling_specs(draft, "node_spec", NodeSpec)
 
 
-@rule(
-    "ASY0022",
-    "a management profile that does not exist",
-    why="Without a profile, nobody knows what automation may do on the node.",
-)
+@rule("ASY0022", "a management profile that does not exist")
 def dangling_profile(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with a `profile` that is no ManagementProfile."""
+    """Without a profile, nobody knows what automation may do on the node."""
     yield from dangling_specs(draft, "profile", ManagementProfile)
 
 
-@rule("ASY0023", "a fabric that does not exist", why="assay cannot compare the node's cables with a design.")
+@rule("ASY0023", "a fabric that does not exist")
 def dangling_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with a `fabric` that is no FabricDesign."""
+    """assay cannot compare the node's cables with a design."""
     yield from dangling_specs(draft, "fabric", FabricDesign)
 
 
-@rule("ASY0024", "a firmware bundle that does not exist", why="Zap does not know which firmware the node must have.")
+@rule("ASY0024", "a firmware bundle that does not exist")
 def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find node specs with a `firmware` that is no FirmwareBundle."""
+    """Zap does not know which firmware the node must have."""
     bundles = draft.list_names(FirmwareBundle)
     for spec in draft.specs_of_model(NodeSpec).values():
         if spec.firmware not in bundles and draft.is_complete():
@@ -70,13 +62,9 @@ def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule(
-    "ASY0025",
-    "a fabric design names a node that does not exist",
-    why="The scan reports the cables of this node as missing, for ever.",
-)
+@rule("ASY0025", "a fabric design names a node that does not exist")
 def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes of a fabric design that are not in the inventory."""
+    """The scan reports the cables of this node as missing, for ever."""
     names = set(draft.inventory.hosts)
     for design in draft.specs_of_model(FabricDesign).values() if draft.all_hosts_read else ():
         unknown = [name for name in design.node_names() if name not in names and name not in design.adapters]
@@ -93,9 +81,9 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(trays[0], names))
 
 
-@rule("ASY0026", "a scheduler that cannot be used", why="assay cannot find out whether the node is in use.")
+@rule("ASY0026", "a scheduler that cannot be used")
 def unusable_scheduler(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `workloads` names no installed scheduler, or a plug-in that cannot be loaded or set up."""
+    """assay cannot find out whether the node is in use."""
     used = {host.settings.workloads for host in draft.hosts if host.settings} - {"none"}
     if not used:
         return

@@ -24,9 +24,9 @@ from assay.model.units import UNITS, convert_unit
 RATIO_TOLERANCE = 0.005  # relative: ratios are written with two or three digits
 
 
-@rule("ASY0080", "a port that is cabled twice", why="A port takes one plug, so the other cable cannot exist.")
+@rule("ASY0080", "a port that is cabled twice")
 def port_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find ports that two cables use: two of one list, one of a list and one of the rules, or of two designs."""
+    """A port takes one plug, so the other cable cannot exist."""
     seen: dict[PortId, CablePlug] = {}
     cablings = _make_cablings(draft)
     for cabling in cablings:
@@ -48,9 +48,9 @@ def port_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     yield from _shared_switches(draft)
 
 
-@rule("ASY0081", "a device with too few ports", why="There is no port for some cable of the design.")
+@rule("ASY0081", "a device with too few ports")
 def missing_device_port(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find listed cables to a port that the device does not have."""
+    """There is no port for some cable of the design."""
     for cabling in _make_cablings(draft):
         for plug in (*cabling.list_override_targets(), *cabling.list_cable_plugs(), *cabling.list_spare_ports()):
             most = cabling.port_count(plug.port) if plug.port else None
@@ -58,9 +58,9 @@ def missing_device_port(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(plug.place, f"{plug.end.device} has {most} ports", f"take a port of 1 to {most}")
 
 
-@rule("ASY0082", "rails that mix", why="Traffic of one rail crosses to another, so collectives become slow.")
+@rule("ASY0082", "rails that mix")
 def mixed_rails(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs that lack a rail of their fabric or have it twice, and listed cables between two rails."""
+    """Traffic of one rail crosses to another, so collectives become slow."""
     for design, spec in list_design_spec_pairs(draft):
         rails = sorted(hca.rail for hca in spec.hcas)
         if rails != list(range(design.adapters_per_node)):
@@ -74,9 +74,9 @@ def mixed_rails(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield from _crossed_rails(cabling, plug, other)
 
 
-@rule("ASY0083", "an oversubscription that differs from the declared one", why="Collectives are slower than planned.")
+@rule("ASY0083", "an oversubscription that differs from the declared one")
 def oversubscribed(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find designs whose leaves or spines have another ratio of bandwidth down to bandwidth up than declared."""
+    """Collectives are slower than planned."""
     for design in draft.specs_of_model(FabricDesign).values():
         for path, down, up, declared in _bandwidths(design):
             ratio = max(1.0, down / up)
@@ -86,9 +86,9 @@ def oversubscribed(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(draft.find_position(f"FabricDesign/{design.name}", *path), message, fix)
 
 
-@rule("ASY0084", "a design that contradicts itself", why="Nobody can lay the cables that this design asks for.")
+@rule("ASY0084", "a design that contradicts itself")
 def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find listed cables to a device that is in neither the design nor the inventory."""
+    """Nobody can lay the cables that this design asks for."""
     for cabling in _make_cablings(draft) if draft.all_hosts_read and draft.is_complete() else ():
         for plug in cabling.list_overridden_plugs():
             if plug.port and not cabling.is_port_of_rules(plug.port):
@@ -105,11 +105,9 @@ def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(plug.place, f"there is no device {plug.end.device}", fix)
 
 
-@rule(
-    "ASY0085", "one device or place twice in the fabrics", why="A cable at this device or place belongs to two designs."
-)
+@rule("ASY0085", "one device or place twice in the fabrics")
 def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find GUIDs that a switch shares with an adapter, and places that hold two switches."""
+    """A cable at this device or place belongs to two designs."""
     guids = {chip.guid for design in draft.specs_of_model(FabricDesign).values() for chip in design.chips()}
     shared = [host for host in draft.hosts if host.settings and not guids.isdisjoint(host.settings.hca_guids)]
     adapters = {guid: host.name for host in shared if host.settings for guid in host.settings.hca_guids}
@@ -124,9 +122,9 @@ def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_place(draft, design, tier, number), message, "correct one of the two")
 
 
-@rule("ASY0263", "a design of a site where none of its nodes is", why="Tickets send technicians to the wrong site.")
+@rule("ASY0263", "a design of a site where none of its nodes is")
 def foreign_site(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find designs whose `site` no node of theirs has."""
+    """Tickets send technicians to the wrong site."""
     sites = {host.name: host.settings.site for host in draft.hosts if host.settings}
     for design in draft.specs_of_model(FabricDesign).values() if draft.all_hosts_read else ():
         own_sites = {sites[name] for name in design.node_names() if name in sites}
@@ -136,9 +134,9 @@ def foreign_site(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "correct the site of the design, or of its nodes")
 
 
-@rule("ASY0086", "a fabric that is slower than its nodes require", why="Every HCA on every node fails its check.")
+@rule("ASY0086", "a fabric that is slower than its nodes require")
 def slow_design_rate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find designs with a rate below the limit `hca_rate` of one of their node specs."""
+    """Every HCA on every node fails its check."""
     for design, spec in list_design_spec_pairs(draft):
         limit = spec.limits.get("hca_rate")
         needed = convert_unit(limit.value, limit.unit, "Gb/s") if limit and limit.unit in UNITS else None

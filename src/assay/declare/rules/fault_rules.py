@@ -132,9 +132,9 @@ def _matches(rule: FaultRule, kind: FaultKind) -> bool:
     )
 
 
-@rule("ASY0072", "a rule for an unknown fault class", why="The rule never matches.", needs=(FaultCatalog,))
+@rule("ASY0072", "a rule for an unknown fault class", needs=(FaultCatalog,))
 def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find classes in a policy that no catalogue has, or whose faults have other names: an XID is `gpu.xid.N`."""
+    """The rule never matches."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
     known = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
@@ -159,14 +159,10 @@ def _list_named_classes(draft: RepositoryDraft, policy: LifecyclePolicy) -> Iter
             yield place, f"ladder.windows.{number}", name
 
 
-@rule(
-    "ASY0078",
-    "two rules that contradict each other",
-    why="Both rules match the same fault, and only their order decides which one counts.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0078", "two rules that contradict each other", needs=(FaultCatalog,))
 def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules that overlap with different actions. A special case before a general rule is no contradiction."""
+    """Both rules match the same fault, and only their order decides which one counts."""
+    # A special case before a general rule is no contradiction.
     for policy, kinds, rules in _policy_reach(draft):
         for first, later in combinations(rules, 2):
             common = first.find_overlap(later)
@@ -179,9 +175,10 @@ def contradicting_rules(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(draft, policy, later.title), message, fix)
 
 
-@rule("ASY0079", "a rule that never matches", why="The policy never does what this rule says.", needs=(FaultCatalog,))
+@rule("ASY0079", "a rule that never matches", needs=(FaultCatalog,))
 def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules that match no fault, or only faults of the rules before them. The last rule is exempt."""
+    """The policy never does what this rule says."""
+    # The last rule is exempt.
     for policy, _, rules in _policy_reach(draft):
         for reach in rules[:-1]:
             if not reach.answered_kinds:
@@ -191,14 +188,9 @@ def unreachable_fault_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(draft, policy, reach.title), message, "move it up, or remove it")
 
 
-@rule(
-    "ASY0087",
-    "a remedy that is no step of the ladder",
-    why="The rule says that the node moves, but the node stays.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0087", "a remedy that is no step of the ladder", needs=(FaultCatalog,))
 def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find faults that a rule sends up the ladder with a remedy that is no rung."""
+    """The rule says that the node moves, but the node stays."""
     for policy, kinds, rules in _policy_reach(draft):
         missing: dict[FilePosition, str] = {}
         for reach in rules:
@@ -216,9 +208,9 @@ def missing_rung(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "add the rung, name another remedy, or let a rule above record it")
 
 
-@rule("ASY0089", "a move without an edge", why="The node stays where it is.", needs=(FaultCatalog,))
+@rule("ASY0089", "a move without an edge", needs=(FaultCatalog,))
 def missing_fault_edge(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules that send nodes from one of their `states` to a state that no edge leads to."""
+    """The node stays where it is."""
     for policy, kinds, rules in _policy_reach(draft):
         for reach in (reach for reach in rules if reach.rule.states and reach.rule.timing != "record"):
             for (state, _), bits in reach.unclaimed.items():
@@ -250,13 +242,9 @@ def _action(fault_rule: FaultRule) -> tuple[object, ...]:
     return (fault_rule.timing, fault_rule.remedy, fault_rule.to, *at_once)
 
 
-@rule(
-    "ASY0140",
-    "a fault in two catalogues",
-    why="The two may judge the fault differently, and nobody knows which one counts.",
-)
+@rule("ASY0140", "a fault in two catalogues")
 def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find classes, XIDs and SXIDs in two catalogues that do not extend each other."""
+    """The two may judge the fault differently, and nobody knows which one counts."""
     owners: dict[str, str] = {}
     for catalog in select_active_catalogs(draft.specs_of_model(FaultCatalog).values()):
         for title, fault in catalog.classes.items():
@@ -268,14 +256,9 @@ def fault_in_two_catalogs(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, f"{name} is in both catalogues {other} and {catalog.name}", fix)
 
 
-@rule(
-    "ASY0141",
-    "an application's fault that moves a node",
-    why="A customer's mistake takes healthy nodes out of service.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0141", "an application's fault that moves a node", needs=(FaultCatalog,))
 def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find faults with the blame `application` that a rule of the policy answers with a move."""
+    """A customer's mistake takes healthy nodes out of service."""
     kinds = list_fault_kinds(draft.specs_of_model(FaultCatalog).values())
     moving: dict[FilePosition, str] = {}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
@@ -289,9 +272,9 @@ def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding
         yield RuleFinding(place, message, "correct the blame, or let a rule above record it")
 
 
-@rule("ASY0142", "a fault that follows an unknown fault", why="assay cannot attribute the fault to its cause.")
+@rule("ASY0142", "a fault that follows an unknown fault")
 def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find classes that follow a class that no catalogue has."""
+    """assay cannot attribute the fault to its cause."""
     catalogs = select_active_catalogs(draft.specs_of_model(FaultCatalog).values())
     for catalog in catalogs:
         for title, fault in catalog.classes.items():
@@ -304,14 +287,9 @@ def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, suggest_name(name, known))
 
 
-@rule(
-    "ASY0284",
-    "a proof that no check judges",
-    why="The load runs after each repair, but nobody looks at its results, so the repair is not proven.",
-    needs=(FaultCatalog, CheckCatalog),
-)
+@rule("ASY0284", "a proof that no check judges", needs=(FaultCatalog, CheckCatalog))
 def unjudged_proof(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find parts of a load in `proof` that no active check declares as its own."""
+    """The load runs after each repair, but nobody looks at its results, so the repair is not proven."""
     judged = {
         part for _, check in draft.declared_checks if check.active and not check.report_only for part in check.parts
     }

@@ -29,9 +29,9 @@ LFS_POINTER = re.compile(
 )
 
 
-@rule("ASY0040", "a firmware artifact that does not exist", why="Zap finds out only after it has drained the node.")
+@rule("ASY0040", "a firmware artifact that does not exist")
 def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components with an artifact that is no file of the repository, and is fetched from nowhere."""
+    """Zap finds out only after it has drained the node."""
     for bundle, number, component, path in _local_artifacts(draft):
         if not resolve_artifact(draft.root, path).is_file():
             message = f"{component.name}: there is no file {path} in the repository"
@@ -39,9 +39,9 @@ def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "add the image, correct the path, or give its HTTPS URL")
 
 
-@rule("ASY0041", "a firmware artifact with a different digest", why="This is not the image that somebody qualified.")
+@rule("ASY0041", "a firmware artifact with a different digest")
 def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components with a file of the repository that does not have the bundle's SHA-256."""
+    """This is not the image that somebody qualified."""
     for bundle, number, component, path in _local_artifacts(draft):
         file = resolve_artifact(draft.root, path)
         artifact = component.artifact
@@ -51,13 +51,9 @@ def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "add the qualified image, or qualify this one")
 
 
-@rule(
-    "ASY0042",
-    "one inventory id in two components",
-    why="Each flash overwrites the other, and neither version reads back.",
-)
+@rule("ASY0042", "one inventory id in two components")
 def shared_inventory_id(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find inventory ids in two components of one bundle."""
+    """Each flash overwrites the other, and neither version reads back."""
     owners: dict[tuple[str, str], str] = {}
     for bundle, number, component in _components(draft):
         for id_ in component.inventory:
@@ -67,13 +63,9 @@ def shared_inventory_id(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(draft, bundle, number, "inventory"), message, "keep it in one of the two")
 
 
-@rule(
-    "ASY0043",
-    "one order, two resets",
-    why="Components with the same order share one reset, and here that reset is unclear.",
-)
+@rule("ASY0043", "one order, two resets")
 def mixed_resets(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components with the same order and different resets."""
+    """Components with the same order share one reset, and here that reset is unclear."""
     first: dict[tuple[str, int], FirmwareComponent] = {}
     for bundle, number, component in _components(draft):
         other = first.setdefault((bundle.name, component.order), component)
@@ -83,9 +75,9 @@ def mixed_resets(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_at(draft, bundle, number, "reset"), message, "give one of them an order of its own")
 
 
-@rule("ASY0044", "a component given twice", why="A component cannot have two versions.")
+@rule("ASY0044", "a component given twice")
 def shared_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find component names that occur twice in a bundle."""
+    """A component cannot have two versions."""
     seen: set[tuple[str, str]] = set()
     for bundle, number, component in _components(draft):
         if (bundle.name, component.name) in seen:
@@ -94,9 +86,9 @@ def shared_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         seen.add((bundle.name, component.name))
 
 
-@rule("ASY0045", "components that wait for each other", why="None of these components can be the first.")
+@rule("ASY0045", "components that wait for each other")
 def circular_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components that come after themselves, directly or through others."""
+    """None of these components can be the first."""
     for bundle in draft.specs_of_model(FirmwareBundle).values():
         if circle := _circle(bundle):
             number = [component.name for component in bundle.components].index(circle[0])
@@ -104,13 +96,9 @@ def circular_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_at(draft, bundle, number, "after"), message, "remove one of them from `after`")
 
 
-@rule(
-    "ASY0046",
-    "a component after one that does not exist",
-    why="The component waits for one that never comes onto the node.",
-)
+@rule("ASY0046", "a component after one that does not exist")
 def after_unknown_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find names in `after` that are no component of the bundle."""
+    """The component waits for one that never comes onto the node."""
     for bundle, number, component in _components(draft):
         names = [other.name for other in bundle.components]
         for name in component.after:
@@ -119,13 +107,9 @@ def after_unknown_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_at(draft, bundle, number, "after"), message, suggest_name(name, names))
 
 
-@rule(
-    "ASY0047",
-    "an order that contradicts `after`",
-    why="Zap follows the order, so it installs this component too early.",
-)
+@rule("ASY0047", "an order that contradicts `after`")
 def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components whose order is not greater than that of the components in `after`: one order is one reset."""
+    """Zap follows the order, so it installs this component too early."""
     for bundle, number, component in _components(draft):
         first = [
             other for other in bundle.components if other.name in component.after and other.order >= component.order
@@ -136,14 +120,9 @@ def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_at(draft, bundle, number, "order"), message, fix)
 
 
-@rule(
-    "ASY0270",
-    "a component that no task of zap brings",
-    why="Zap leaves its old firmware in place, and fails when it compares the node with the bundle.",
-    needs=(FirmwareBundle, NodeSpec, ManagementProfile),
-)
+@rule("ASY0270", "a component that no task of zap brings", needs=(FirmwareBundle, NodeSpec, ManagementProfile))
 def unbrought_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components of bundles in use that no task that playbooks/zap.yml may run brings."""
+    """Zap leaves its old firmware in place, and fails when it compares the node with the bundle."""
     if ZAP_PLAYBOOK not in draft.tree.files("playbooks"):
         return
     if error := find_yaml_error(draft.tree, ZAP_PLAYBOOK):
@@ -174,14 +153,9 @@ def _list_used_bundles(draft: RepositoryDraft) -> list[tuple[FirmwareBundle, boo
     return [(bundles[name], has_adapters) for name, has_adapters in used.items() if name in bundles]
 
 
-@rule(
-    "ASY0271",
-    "a playbook that names a component that no bundle has",
-    why="The task fails on each node, after the tasks before it have flashed the node.",
-    needs=(FirmwareBundle,),
-)
+@rule("ASY0271", "a playbook that names a component that no bundle has", needs=(FirmwareBundle,))
 def unknown_playbook_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components in firmware tasks that no bundle has."""
+    """The task fails on each node, after the tasks before it have flashed the node."""
     known = {part.name for bundle in draft.specs_of_model(FirmwareBundle).values() for part in bundle.components}
     for task in read_firmware_tasks(draft.tree):
         for name, place in task.components.items():

@@ -34,13 +34,9 @@ Keys = Callable[[NodeVariables], Iterable[str]]
 VARIABLE_NAMES = tuple(NodeVariables.model_fields)
 
 
-@rule(
-    "ASY0234",
-    "an address that can be read in two ways",
-    why="10.20.0.012 is 10.20.0.10 for some programs. A power cycle then hits the wrong machine.",
-)
+@rule("ASY0234", "an address that can be read in two ways")
 def ambiguous_address(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find addresses of BMCs and hosts that are not in their one form: IPv4, IPv6 (RFC 5952), or a lower-case name."""
+    """10.20.0.012 is 10.20.0.10 for some programs. A power cycle then hits the wrong machine."""
     for host in draft.hosts:
         for variable in ADDRESS_VARIABLES:
             written = host.variables.get(variable)
@@ -49,26 +45,18 @@ def ambiguous_address(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(host.find_position(variable), message, fix)
 
 
-@rule(
-    "ASY0235",
-    "a host name that is none",
-    why="Schedulers, shells and files take such a name for something else.",
-)
+@rule("ASY0235", "a host name that is none")
 def bad_host_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find hosts with a name that has other signs than letters, digits, `-`, `_` and dots between them."""
+    """Schedulers, shells and files take such a name for something else."""
     for host in draft.hosts:
         if not HOST_NAME.fullmatch(host.name):
             fix = "use letters a to z, digits, - and _, with dots between parts"
             yield RuleFinding(host.find_position(), f"{host.name!r} is no host name", fix)
 
 
-@rule(
-    "ASY0236",
-    "a pool name that is none",
-    why="Ansible puts every host into `all`, and hosts without a group into `ungrouped`. Limits count per pool.",
-)
+@rule("ASY0236", "a pool name that is none")
 def bad_pool_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools named `all` or `ungrouped`, or with other signs than letters, digits, `-`, `_` and dots."""
+    """Ansible puts every host into `all`, and hosts without a group into `ungrouped`. Limits count per pool."""
     pools: dict[str, list[HostDeclaration]] = {}
     for host in draft.hosts:
         pools.setdefault(host.pool, []).append(host)
@@ -79,41 +67,41 @@ def bad_pool_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "list the nodes below a group with a name of letters, digits, - and _")
 
 
-@rule("ASY0030", "two nodes share a serial number", why="History and RMA follow the serial number, not the name.")
+@rule("ASY0030", "two nodes share a serial number")
 def shared_serial(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find serial numbers given twice, in any case and with any blanks."""
+    """History and RMA follow the serial number, not the name."""
     yield from _shared(
         draft, {"serial_number": lambda node: ["".join(node.serial_number.split()).upper()]}, "serial number {}"
     )
 
 
-@rule("ASY0031", "two nodes share a BMC address", why="A power cycle hits the wrong machine.")
+@rule("ASY0031", "two nodes share a BMC address")
 def shared_bmc(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find BMC addresses (with port) given twice, in any form."""
+    """A power cycle hits the wrong machine."""
     yield from _shared(draft, {"bmc_address": _list_bmcs}, "BMC address {}")
 
 
-@rule("ASY0032", "an HCA's GUID is given twice", why="A cable at this GUID belongs to two ports.")
+@rule("ASY0032", "an HCA's GUID is given twice")
 def shared_guid(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find HCA GUIDs given twice."""
+    """A cable at this GUID belongs to two ports."""
     yield from _shared(draft, {"hca_guids": lambda node: node.hca_guids}, "HCA GUID {}")
 
 
-@rule("ASY0033", "two nodes stand in the same place", why="A ticket sends a technician to the wrong machine.")
+@rule("ASY0033", "two nodes stand in the same place")
 def shared_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rack units given twice."""
+    """A ticket sends a technician to the wrong machine."""
     yield from _shared(draft, {"u": lambda node: [f"{node.site} {node.rack} U{node.u}"]}, "place {}")
 
 
-@rule("ASY0097", "two nodes share an agent's token", why="Each agent can report for the other's node.")
+@rule("ASY0097", "two nodes share an agent's token")
 def shared_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find token references that several nodes share."""
+    """Each agent can report for the other's node."""
     yield from _shared(draft, {"agent_token": _list_tokens}, "{}")
 
 
-@rule("ASY0038", "a MAC address is given twice", why="Two machines answer to one address, and get the same DHCP lease.")
+@rule("ASY0038", "a MAC address is given twice")
 def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find MAC addresses of nodes and BMCs given twice, in any notation."""
+    """Two machines answer to one address, and get the same DHCP lease."""
     yield from _shared(
         draft, {"mac": lambda node: _mac(node.mac), "bmc_mac": lambda node: _mac(node.bmc_mac)}, "MAC {}"
     )
@@ -182,18 +170,18 @@ def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], label: str) -
                 break
 
 
-@rule("ASY0034", "a node in several pools", why="Limits count per pool, and a node must count once.")
+@rule("ASY0034", "a node in several pools")
 def several_pools(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find hosts that several groups list, without the variable `pool`."""
+    """Limits count per pool, and a node must count once."""
     for host in draft.hosts:
         if len(host.pools) > 1 and host.settings and not host.settings.pool:
             message = f"{host.name} is listed by {' and '.join(host.pools)}"
             yield RuleFinding(host.find_position(), message, f"name its pool: `pool: {host.pools[0]}`")
 
 
-@rule("ASY0035", "HCA GUIDs that do not match the spec", why="The place of a GUID in the list says which rail it is.")
+@rule("ASY0035", "HCA GUIDs that do not match the spec")
 def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with more or fewer GUIDs than their spec has HCAs."""
+    """The place of a GUID in the list says which rail it is."""
     specs = draft.specs_of_model(NodeSpec)
     for host in draft.hosts:
         spec = specs.get(host.settings.node_spec) if host.settings else None
@@ -203,14 +191,9 @@ def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(host.find_position("hca_guids"), message, "list one GUID per HCA, in rail order")
 
 
-@rule(
-    "ASY0237",
-    "a node outside of its fabric's design",
-    why="The scan does not know where the node's cables belong, and every check of its links ends as an error.",
-    needs=(FabricDesign,),
-)
+@rule("ASY0237", "a node outside of its fabric's design", needs=(FabricDesign,))
 def node_outside_design(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `fabric` is a design without them: neither in its `nodes` nor at an end of a listed cable."""
+    """The scan does not know where the node's cables belong, and every check of its links ends as an error."""
     designs = draft.specs_of_model(FabricDesign)
     members = {name: _list_members(design) for name, design in designs.items() if design.nodes}
     outside: dict[FilePosition, list[HostDeclaration]] = {}
@@ -232,13 +215,9 @@ def _list_members(design: FabricDesign) -> set[str]:
     return {*design.node_names(), *named, *devices}
 
 
-@rule(
-    "ASY0238",
-    "HCAs without a fabric",
-    why="No design says where their cables belong, so the node never passes the checks of its links.",
-)
+@rule("ASY0238", "HCAs without a fabric")
 def adapters_without_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes without a `fabric` whose spec has HCAs, once for each place that names the spec."""
+    """No design says where their cables belong, so the node never passes the checks of its links."""
     specs = draft.specs_of_model(NodeSpec)
     without: dict[FilePosition, list[HostDeclaration]] = {}
     for host in draft.hosts:
@@ -253,14 +232,9 @@ def adapters_without_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(place, message, fix)
 
 
-@rule(
-    "ASY0036",
-    "a variable that looks misspelt",
-    why="Ansible accepts any name, so it does not report the mistake.",
-    severity="warning",
-)
+@rule("ASY0036", "a variable that looks misspelt", severity="warning")
 def misspelt_variable(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find variables with a name close to one that assay reads."""
+    """Ansible accepts any name, so it does not report the mistake."""
     seen = set()
     for host in draft.hosts:
         for name in host.variables:
@@ -271,9 +245,9 @@ def misspelt_variable(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"assay reads no variable {name}", f"did you mean {near}?")
 
 
-@rule("ASY0037", "a node described twice", why="The order of the files decides which description counts.")
+@rule("ASY0037", "a node described twice")
 def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find hosts with a variable in two entries of the inventory, so that one entry hides the other."""
+    """The order of the files decides which description counts."""
     twice: dict[FilePosition, tuple[list[str], str, VariableLayer]] = {}
     for host in draft.inventory.hosts.values():
         for first, later, variable in _overlaps(host) if len(host.inline) > 1 else ():
@@ -284,9 +258,9 @@ def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(place, message, "rename the node, or describe it in one place")
 
 
-@rule("ASY0150", "two ways to trust a BMC", why="Only one of the two counts, and the other misleads its reader.")
+@rule("ASY0150", "two ways to trust a BMC")
 def conflicting_bmc_trust(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with both a certificate authority and a pinned certificate for their BMC."""
+    """Only one of the two counts, and the other misleads its reader."""
     for host in draft.hosts:
         if host.settings and host.settings.bmc_ca and host.settings.bmc_fingerprint:
             message = f"{host.name} has both bmc_ca and bmc_fingerprint"

@@ -24,9 +24,9 @@ SUBJECTS_WITHOUT_NODE = (*FABRIC_SUBJECTS, "rack", "whole_rack")
 EXPIRED_FIX = "repair it and remove the entry, or agree on another day with {}"
 
 
-@rule("ASY0180", "a gate for a pool that does not exist", why="The bounds of this gate apply to no pool.")
+@rule("ASY0180", "a gate for a pool that does not exist")
 def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools of gates that are not in the inventory."""
+    """The bounds of this gate apply to no pool."""
     pools = {host.pool for host in draft.hosts}
     for gates in draft.specs_of_model(Gates).values() if draft.all_hosts_read else ():
         for name in gates.pools:
@@ -35,13 +35,9 @@ def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"there is no pool {name}", suggest_name(name, pools))
 
 
-@rule(
-    "ASY0245",
-    "a gate that is written as a fraction",
-    why="0.99 is not 99 %: a run passes this gate when only one outcome of a hundred does.",
-)
+@rule("ASY0245", "a gate that is written as a fraction")
 def fraction_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find shares of passes of at most 1 %."""
+    """0.99 is not 99 %: a run passes this gate when only one outcome of a hundred does."""
     for gates in draft.specs_of_model(Gates).values():
         for name, gate in gates.pools.items():
             if gate.success_percent is not None and gate.success_percent <= 1:
@@ -50,26 +46,17 @@ def fraction_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, f"write a percentage: {gate.success_percent * 100:g}")
 
 
-@rule(
-    "ASY0170",
-    "a known issue that has expired",
-    why="The entry excuses nothing any more, and the failures that it matches count again.",
-)
+@rule("ASY0170", "a known issue that has expired")
 def expired_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that have expired."""
+    """The entry excuses nothing any more, and the failures that it matches count again."""
     for place, known in _issues(draft, "expires"):
         if known.expires_at <= draft.now:
             yield RuleFinding(place, f"{known.issue} expired on {known.expires}", EXPIRED_FIX.format(known.owner))
 
 
-@rule(
-    "ASY0171",
-    "a known issue that expires soon",
-    why="From that day on, its failures take nodes out of service, block admission and fail runs.",
-    severity="notice",
-)
+@rule("ASY0171", "a known issue that expires soon", severity="notice")
 def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that expire within two weeks."""
+    """From that day on, its failures take nodes out of service, block admission and fail runs."""
     for place, known in _issues(draft, "expires"):
         if draft.now < known.expires_at <= draft.now + EXPIRY_NOTICE:
             left = format_count(max(1, (known.expires_at - draft.now).days), "day")
@@ -77,14 +64,9 @@ def expiring_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, EXPIRED_FIX.format(known.owner))
 
 
-@rule(
-    "ASY0172",
-    "a known issue that matches nothing",
-    why="The entry excuses nothing, and nobody notices when it can be removed.",
-    needs=(CheckCatalog,),
-)
+@rule("ASY0172", "a known issue that matches nothing", needs=(CheckCatalog,))
 def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that match no declared check, or no node of the inventory."""
+    """The entry excuses nothing, and nobody notices when it can be removed."""
     checks = [check for _, check in draft.declared_checks]
     for place, known in _issues(draft, "match"):
         pattern = known.match.check
@@ -98,11 +80,9 @@ def unmatched_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule(
-    "ASY0175", "the same failures excused twice", why="If one entry expires, the other still excuses the same failures."
-)
+@rule("ASY0175", "the same failures excused twice")
 def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries with the same patterns as another entry."""
+    """If one entry expires, the other still excuses the same failures."""
     seen: dict[tuple[str, ...], FilePosition] = {}
     for place, known in _issues(draft, "match"):
         first = seen.setdefault(known.match.patterns, place)
@@ -110,27 +90,18 @@ def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, f"the entry at {first[0]}:{first[1]} already matches this", "keep one of the two")
 
 
-@rule(
-    "ASY0178",
-    "a known issue over several checks",
-    why="Whatever fails there for another reason is excused too, and nobody looks.",
-)
+@rule("ASY0178", "a known issue over several checks")
 def unspecific_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that do not name one check."""
+    """Whatever fails there for another reason is excused too, and nobody looks."""
     for place, known in _issues(draft, "match"):
         if not known.match.names_one_check:
             message = f"{known.match.check} is a pattern: an entry excuses one check"
             yield RuleFinding(place, message, "write the check's full id, and one entry for each check")
 
 
-@rule(
-    "ASY0179",
-    "a known issue that lasts too long",
-    why="What is excused for so long is forgotten.",
-    needs=(LifecyclePolicy,),
-)
+@rule("ASY0179", "a known issue that lasts too long", needs=(LifecyclePolicy,))
 def lasting_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries that expire later than the policy allows."""
+    """What is excused for so long is forgotten."""
     allowed = [policy.excuses.max_days for policy in draft.specs_of_model(LifecyclePolicy).values()]
     most = min(allowed, default=math.inf)
     for place, known in _issues(draft, "expires"):
@@ -140,14 +111,9 @@ def lasting_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, f"write a day until {last}; extend it then if need be")
 
 
-@rule(
-    "ASY0182",
-    "a known issue for a check that admission requires",
-    why="A node would enter service although what it must prove fails.",
-    needs=(LifecyclePolicy, CheckCatalog),
-)
+@rule("ASY0182", "a known issue for a check that admission requires", needs=(LifecyclePolicy, CheckCatalog))
 def excused_admission(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find entries for checks that nodes must pass before they serve, unless the policy lets them be excused."""
+    """A node would enter service although what it must prove fails."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         states = [state for state in policy.states.values() if state.pass_to in policy.states]
         doors = [state for state in states if policy.states[state.pass_to or ""].in_service]

@@ -110,9 +110,9 @@ def find_gpu_maximum(model: str) -> GpuMaximum | None:
     return next((maximum for prefix, maximum in GPU_MAXIMA.items() if model.startswith(prefix)), None)
 
 
-@rule("ASY0050", "a limit that can never fire", why="A check with this limit can never fail, or can never pass.")
+@rule("ASY0050", "a limit that can never fire")
 def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits outside the range of what the hardware can read."""
+    """A check with this limit can never fail, or can never pass."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name, limit in spec.limits.items():
             bound = (
@@ -140,9 +140,9 @@ def _find_unmeant_value(name: str, limit: MetricLimit) -> tuple[str, str] | None
     return None
 
 
-@rule("ASY0051", "a lower limit above its upper one", why="No reading lies between them, so every node would fail.")
+@rule("ASY0051", "a lower limit above its upper one")
 def crossed_limits(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits `X_low` that are not below `X_high` (or `X`)."""
+    """No reading lies between them, so every node would fail."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name, low in spec.limits.items():
             stem = name.removesuffix("_low")
@@ -153,14 +153,10 @@ def crossed_limits(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "swap or correct the two")
 
 
-@rule(
-    "ASY0052",
-    "a limit that no check reads",
-    why="The limit looks active, but nothing compares a reading with it.",
-    severity="warning",
-)
+@rule("ASY0052", "a limit that no check reads", severity="warning")
 def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that no suite uses. A fleet without suites has no finding."""
+    """The limit looks active, but nothing compares a reading with it."""
+    # A fleet without suites has no finding.
     suites = draft.suites
     used = {limit.name for limit in suites.limits}
     for spec in draft.specs_of_model(NodeSpec).values() if suites.tests and not suites.broken else ():
@@ -170,13 +166,9 @@ def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"no check reads the limit {name}", "write the check, or remove it")
 
 
-@rule(
-    "ASY0053",
-    "a check reads a limit that a spec lacks",
-    why="On nodes with this spec, the check always ends as an error.",
-)
+@rule("ASY0053", "a check reads a limit that a spec lacks")
 def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that a suite uses and a node spec lacks."""
+    """On nodes with this spec, the check always ends as an error."""
     for limit in draft.suites.limits:
         lacking = [spec for spec in draft.specs_of_model(NodeSpec).values() if limit.name not in spec.limits]
         if lacking:
@@ -185,13 +177,9 @@ def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(limit.name, lacking[0].limits))
 
 
-@rule(
-    "ASY0055",
-    "a limit that contradicts the hardware",
-    why="With this limit, every node fails, or a degraded node passes.",
-)
+@rule("ASY0055", "a limit that contradicts the hardware")
 def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that the spec's own parts cannot reach, or that a link slower than its fabric's rate would pass."""
+    """With this limit, every node fails, or a degraded node passes."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name, most, unit, reason in _upper_bounds(spec):
             limit = spec.limits.get(name)
@@ -212,14 +200,10 @@ def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, f"use {full:g} Gb/s")
 
 
-@rule(
-    "ASY0120",
-    "a check reads a limit that a fabric design lacks",
-    why="In this fabric, the check always ends as an error.",
-    severity="warning",
-)
+@rule("ASY0120", "a check reads a limit that a fabric design lacks", severity="warning")
 def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that a suite uses and a fabric design lacks, once for each design. No suite judges NVLink domains."""
+    """In this fabric, the check always ends as an error."""
+    # No suite judges NVLink domains.
     for design in draft.specs_of_model(FabricDesign).values():
         lacking = sorted({limit.name for limit in draft.suites.fabric_limits} - design.limits.keys())
         if lacking and not design.nvlink:
@@ -228,13 +212,9 @@ def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "set it under `limits`, with value, unit and source")
 
 
-@rule(
-    "ASY0121",
-    "a fabric's limit in another unit than its check",
-    why="120 errors per hour are 2 per minute, so the check is wrong by a factor of 60.",
-)
+@rule("ASY0121", "a fabric's limit in another unit than its check")
 def other_unit_in_a_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits of fabric designs in another unit than a check measures in, once each."""
+    """120 errors per hour are 2 per minute, so the check is wrong by a factor of 60."""
     calls = {name: call for call in draft.suites.measures for name in call.fabric_limits if call.unit in UNITS}
     for design in draft.specs_of_model(FabricDesign).values():
         for name, limit in design.limits.items():
@@ -256,13 +236,9 @@ def _upper_bounds(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
             yield name, most, unit, f"{spec.gpus.model} reaches at most {most:g} {unit} ({gpu.source})"
 
 
-@rule(
-    "ASY0054",
-    "a limit in another unit than its check",
-    why="400 Gb/s is 50 GB/s, so the check is wrong by a factor of eight.",
-)
+@rule("ASY0054", "a limit in another unit than its check")
 def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits of node specs in another unit than a check measures in, once each."""
+    """400 Gb/s is 50 GB/s, so the check is wrong by a factor of eight."""
     reported = set()
     for call in (call for call in draft.suites.measures if call.unit in UNITS):
         for spec in draft.specs_of_model(NodeSpec).values():
@@ -275,9 +251,9 @@ def mismatched_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, _unit_fix(limit, call.unit))
 
 
-@rule("ASY0057", "a check that names the wrong unit", why="With a wrong unit, every reader misunderstands the number.")
+@rule("ASY0057", "a check that names the wrong unit")
 def unknown_or_contradicting_unit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checks whose `unit=` is unknown, or differs from the unit in the name of the reading."""
+    """With a wrong unit, every reader misunderstands the number."""
     for call in draft.suites.measures:
         place = (call.file, call.line, call.column)
         unit = call.stated_unit
@@ -299,14 +275,9 @@ def _unit_fix(limit: MetricLimit, unit: str) -> str:
     return f"write {{value: {value:.10g}, unit: {unit}}}, or measure in {limit.unit}"
 
 
-@rule(
-    "ASY0370",
-    "a trend rule for an unknown fault class",
-    why="A fault without a class gets the treatment of unknown faults, and a warning is no fault that is unknown.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0370", "a trend rule for an unknown fault class", needs=(FaultCatalog,))
 def unknown_trend_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rules whose fault no catalogue has."""
+    """A fault without a class gets the treatment of unknown faults, and a warning is no fault that is unknown."""
     known = _list_classes(draft)
     for document in draft.specs_of_model(TrendRules).values():
         for name, trend_rule in document.rules.items():
@@ -316,14 +287,9 @@ def unknown_trend_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, suggest_name(trend_rule.fault, known))
 
 
-@rule(
-    "ASY0371",
-    "a trend rule that no fault proves right",
-    why="Each of its warnings ends as wrong, and the rule loses its stage.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0371", "a trend rule that no fault proves right", needs=(FaultCatalog,))
 def unprovable_trend_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find patterns in `failures` that match no fault of hardware."""
+    """Each of its warnings ends as wrong, and the rule loses its stage."""
     known = _list_classes(draft)
     for document in draft.specs_of_model(TrendRules).values():
         for name, trend_rule in document.rules.items():

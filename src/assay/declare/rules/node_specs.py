@@ -58,13 +58,9 @@ TALLEST_RACK = 52  # units: the tallest racks that vendors sell for servers
 LONGEST_CABLE_M = 10_000  # the reach of long-reach optics (IEEE 802.3, LR4)
 
 
-@rule(
-    "ASY0239",
-    "one PCI place with two parts",
-    why="One of the two parts is never looked at: a GPU that is missing or degraded then passes every check.",
-)
+@rule("ASY0239", "one PCI place with two parts")
 def shared_pci_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find PCI addresses that a node spec gives to two of its GPUs and HCAs, in any spelling."""
+    """One of the two parts is never looked at: a GPU that is missing or degraded then passes every check."""
     for spec in draft.specs_of_model(NodeSpec).values():
         seen: dict[str, str] = {}
         for path, part, pci in _list_pci_places(spec):
@@ -77,11 +73,9 @@ def shared_pci_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(_find(draft, spec, path), message, "correct one of the two")
 
 
-@rule(
-    "ASY0240", "two parts of one name", why="What is read of one of the two is judged twice, and the other one never."
-)
+@rule("ASY0240", "two parts of one name")
 def shared_part_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find HCAs and network interfaces of a node spec with a name that another one has."""
+    """What is read of one of the two is judged twice, and the other one never."""
     for spec in draft.specs_of_model(NodeSpec).values():
         seen: set[str] = set()
         for kind in ("hcas", "nics"):
@@ -92,13 +86,9 @@ def shared_part_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 seen.add(part.name)
 
 
-@rule(
-    "ASY0241",
-    "a number that no hardware has",
-    why="With a digit too many or another unit, every node fails its check, or none ever does.",
-)
+@rule("ASY0241", "a number that no hardware has")
 def impossible_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find numbers of parts outside of their bounds, and memory that is not what its modules add up to."""
+    """With a digit too many or another unit, every node fails its check, or none ever does."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for steps, bound in PART_BOUNDS.items():
             for path, number in _list_numbers(spec, steps):
@@ -113,13 +103,9 @@ def impossible_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_find(draft, spec, ("memory_gib",)), message, "correct memory_gib, or host.dimms")
 
 
-@rule(
-    "ASY0242",
-    "a place or a length that cannot be meant",
-    why="A ticket sends a technician to a unit that no rack has, or asks for a cable that nobody makes.",
-)
+@rule("ASY0242", "a place or a length that cannot be meant")
 def impossible_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes and switches above the top of their rack, and cables beyond the reach of any optics."""
+    """A ticket sends a technician to a unit that no rack has, or asks for a cable that nobody makes."""
     racks = {(host.settings.site, host.settings.rack): host.settings for host in draft.hosts if host.settings}
     heights = {spec.name: spec.height_u for spec in draft.specs_of_model(NodeSpec).values()}
     for host in draft.hosts:
@@ -167,14 +153,9 @@ def _list_lengths(design: FabricDesign) -> Iterator[tuple[EntryPath, float]]:
         yield ("cables", number), cable.length_m
 
 
-@rule(
-    "ASY0272",
-    "a declared setting that no role brings",
-    why="Zap leaves the setting as it is, and fails when it compares the node with its spec.",
-    needs=(NodeSpec, ManagementProfile),
-)
+@rule("ASY0272", "a declared setting that no role brings", needs=(NodeSpec, ManagementProfile))
 def unbrought_setting(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find settings of specs in use whose role is not in playbooks/configure.yml, where zap needs it."""
+    """Zap leaves the setting as it is, and fails when it compares the node with its spec."""
     playbooks = draft.tree.files("playbooks")
     if ZAP_PLAYBOOK not in playbooks:
         return
@@ -208,14 +189,9 @@ def _list_zapped_specs(draft: RepositoryDraft) -> dict[str, tuple[NodeSpec, bool
     return zapped
 
 
-@rule(
-    "ASY0273",
-    "a sysctl that the probe does not read",
-    why="Nobody can tell whether a node has the value, and what is unknown is never as declared.",
-    needs=(NodeSpec,),
-)
+@rule("ASY0273", "a sysctl that the probe does not read", needs=(NodeSpec,))
 def unread_sysctl(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find sysctls in node specs that are not among those that the probe reads."""
+    """Nobody can tell whether a node has the value, and what is unknown is never as declared."""
     for spec in draft.specs_of_model(NodeSpec).values():
         for name in spec.host.sysctls:
             if name not in READ_SYSCTLS:
@@ -233,9 +209,9 @@ def _find_in_design(draft: RepositoryDraft, design: FabricDesign, *path: str | i
     return draft.find_position(f"FabricDesign/{design.name}", *path)
 
 
-@rule("ASY0360", "an image that does not exist", why="The machine asks what to boot, and gets no answer.")
+@rule("ASY0360", "an image that does not exist")
 def dangling_image(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find images that a provisioning or a host names and no document declares."""
+    """The machine asks what to boot, and gets no answer."""
     yield from dangling_specs(draft, "boot_image", Image)
     known = draft.list_names(Image)
     for spec in draft.specs_of_model(Provisioning).values() if draft.is_complete() else ():
@@ -245,9 +221,9 @@ def dangling_image(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"there is no Image {image}", suggest_name(image, known))
 
 
-@rule("ASY0361", "an image for other hardware", why="The node boots what was never made for it, or does not boot.")
+@rule("ASY0361", "an image for other hardware")
 def unfit_image(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find images that the declared hardware may not boot."""
+    """The node boots what was never made for it, or does not boot."""
     images = draft.specs_of_model(Image)
     for spec in draft.specs_of_model(Provisioning).values():
         for node_spec, name in spec.images.items():
@@ -257,9 +233,9 @@ def unfit_image(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "name another image, or add the spec to the image's `node_specs`")
 
 
-@rule("ASY0362", "two ways to boot one pool", why="assay cannot know which of the two a machine must get.")
+@rule("ASY0362", "two ways to boot one pool")
 def pools_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools for which two provisionings hold."""
+    """assay cannot know which of the two a machine must get."""
     first: dict[str, str] = {}
     pools = sorted({host.pool for host in draft.hosts})
     for spec in draft.specs_of_model(Provisioning).values():
@@ -270,13 +246,9 @@ def pools_twice(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 break
 
 
-@rule(
-    "ASY0363",
-    "a delivery of nodes that do not fit the fleet",
-    why="The machine would become a node of a kind that nobody declared, or a second node of one name.",
-)
+@rule("ASY0363", "a delivery of nodes that do not fit the fleet")
 def impossible_deliveries(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find deliveries with an unknown spec or profile, and machines whose name or serial another node has."""
+    """The machine would become a node of a kind that nobody declared, or a second node of one name."""
     by_name = {host.name: host.settings.serial_number for host in draft.hosts if host.settings}
     by_serial = {serial: name for name, serial in by_name.items()}
     for spec in draft.specs_of_model(ExpectedMachines).values():

@@ -25,9 +25,9 @@ BUILTIN_SCHEDULERS = frozenset({"none", *SCHEDULER_SETTINGS.values()})
 """Adapters that read their own settings only. An adapter from elsewhere may read any setting."""
 
 
-@rule("ASY0160", "a node with the transport prometheus, but without `metrics`", why="assay can never read this node.")
+@rule("ASY0160", "a node with the transport prometheus, but without `metrics`")
 def missing_prometheus(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with the transport prometheus and without `metrics`."""
+    """assay can never read this node."""
     for host in draft.hosts:
         if host.settings and host.settings.transport == "prometheus" and host.settings.metrics is None:
             message = f"{host.name} is read through Prometheus, but no `metrics` are declared for it"
@@ -36,9 +36,9 @@ def missing_prometheus(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             )
 
 
-@rule("ASY0161", "a monitoring map that does not exist", why="assay cannot interpret any metric of the node.")
+@rule("ASY0161", "a monitoring map that does not exist")
 def missing_monitoring(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find `metrics` that name a Monitoring that does not exist, once for each place that says so."""
+    """assay cannot interpret any metric of the node."""
     maps = draft.list_names(Monitoring)
     seen = set()
     for host in draft.hosts:
@@ -51,14 +51,9 @@ def missing_monitoring(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, f"there is no Monitoring {name}", suggest_name(name, maps))
 
 
-@rule(
-    "ASY0162",
-    "an alert with a fault that no catalogue has",
-    why="assay records the fault, but nothing follows.",
-    needs=(FaultCatalog,),
-)
+@rule("ASY0162", "an alert with a fault that no catalogue has", needs=(FaultCatalog,))
 def unknown_alert_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find alert rules with a fault of no class, unless its name depends on a label."""
+    """assay records the fault, but nothing follows."""
     catalogs = select_active_catalogs(draft.specs_of_model(FaultCatalog).values())
     classes = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
     known = {*classes, *(number for fault in classes.values() for number in fault.list_xid_names())}
@@ -69,9 +64,9 @@ def unknown_alert_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"there is no fault class {entry.fault}", suggest_name(entry.fault, known))
 
 
-@rule("ASY0130", "settings of a transport that is not used", why="These settings have no effect, and nobody notices.")
+@rule("ASY0130", "settings of a transport that is not used")
 def unused_transport_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find settings of another transport than the node's, once for each place that says them."""
+    """These settings have no effect, and nobody notices."""
     transports = _list_transport_settings()
     seen = set()
     for host in draft.hosts:
@@ -83,9 +78,9 @@ def unused_transport_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, f"write `transport: {transport}`, or leave {setting} out")
 
 
-@rule("ASY0131", "several nodes read as this machine", why="All of them get the readings of the same machine.")
+@rule("ASY0131", "several nodes read as this machine")
 def several_local_nodes(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find more than one node with the transport local."""
+    """All of them get the readings of the same machine."""
     local = [
         host for host in draft.hosts if host.settings and host.settings.transport == "local" and not host.settings.reach
     ]
@@ -94,9 +89,9 @@ def several_local_nodes(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(local[1].find_position("transport"), message, "give `transport: local` to one node at most")
 
 
-@rule("ASY0132", "a node with the transport push, but without an agent", why="assay never gets evidence of this node.")
+@rule("ASY0132", "a node with the transport push, but without an agent")
 def push_without_agent(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with the transport push whose agent has no token."""
+    """assay never gets evidence of this node."""
     for host in draft.hosts:
         if host.settings and host.settings.transport == "push" and not host.settings.agent_token:
             message = f"{host.name} has `transport: push`, but no agent_token is declared for it"
@@ -127,13 +122,9 @@ def _unused_transport_settings(host: HostDeclaration, transports: Mapping[str, s
             yield setting, transport
 
 
-@rule(
-    "ASY0220",
-    "settings of a scheduler that is not the node's",
-    why="These settings have no effect. If you believe that Slurm cordons such a node, you will find jobs on it.",
-)
+@rule("ASY0220", "settings of a scheduler that is not the node's")
 def unused_scheduler_settings(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find settings that none of the nodes with them reads, once for each place that says them."""
+    """These settings have no effect. If you believe that Slurm cordons such a node, you will find jobs on it."""
     for setting, scheduler in SCHEDULER_SETTINGS.items():
         default = NodeVariables.model_fields[setting].default  # which may stand there to override a group's setting
         owners = [host for host in draft.hosts if host.settings and getattr(host.settings, setting) != default]
@@ -153,13 +144,9 @@ def _uses(host: HostDeclaration, scheduler: str) -> bool:
     )
 
 
-@rule(
-    "ASY0283",
-    "a way of delivering the load that the node's scheduler cannot use",
-    why="The load never runs on these nodes, so nothing there proves that the GPUs compute correctly.",
-)
+@rule("ASY0283", "a way of delivering the load that the node's scheduler cannot use")
 def unusable_load_way(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find ways of `load` that do not work under the scheduler of a node, once for each place that says them."""
+    """The load never runs on these nodes, so nothing there proves that the GPUs compute correctly."""
     seen = set()
     for host in draft.hosts:
         if host.settings is None or host.settings.load is None:

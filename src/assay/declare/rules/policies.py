@@ -22,14 +22,9 @@ from assay.model.specs.serving import AccessRules
 from assay.model.specs.technician_work import Checklists
 
 
-@rule(
-    "ASY0210",
-    "a checklist for a state that needs no certification",
-    why="The checklist is on no ticket, or on a ticket that no certification closes.",
-    needs=(LifecyclePolicy,),
-)
+@rule("ASY0210", "a checklist for a state that needs no certification", needs=(LifecyclePolicy,))
 def unknown_checklist_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find checklists of states that no policy has, or that need no certification."""
+    """The checklist is on no ticket, or on a ticket that no certification closes."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
     waiting = {name for policy in policies for name, state in policy.states.items() if state.certified_to}
     for document in draft.specs_of_model(Checklists).values() if policies else ():
@@ -40,9 +35,9 @@ def unknown_checklist_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, suggest_name(name, waiting))
 
 
-@rule("ASY0070", "a state that no node ever reaches", why="The policy never does what it says for this state.")
+@rule("ASY0070", "a state that no node ever reaches")
 def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states that no edges reach from the states where nodes start."""
+    """The policy never does what it says for this state."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         starts = {_start_of(host, policy) for host in draft.hosts if host.settings}
         reached = _find_reachable(policy, {next(iter(policy.states)), *starts})
@@ -52,14 +47,9 @@ def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"no edges lead to {state}", "draw an edge to it, or remove it")
 
 
-@rule(
-    "ASY0071",
-    "a state that requires checks that do not exist",
-    why="Nodes leave this state without any proof.",
-    needs=(CheckCatalog,),
-)
+@rule("ASY0071", "a state that requires checks that do not exist", needs=(CheckCatalog,))
 def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states that require or watch a phase without a declared check that decides."""
+    """Nodes leave this state without any proof."""
     checks = [check for _, check in draft.declared_checks if not check.is_observe_only]
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for name, state in policy.states.items():
@@ -73,18 +63,18 @@ def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, "declare one in specs/checks, or promote one that observes")
 
 
-@rule("ASY0074", "two lifecycle policies", why="A node follows one policy, and nothing says which one.")
+@rule("ASY0074", "two lifecycle policies")
 def several_policies(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find more than one policy."""
+    """A node follows one policy, and nothing says which one."""
     policies = list(draft.specs_of_model(LifecyclePolicy))
     for name in policies[1:]:
         place = draft.find_position(f"LifecyclePolicy/{name}", "name")
         yield RuleFinding(place, f"there is already a policy {policies[0]}", "keep one of the two")
 
 
-@rule("ASY0075", "a state that no node ever leaves", why="Nodes gather there, and nobody notices.")
+@rule("ASY0075", "a state that no node ever leaves")
 def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states from which no pass, certification or deadline leads back into service, whatever the edges."""
+    """Nodes gather there, and nobody notices."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         home = policy.states_in_service
         exits = {}  # to where a node without faults can go
@@ -99,13 +89,9 @@ def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "give it pass_to, certified_to or a deadline, or write final: true")
 
 
-@rule(
-    "ASY0076",
-    "a ladder of remedies that cannot end",
-    why="Automation repeats the remedies for ever, and no person looks at the node.",
-)
+@rule("ASY0076", "a ladder of remedies that cannot end")
 def endless_ladder(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find last rungs, which can repeat for ever, from which a node returns to service without a person."""
+    """Automation repeats the remedies for ever, and no person looks at the node."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for remedy, rung in policy.ladder.rungs.items():
             path = _find_automatic_path(policy, rung.to) if rung.then is None else []
@@ -117,14 +103,9 @@ def endless_ladder(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "let the last step lead to a state that nodes leave by certified_to")
 
 
-@rule(
-    "ASY0192",
-    "a rack rule that contradicts the node specs",
-    why="assay cordons such a rack too late, too early or never.",
-    needs=(NodeSpec,),
-)
+@rule("ASY0192", "a rack rule that contradicts the node specs", needs=(NodeSpec,))
 def unsupported_rack_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rack rules for specs that do not exist, that are no rack-scale machine, or that have another size."""
+    """assay cordons such a rack too late, too early or never."""
     specs = draft.specs_of_model(NodeSpec)
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for title, rack_rule in policy.racks.items():
@@ -176,18 +157,11 @@ class PolicyMove(NamedTuple):
     actions: tuple[str, ...]
 
 
-@rule(
-    "ASY0100",
-    "a profile that forbids an action of the policy",
-    why="The node can never reach its next state.",
-    needs=(LifecyclePolicy, FaultCatalog),
-)
+@rule("ASY0100", "a profile that forbids an action of the policy", needs=(LifecyclePolicy, FaultCatalog))
 def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find moves of a profile's nodes that take an action which the profile does not allow.
-
-    Only states that such nodes can reach are considered. A profile that does not act on faults needs no actions for
-    moves by faults. It needs none for an escalation either, if a person can certify the node out of its state.
-    """
+    """The node can never reach its next state."""
+    # Only states that such nodes can reach are considered. A profile that does not act on faults needs no actions for
+    # moves by faults. It needs none for an escalation either, if a person can certify the node out of its state.
     for policy in list(draft.specs_of_model(LifecyclePolicy).values())[:1]:
         starts = {(host.settings.profile, _start_of(host, policy)) for host in draft.hosts if host.settings}
         fault_moves = _list_fault_moves(draft, policy)
@@ -263,9 +237,9 @@ def _missing_actions(move: PolicyMove, profile: ManagementProfile) -> list[str]:
     return sorted({*move.actions} - {*profile.actions})
 
 
-@rule("ASY0350", "a customer of a pool that does not exist", why="This customer sees none of its nodes.")
+@rule("ASY0350", "a customer of a pool that does not exist")
 def unknown_customer_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools of visitors, of a proxy's groups and of webhooks that no node is in."""
+    """This customer sees none of its nodes."""
     pools = {host.pool for host in draft.hosts}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for path, named in _list_customer_pools(policy):
@@ -283,9 +257,9 @@ def _list_customer_pools(policy: LifecyclePolicy) -> Iterator[tuple[tuple[str, .
     yield from ((("notices", "webhooks", name), hook.pools) for name, hook in policy.notices.webhooks.items())
 
 
-@rule("ASY0411", "a trust step of a pool that does not exist", why="The pool that is meant has another step.")
+@rule("ASY0411", "a trust step of a pool that does not exist")
 def unknown_trusted_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find steps of pools without nodes."""
+    """The pool that is meant has another step."""
     pools = {host.pool for host in draft.hosts}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for pool in policy.trust.pools:
@@ -294,14 +268,9 @@ def unknown_trusted_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"no node is in pool {pool}", suggest_name(pool, pools))
 
 
-@rule(
-    "ASY0412",
-    "a policy without a trust step",
-    why="assay only watches: it says what it would do, and does nothing.",
-    severity="warning",
-)
+@rule("ASY0412", "a policy without a trust step", severity="warning")
 def missing_trust(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find policies that do not say how far automation may go, such as those from before there were steps."""
+    """assay only watches: it says what it would do, and does nothing."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         if "trust" not in policy.model_fields_set:
             place = draft.find_position(f"LifecyclePolicy/{policy.name}")

@@ -45,13 +45,9 @@ COUNT_BOUNDS = {
 """By field: what happens more often in one window has no end."""
 
 
-@rule(
-    "ASY0221",
-    "a breaker that no wave of a pool can open",
-    why="All nodes of the pool can fail at once, and automation takes out as many as the limit allows.",
-)
+@rule("ASY0221", "a breaker that no wave of a pool can open")
 def unreachable_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools with fewer nodes than the breaker needs, of which the limits let more than one node be out."""
+    """All nodes of the pool can fail at once, and automation takes out as many as the limit allows."""
     sizes = Counter(host.pool for host in draft.hosts if host.settings)
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for path, _, least in policy.breaker.list_shares():
@@ -68,13 +64,9 @@ def unreachable_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, "use at most the number of nodes of a pool")
 
 
-@rule(
-    "ASY0222",
-    "a breaker that opens after the limit is used up",
-    why="Automation has taken out as many nodes as it may before anybody is told that they have one cause.",
-)
+@rule("ASY0222", "a breaker that opens after the limit is used up")
 def late_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find shares of the breaker above the limit of nodes out, and shares that are written as fractions."""
+    """Automation has taken out as many nodes as it may before anybody is told that they have one cause."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         most = policy.limits.pool_percent
         shares = [((*path, "percent"), percent) for path, percent, _ in policy.breaker.list_shares()]
@@ -89,13 +81,9 @@ def late_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, message, f"use at most {most:g}, so that the breaker opens first")
 
 
-@rule(
-    "ASY0243",
-    "a number of a policy that cannot be meant",
-    why="A window of 36 s forgets everything at once, and a thousand repeats are repairs without end.",
-)
+@rule("ASY0243", "a number of a policy that cannot be meant")
 def impossible_policy_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find times of less than six minutes (or seconds) or more than ten years, repeats and restarts without end."""
+    """A window of 36 s forgets everything at once, and a thousand repeats are repairs without end."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for path, number in _list_numbers(policy, ()):
             name = next(step for step in reversed(path) if isinstance(step, str))
@@ -131,13 +119,9 @@ def _list_numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tup
         yield path, value
 
 
-@rule(
-    "ASY0244",
-    "a restart of a node that is open",
-    why="The scheduler starts jobs on the node until the moment of the restart, which kills them.",
-)
+@rule("ASY0244", "a restart of a node that is open")
 def restart_of_open_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find states that a node can enter open, on a way from service, and that restart it before they close it."""
+    """The scheduler starts jobs on the node until the moment of the restart, which kills them."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         entered = _find_entered_open(policy)
         for name in sorted(entered):
@@ -163,14 +147,9 @@ def _find_entered_open(policy: LifecyclePolicy) -> set[str]:
     return entered
 
 
-@rule(
-    "ASY0073",
-    "a node that starts in no state",
-    why="The policy does not say how such a node moves on.",
-    needs=(LifecyclePolicy,),
-)
+@rule("ASY0073", "a node that starts in no state", needs=(LifecyclePolicy,))
 def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with a `lifecycle_start` that is no state of a policy."""
+    """The policy does not say how such a node moves on."""
     states = {state for policy in draft.specs_of_model(LifecyclePolicy).values() for state in policy.states}
     for host in draft.hosts if states else ():
         if host.settings and host.settings.lifecycle_start not in states:
@@ -179,14 +158,9 @@ def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(host.find_position("lifecycle_start"), message, suggest_name(start, states))
 
 
-@rule(
-    "ASY0098",
-    "a node that starts in service without proof",
-    why="Customers would get a node that nobody has tested.",
-    needs=(LifecyclePolicy,),
-)
+@rule("ASY0098", "a node that starts in service without proof", needs=(LifecyclePolicy,))
 def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
+    """Customers would get a node that nobody has tested."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
     serving = frozenset(chain.from_iterable(policy.states_in_service for policy in policies))
     imported: dict[str, HostDeclaration] = {}
@@ -204,14 +178,9 @@ def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name")
 
 
-@rule(
-    "ASY0226",
-    "a service_import that has expired",
-    why="It lets no node in any more: a node that it names and that assay has not seen yet starts through proof.",
-    severity="warning",
-)
+@rule("ASY0226", "a service_import that has expired", severity="warning")
 def expired_import(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find imports whose day is over, each once."""
+    """It lets no node in any more: a node that it names and that assay has not seen yet starts through proof."""
     expired = {}
     for host in draft.hosts:
         service_import = host.settings.service_import if host.settings else None

@@ -32,13 +32,9 @@ class RackMount(NamedTuple):
     path: tuple[str | int, ...] = ()
 
 
-@rule(
-    "ASY0039",
-    "two devices that overlap in a rack",
-    why="A ticket sends a technician to the wrong place for one of them.",
-)
+@rule("ASY0039", "two devices that overlap in a rack")
 def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes that are so high that they overlap another node or a switch."""
+    """A ticket sends a technician to the wrong place for one of them."""
     for (site, rack), devices in _list_devices(draft).items():
         devices.sort(key=itemgetter(0, 1, 2))
         below = devices[0]
@@ -53,13 +49,9 @@ def overlapping_devices(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             below = device if device.top > below.top else below
 
 
-@rule(
-    "ASY0105",
-    "a rack that is not complete",
-    why="The nodes of such a rack work as one machine, and this machine has too few or too many.",
-)
+@rule("ASY0105", "a rack that is not complete")
 def broken_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find racks of a rack-scale machine with more or fewer nodes than the spec's `rack`."""
+    """The nodes of such a rack work as one machine, and this machine has too few or too many."""
     for (site, rack), spec, hosts in _list_whole_racks(draft):
         own = [host for host in hosts if host.settings and host.settings.node_spec == spec.name]
         if spec.rack and len(own) != spec.rack.nodes:
@@ -67,13 +59,9 @@ def broken_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(own[0].find_position("rack"), message, "add the missing nodes, or move the extra ones")
 
 
-@rule(
-    "ASY0106",
-    "other nodes in a rack that is one machine",
-    why="These nodes do not share its power, its cooling or its links.",
-)
+@rule("ASY0106", "other nodes in a rack that is one machine")
 def mixed_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes of another spec in a rack that is one machine."""
+    """These nodes do not share its power, its cooling or its links."""
     for (site, rack), spec, hosts in _list_whole_racks(draft):
         others = [host for host in hosts if host.settings and host.settings.node_spec != spec.name]
         if others:
@@ -81,11 +69,9 @@ def mixed_rack(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(others[0].find_position("rack"), message, "correct the rack, or the node_spec")
 
 
-@rule(
-    "ASY0107", "a rack whose numbers contradict each other", why="The description of the rack or of the node is wrong."
-)
+@rule("ASY0107", "a rack whose numbers contradict each other")
 def wrong_rack_total(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs whose rack has another number of GPUs than its nodes together."""
+    """The description of the rack or of the node is wrong."""
     for spec in draft.specs_of_model(NodeSpec).values():
         if spec.rack and spec.rack.gpus != spec.rack.nodes * spec.gpus.count:
             total = spec.rack.nodes * spec.gpus.count
@@ -94,13 +80,9 @@ def wrong_rack_total(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "correct one of the three")
 
 
-@rule(
-    "ASY0108",
-    "an NVLink domain that is not one rack",
-    why="Each GPU is linked to the switch trays of its own rack, so a compute tray in another place is never found.",
-)
+@rule("ASY0108", "an NVLink domain that is not one rack")
 def scattered_nvlink_domain(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find domains whose compute trays are in several racks, away from the switch trays, or in two domains."""
+    """Each GPU is linked to the switch trays of its own rack, so a compute tray in another place is never found."""
     settings = {host.name: host.settings for host in draft.hosts if host.settings}
     owners: dict[str, str] = {}
     for design in draft.specs_of_model(FabricDesign).values():

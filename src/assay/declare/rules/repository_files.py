@@ -40,13 +40,9 @@ COMMAND = "assay specs codeowners"
 HEAD = f"# Made by `{COMMAND}` from the owners of the specs: change those, and run it again."
 
 
-@rule(
-    "ASY0230",
-    "a link that leaves the repository",
-    why="What stands there changes without a commit: no plan shows it, and no signature covers it.",
-)
+@rule("ASY0230", "a link that leaves the repository")
 def link_to_outside(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find links to a place outside of the repository, or with an absolute path, which is another one elsewhere."""
+    """What stands there changes without a commit: no plan shows it, and no signature covers it."""
     for path, full in _list_odd_files(draft):
         if full.is_symlink() and full.exists() and _leaves(draft.root, full):
             message = f"the link {path} leads to {full.readlink()}, outside of the repository"
@@ -55,9 +51,9 @@ def link_to_outside(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding((path, 0, 0), message, "copy the file into the repository, or use a relative link in it")
 
 
-@rule("ASY0231", "a file that cannot be read as one", why="assay skips it, so what it is meant to declare is missing.")
+@rule("ASY0231", "a file that cannot be read as one")
 def unreadable_kind_of_file(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find links that lead nowhere or back to a folder above them, pipes, sockets and devices."""
+    """assay skips it, so what it is meant to declare is missing."""
     for path, full in _list_odd_files(draft):
         if full.is_symlink() and not full.exists():
             message = f"the link {path} leads to {full.readlink()}, which is not there, or leads back to the link"
@@ -70,13 +66,9 @@ def unreadable_kind_of_file(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding((path, 0, 0), f"{path} is {kind}", "remove it, or make it a regular file")
 
 
-@rule(
-    "ASY0232",
-    "a file that looks like a spec and is not read",
-    why="assay reads only .yaml and .yml in specs/. What stands in this file has no effect.",
-)
+@rule("ASY0232", "a file that looks like a spec and is not read")
 def unread_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find files below specs/ whose ending is written otherwise, or whose text names a kind of spec."""
+    """assay reads only .yaml and .yml in specs/. What stands in this file has no effect."""
     for path in draft.tree.files("specs"):
         if path.endswith(YAML_ENDINGS):
             continue
@@ -86,13 +78,9 @@ def unread_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding((path, 0, 0), f"{path} looks like a spec, but assay does not read it", fix)
 
 
-@rule(
-    "ASY0233",
-    "a file that is read here and ignored by git",
-    why="assay uses it on this machine, and nobody else has it: no plan shows it, and no signature covers it.",
-)
+@rule("ASY0233", "a file that is read here and ignored by git")
 def ignored_declaration(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs, inventory files, playbooks and suites that git ignores."""
+    """assay uses it on this machine, and nobody else has it: no plan shows it, and no signature covers it."""
     if not isinstance(draft.tree, WorkingFolder):
         return
     read = {"inventory": set(draft.tree.files("inventory")), "specs": set(draft.tree.files("specs"))}
@@ -104,14 +92,9 @@ def ignored_declaration(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding((path, 0, 0), message, "commit it (`git add -f`), or remove it")
 
 
-@rule(
-    "ASY0260",
-    "a drafted spec that nobody has reviewed to its end",
-    why="A draft marks what it copied or guessed: the value may be that of another kind of node, or of none.",
-    severity="warning",
-)
+@rule("ASY0260", "a drafted spec that nobody has reviewed to its end", severity="warning")
 def unreviewed_draft(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find specs with `# review:` marks, one finding for each file, at its first mark."""
+    """A draft marks what it copied or guessed: the value may be that of another kind of node, or of none."""
     for path in draft.tree.files("specs"):
         marks = _list_marks(draft, path) if path.endswith(YAML_ENDINGS) else []
         if marks:
@@ -177,15 +160,9 @@ def _leaves(root: Path, full: Path) -> bool:
     return not _is_inside(root, full)
 
 
-@rule(
-    "ASY0261",
-    "an owner without a team",
-    why="Nobody is asked to review a change of this file.",
-    severity="warning",
-    needs=(CodeOwners,),
-)
+@rule("ASY0261", "an owner without a team", severity="warning", needs=(CodeOwners,))
 def owner_without_team(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find owners of specs and of paths that the CodeOwners document does not map to a team."""
+    """Nobody is asked to review a change of this file."""
     code_owners = find_code_owners(draft.specs)
     if code_owners is None:
         return
@@ -198,18 +175,10 @@ def owner_without_team(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield _missing_team(code_owners.file.find_position(("paths", path)), owner, code_owners)
 
 
-@rule(
-    "ASY0262",
-    "a CODEOWNERS that is not of these specs",
-    why="The forge asks other people to review a change than those who own it.",
-    severity="warning",
-    needs=(CodeOwners,),
-)
+@rule("ASY0262", "a CODEOWNERS that is not of these specs", severity="warning", needs=(CodeOwners,))
 def stale_code_owners(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find a CODEOWNERS that differs from the generated one, or that another one hides.
-
-    A fleet may have none, such as one without a forge: `assay specs codeowners --check` asks for it.
-    """
+    """The forge asks other people to review a change than those who own it."""
+    # A fleet may have none, such as one without a forge: `assay specs codeowners --check` asks for it.
     code_owners = find_code_owners(draft.specs)
     if code_owners is None or not draft.is_complete():
         return

@@ -12,22 +12,18 @@ from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
 from assay.model.specs.workload import CollectiveWorkload
 
 
-@rule("ASY0200", "a schedule that is never due", why="The schedule looks active, but it never runs.")
+@rule("ASY0200", "a schedule that is never due")
 def never_due_schedule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find crons with a day that their months do not have."""
+    """The schedule looks active, but it never runs."""
     for document, name, schedule in _list_schedules(draft):
         if find_next_slot(schedule, document.time_zone, draft.now) is None:
             message = f"{name}: {schedule.cron!r} names a day that never comes"
             yield RuleFinding(_place(draft, document, name, "cron"), message, "name a day that its months have")
 
 
-@rule(
-    "ASY0201",
-    "two schedules with the same name",
-    why="The history knows schedules by their names, so it mixes up these two.",
-)
+@rule("ASY0201", "two schedules with the same name")
 def repeated_schedule_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find schedule names that occur in two documents."""
+    """The history knows schedules by their names, so it mixes up these two."""
     first: dict[str, str] = {}
     for document, name, _ in _list_schedules(draft):
         if first.setdefault(name, document.name) != document.name:
@@ -35,11 +31,9 @@ def repeated_schedule_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_place(draft, document, name), message, "rename one of the two")
 
 
-@rule(
-    "ASY0202", "a schedule for a pool that does not exist", why="The schedule runs, but it does nothing for this pool."
-)
+@rule("ASY0202", "a schedule for a pool that does not exist")
 def unknown_schedule_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools of schedules that are not in the inventory."""
+    """The schedule runs, but it does nothing for this pool."""
     pools = {host.pool for host in draft.hosts}
     for document, name, schedule in _list_schedules(draft) if draft.all_hosts_read else ():
         for number, pool in enumerate(schedule.pools):
@@ -48,14 +42,9 @@ def unknown_schedule_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding(place, f"{name}: there is no pool {pool}", suggest_name(pool, pools))
 
 
-@rule(
-    "ASY0203",
-    "a verification whose phase has no active check",
-    why="assay loads idle nodes, but no check judges the result.",
-    needs=(CheckCatalog,),
-)
+@rule("ASY0203", "a verification whose phase has no active check", needs=(CheckCatalog,))
 def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find phases of verifications without an active check."""
+    """assay loads idle nodes, but no check judges the result."""
     loaded = {
         phase
         for catalog in draft.specs_of_model(CheckCatalog).values()
@@ -71,14 +60,9 @@ def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(wanted, loaded))
 
 
-@rule(
-    "ASY0206",
-    "a search with a workload that is not declared",
-    why="The search fails each time that it is due.",
-    needs=(CollectiveWorkload,),
-)
+@rule("ASY0206", "a search with a workload that is not declared", needs=(CollectiveWorkload,))
 def unknown_workload(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find the workloads of searches that no CollectiveWorkload declares."""
+    """The search fails each time that it is due."""
     known = {spec.name for spec in draft.specs_of_model(CollectiveWorkload).values()}
     for document, name, schedule in _list_schedules(draft):
         if schedule.search and schedule.search.workload not in known:
@@ -88,14 +72,9 @@ def unknown_workload(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, suggest_name(wanted, known))
 
 
-@rule(
-    "ASY0205",
-    "a greatest age for a phase without checks",
-    why="The sweep never finds anything stale, because no check belongs to this phase.",
-    needs=(CheckCatalog,),
-)
+@rule("ASY0205", "a greatest age for a phase without checks", needs=(CheckCatalog,))
 def unknown_stale_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find phases in `stale_minutes` that no check has."""
+    """The sweep never finds anything stale, because no check belongs to this phase."""
     phases = {phase for _, check in draft.declared_checks for phase in check.phases}
     for document, name, schedule in _list_schedules(draft):
         for phase in sorted(schedule.stale_minutes.keys() - phases):
@@ -103,13 +82,10 @@ def unknown_stale_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, f"{name}: no check is declared for phase {phase}", suggest_name(phase, phases))
 
 
-@rule(
-    "ASY0204",
-    "idle verification of nodes without a scheduler",
-    why="assay cannot find out whether such a node is idle, and cannot make room for its users.",
-)
+@rule("ASY0204", "idle verification of nodes without a scheduler")
 def pool_without_spare_time(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find verifications of a pool in which no scheduler places jobs. A schedule for all pools skips such pools."""
+    """assay cannot find out whether such a node is idle, and cannot make room for its users."""
+    # A schedule for all pools skips such pools.
     without: dict[str, list[str]] = {}
     for host in draft.hosts:
         if host.settings and host.settings.workloads == "none":

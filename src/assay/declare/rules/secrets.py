@@ -70,13 +70,9 @@ SHELL_PRINT = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?(?![\"'$<{%]|\$
 CI_FIX = "remove it, and refer to a secret of the forge: ${{ secrets.NAME }} or a masked variable; then change it"
 
 
-@rule(
-    "ASY0095",
-    "credentials in a file that git keeps",
-    why="A reference does not protect a secret if the secret is committed too.",
-)
+@rule("ASY0095", "credentials in a file that git keeps")
 def tracked_credentials(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find credential files that are part of the repository."""
+    """A reference does not protect a secret if the secret is committed too."""
     references = _list_credential_files(draft)
     declared = {file for file in references if posixpath.normpath(file).split("/")[0] in DECLARED_FOLDERS}
     for file in sorted(declared | find_tracked_paths(draft.root, sorted(references.keys() - declared))):
@@ -122,13 +118,9 @@ def _get_nested(variables: Any, *path: str) -> Any:
     return variables
 
 
-@rule(
-    "ASY0096",
-    "signed commits without signers",
-    why="assay accepts no commit any more, not even one that corrects this.",
-)
+@rule("ASY0096", "signed commits without signers")
 def missing_signers(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find policies that require signed commits and name a file of signers that is missing or has no key."""
+    """assay accepts no commit any more, not even one that corrects this."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         if policy.commits is None or not policy.commits.signed:
             continue
@@ -157,7 +149,7 @@ class SecretSighting(NamedTuple):
     message: str
 
 
-def _secret_rule(code: str) -> RuleFunction:
+def _secret_rule(code: str, why: str) -> RuleFunction:
     """Return the function that finds the secrets of one rule in the values of specs and inventory."""
 
     def find(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -169,6 +161,7 @@ def _secret_rule(code: str) -> RuleFunction:
                 place = (sighting.document.file, *sighting.document.place(sighting.path))
                 yield RuleFinding(place, sighting.message, FIX)
 
+    find.__doc__ = why
     return find
 
 
@@ -179,7 +172,7 @@ for _code, _title, _why in (
     ("ASY0093", "a password in a URL", "The password also gets into the logs of every program that opens this URL."),
     ("ASY0094", "a text that looks like a key", WHY),
 ):
-    rule(_code, _title, why=_why)(_secret_rule(_code))
+    rule(_code, _title)(_secret_rule(_code, _why))
 
 
 def _list_documents(draft: RepositoryDraft) -> list[YamlDocument]:
@@ -236,16 +229,10 @@ class WrittenSecret(NamedTuple):
     message: str
 
 
-@rule(
-    "ASY0247",
-    "a secret in a comment, a playbook, a suite, a list or a workflow",
-    why="Git keeps it for ever, for everybody who can read the repository.",
-)
+@rule("ASY0247", "a secret in a comment, a playbook, a suite, a list or a workflow")
 def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find secrets in the text of the declared folders and of the forge's workflows.
-
-    ASY0090 to ASY0094 judge the values of specs and inventory.
-    """
+    """Git keeps it for ever, for everybody who can read the repository."""
+    # ASY0090 to ASY0094 judge the values of specs and inventory.
     paths = [path for folder in (*DECLARED_FOLDERS, *CI_FOLDERS) for path in draft.tree.files(folder)]
     for path in (*paths, *CI_FILES):
         ending = path[path.rfind(".") :] if "." in path.rpartition("/")[2] else ""
@@ -256,13 +243,9 @@ def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 yield RuleFinding((path, secret.line, secret.column), secret.message, fix)
 
 
-@rule(
-    "ASY0248",
-    "a reference that holds the secret itself",
-    why="{env: NAME} and {command: […]} say where the secret is. Git keeps what stands there for ever.",
-)
+@rule("ASY0248", "a reference that holds the secret itself")
 def secret_in_reference(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find references with a text that is no variable's name, no path, or a program that only prints its words."""
+    """{env: NAME} and {command: […]} say where the secret is. Git keeps what stands there for ever."""
     for document in _list_documents(draft):
         for path, reference in _list_references(document.data):
             leak = describe_leak(reference)
@@ -378,14 +361,9 @@ def _looks_chosen(value: str) -> bool:
     return kinds >= 3 or (kinds == 2 and bool(re.search(r"\d", value)) and len(value) >= 8) or looks_random(value)
 
 
-@rule(
-    STAND_IN_CODE,
-    "an example that stands in for your own",
-    why="The lab works with it. What would use it on a real machine refuses.",
-    severity="notice",
-)
+@rule(STAND_IN_CODE, "an example that stands in for your own", severity="notice")
 def stand_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find documents with the mark `stands_in`, and placeholders in specs and in the inventory."""
+    """The lab works with it. What would use it on a real machine refuses."""
     seen = set[tuple[str, int, int]]()
     for key, file in draft.spec_files.items():
         for example in find_spec_stand_ins(file.spec):
