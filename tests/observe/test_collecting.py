@@ -34,11 +34,10 @@ def broken(rehearsal: Any, node: str, **fails: bool) -> Iterator[None]:
 
 
 def test_every_node_brings_both_channels_and_its_time(rehearsal: Any) -> None:
-    clock, told = rehearsal.world.clock(), []
+    clock = rehearsal.world.clock()
     begin = clock.now()
-    found = collect_evidence(rehearsal.fleet, [*NODES, NODES[0]], clock=clock, deadline_s=20, progress=told.append)
+    found = collect_evidence(rehearsal.fleet, [*NODES, NODES[0]], clock=clock, deadline_s=20)
     assert list(found) == NODES
-    assert sorted(told) == sorted(NODES)
     for name, evidence in found.items():
         assert evidence.read("probe", "host", "hostname").value == name
         assert evidence.read("bmc", "system", "serial").value == rehearsal.fleet.nodes[name].serial

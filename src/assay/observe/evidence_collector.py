@@ -75,23 +75,11 @@ class CollectionOptions(TypedDict, total=False):
 
 
 def collect_evidence(
-    fleet: Fleet,
-    names: Sequence[str],
-    *,
-    clock: Clock,
-    progress: Callable[[str], None] | None = None,
-    **options: Unpack[CollectionOptions],
+    fleet: Fleet, names: Sequence[str], *, clock: Clock, **options: Unpack[CollectionOptions]
 ) -> dict[str, EvidenceDocument]:
-    """Return the evidence of each named node, in the order of `names`. See `stream_evidence`.
-
-    `progress` is called with each node's name when its document is complete.
-    """
-    by_node: dict[str, EvidenceDocument] = {}
+    """Return the evidence of each named node, in the order of `names`. See `stream_evidence`."""
     with closing(stream_evidence(fleet, names, clock=clock, **options)) as documents:
-        for evidence in documents:
-            by_node[evidence.node] = evidence
-            if progress is not None:
-                progress(evidence.node)
+        by_node = {evidence.node: evidence for evidence in documents}
     return {name: by_node[name] for name in dict.fromkeys(names)}
 
 

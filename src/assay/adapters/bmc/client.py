@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from assay.adapters.bmc.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing
-from assay.adapters.bmc.firmware import RedfishTask, parse_task, push_image, read_firmware_inventory, read_task
+from assay.adapters.bmc.firmware import RedfishTask, push_image, read_firmware_inventory, read_task
 from assay.adapters.bmc.logs import NEVER_READ, LogsBefore
 from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.adapters.bmc.readings import UtcClock, find_manager, read_bmc_tree, read_utc_now
@@ -102,22 +102,14 @@ class BmcClient(RedfishSession):
         """Request a restart of the BMC itself. Its sessions and running tasks may be gone afterwards."""
         self._post_reset(find_manager(self, self.system()), MANAGER_RESET, reset_type)
 
-    def push_firmware(
-        self, image: Path, how: FirmwarePush, targets: Sequence[str] = (), *, uri: str = "", deadline_s: float = 600.0
-    ) -> RedfishTask | None:
+    def push_firmware(self, image: Path, how: FirmwarePush, deadline_s: float = 600.0) -> RedfishTask | None:
         """Push a firmware image; return the task that writes it, None where the BMC names none.
 
-        `how` is the preferred method; where the service does not offer it, the other one is used. `targets` are
-        inventory ids; with none, the BMC chooses by the image. For a simple update the BMC fetches the image from
-        `uri`, or from a server in this process where `uri` is empty.
+        `how` is the preferred method; where the service does not offer it, the other one is used. The BMC chooses by
+        the image which parts it writes. For a simple update it fetches the image from a server in this process.
         """
         with self.time.deadline(deadline_s):
-            return push_image(self, image, how, targets, uri)
-
-    def list_tasks(self) -> list[RedfishTask]:
-        """Return every task that the BMC lists."""
-        service = self.follow(self.root, "Tasks")
-        return [parse_task(task) for task in self.members(self.follow(service, "Tasks", 1))]
+            return push_image(self, image, how)
 
     def read_task(self, path: str) -> RedfishTask:
         """Read one task; its state is Gone where the BMC no longer knows it."""

@@ -40,11 +40,10 @@ _NO_RULE = FirmwareSpellingRule(id=".*")
 
 
 class FirmwareInventory(NamedTuple):
-    """`running` and `pending` (until a reset): id → reading of the version. `paths`: id → path of the resource."""
+    """`running` and `pending` (until a reset): id → reading of the version."""
 
     running: ReadingTree
     pending: ReadingTree
-    paths: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def read_firmware_inventory(bmc: RedfishSession) -> FirmwareInventory:
     A part that is listed twice has one reading; it is failed where the two versions differ.
     """
     service = bmc.follow(bmc.root, "UpdateService")
-    inventory = FirmwareInventory({}, {}, {})
+    inventory = FirmwareInventory({}, {})
     for item in bmc.members(bmc.follow(service, "FirmwareInventory", 1)):
         _add_item(inventory, item, bmc)
     return inventory
@@ -86,7 +85,6 @@ def _add_item(inventory: FirmwareInventory, item: Resource, bmc: RedfishSession)
     elif other is not None and "value" in other:
         reading = other
     inventory.running[entry.part] = reading
-    inventory.paths.setdefault(entry.part, str(item.get("@odata.id")))
 
 
 def normalize_firmware_entry(ident: str, version: object, rules: Sequence[FirmwareSpellingRule]) -> FirmwareEntry:
@@ -145,16 +143,13 @@ class RedfishTask:
         return self.state == "Completed" and self.status in ("", "OK")
 
 
-def push_image(
-    bmc: RedfishSession, image: Path, how: FirmwarePush, targets: Sequence[str], uri: str
-) -> RedfishTask | None:
+def push_image(bmc: RedfishSession, image: Path, how: FirmwarePush) -> RedfishTask | None:
     """Push an image and return its task, None where the BMC names none. Arguments: see `BmcClient.push_firmware`."""
     service = bmc.follow(bmc.root, "UpdateService")
     _check_image_size(bmc, service, image)
-    paths = _target_paths(bmc, targets)
     if _choose_push_method(bmc, service, how) == "multipart":
-        return _read_named_task(bmc, _upload(bmc, service["MultipartHttpPushUri"], image, paths))
-    return _let_bmc_fetch(bmc, service["Actions"][SIMPLE_UPDATE]["target"], image, paths, uri)
+        return _read_named_task(bmc, _upload(bmc, service["MultipartHttpPushUri"], image))
+    return _let_bmc_fetch(bmc, service["Actions"][SIMPLE_UPDATE]["target"], image)
 
 
 def _check_image_size(bmc: RedfishSession, service: Resource, image: Path) -> None:
@@ -178,47 +173,26 @@ def _choose_push_method(bmc: RedfishSession, service: Resource, preferred: Firmw
     return preferred if preferred in offered else offered[0]
 
 
-def _target_paths(bmc: RedfishSession, targets: Sequence[str]) -> list[str]:
-    """Return the paths of inventory ids. Raises AssayError for an id that the BMC does not list."""
-    if not targets:
-        return []
-    paths = read_firmware_inventory(bmc).paths
-    missing = [target for target in targets if target not in paths]
-    if missing:
-        raise AssayError(f"the firmware inventory has no {', '.join(missing)}", where=bmc.where)
-    return [paths[target] for target in targets]
-
-
-def _upload(bmc: RedfishSession, path: str, image: Path, targets: Sequence[str]) -> RestResponse:
+def _upload(bmc: RedfishSession, path: str, image: Path) -> RestResponse:
     """Send parameters and image as the two parts of a Redfish multipart push, each with its content type."""
-    parameters: dict[str, Any] = {"@Redfish.OperationApplyTime": "Immediate"}
-    if targets:
-        parameters["Targets"] = list(targets)
     parts = [
-        ("UpdateParameters", (None, json.dumps(parameters), "application/json")),
+        ("UpdateParameters", (None, json.dumps({"@Redfish.OperationApplyTime": "Immediate"}), "application/json")),
         ("UpdateFile", (image.name, image.read_bytes(), "application/octet-stream")),
     ]
     return bmc.post(path, parts, {"Content-Type": "multipart/form-data"}, timeout_s=UPLOAD_TIMEOUT_S)
 
 
-def _let_bmc_fetch(bmc: RedfishSession, path: str, image: Path, targets: Sequence[str], uri: str) -> RedfishTask | None:
-    """Let the BMC fetch the image from `uri`, or from a server here that runs until the download or task is over."""
-    if uri:
-        return _read_named_task(bmc, bmc.post(path, _simple_update_body(uri, targets), timeout_s=UPLOAD_TIMEOUT_S))
+def _let_bmc_fetch(bmc: RedfishSession, path: str, image: Path) -> RedfishTask | None:
+    """Let the BMC fetch the image from a server here, which runs until the download or task is over."""
     with ImageServer(image, bmc.own_address()) as server:
-        response = bmc.post(path, _simple_update_body(server.uri, targets), timeout_s=UPLOAD_TIMEOUT_S)
-        task = _read_named_task(bmc, response)
+        body = {"ImageURI": server.uri, "TransferProtocol": "HTTP"}
+        task = _read_named_task(bmc, bmc.post(path, body, timeout_s=UPLOAD_TIMEOUT_S))
         while task is not None and not task.is_over and not server.downloaded.is_set():
             time.sleep(_POLL_S)
             task = read_task(bmc, task.path)
         if task is None:
             server.downloaded.wait(UPLOAD_TIMEOUT_S)
         return task
-
-
-def _simple_update_body(uri: str, targets: Sequence[str]) -> dict[str, Any]:
-    body: dict[str, Any] = {"ImageURI": uri, "TransferProtocol": uri.partition(":")[0].upper()}
-    return {**body, "Targets": list(targets)} if targets else body
 
 
 def _read_named_task(bmc: RedfishSession, response: RestResponse) -> RedfishTask | None:

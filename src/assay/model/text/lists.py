@@ -60,12 +60,12 @@ def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def format_nodes(names: Iterable[str], most: int = 4) -> str:
+def format_nodes(names: Iterable[str]) -> str:
     """Return the count and the names, `16 nodes (n0001..n0016)`, or just the name of a single node."""
     nodes = list(names)
     if len(nodes) == 1:
         return nodes[0]
-    return f"{format_count(len(nodes), 'node')} ({format_list(fold_names(nodes), most)})"
+    return f"{format_count(len(nodes), 'node')} ({format_list(fold_names(nodes), 4)})"
 
 
 @lru_cache(maxsize=1024)  # one mistake, such as a state left out, makes many alike

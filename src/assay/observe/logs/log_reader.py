@@ -229,8 +229,8 @@ def open_log(name: str) -> Iterator[tuple[LogText, datetime]]:
 class LogText:
     """The text of a log. `broken` says why it ends before the log does, as far as it was read; "" if it does not."""
 
-    def __init__(self, source: ByteSource, broken: str = "") -> None:
-        self.broken = broken
+    def __init__(self, source: ByteSource) -> None:
+        self.broken = ""
         self._source = source
 
     def read(self, size: int, /) -> bytes:
