@@ -10,12 +10,7 @@ from pathlib import Path
 
 from assay.declare.check import RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
-from assay.declare.repository.playbooks import (
-    ZAP_PLAYBOOK,
-    find_yaml_error,
-    read_firmware_tasks,
-    read_zap_tasks,
-)
+from assay.declare.repository.playbooks import ZAP_PLAYBOOK, find_yaml_error, read_firmware_tasks, read_zap_tasks
 from assay.declare.rules.dangling_names import suggest_name
 from assay.declare.yaml import YAML_FIX
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent

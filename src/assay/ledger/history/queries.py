@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.ledger.history import parquet_files
-from assay.ledger.history.parquet_files import (
-    MAX_TRIES,
-    OUTCOMES_TABLE,
-    DamagedFilesError,
-    connect_duckdb,
-    is_readable,
-)
+from assay.ledger.history.parquet_files import MAX_TRIES, OUTCOMES_TABLE, DamagedFilesError, connect_duckdb, is_readable
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckVerdict
 

@@ -19,11 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from assay.ledger.runs.schema import (
-    RUN_FILE_VERSION,
-    SHARED_TABLES,
-    deciding_condition,
-)
+from assay.ledger.runs.schema import RUN_FILE_VERSION, SHARED_TABLES, deciding_condition
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun

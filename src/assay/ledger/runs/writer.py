@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from assay.ledger.runs.schema import (
-    SHARED_TABLES,
-    open_writable,
-    read_shared_rows,
-    transaction,
-)
+from assay.ledger.runs.schema import SHARED_TABLES, open_writable, read_shared_rows, transaction
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
