@@ -13,7 +13,6 @@ from assay.decide.faults.detection import FaultObservation, seconds_between
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.evidence import EvidenceDocument
-from assay.model.faults.bmc_events import find_part
 from assay.model.faults.counting import EVENT_SECONDS, PrimaryFault, may_follow
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
@@ -117,7 +116,7 @@ def find_explained_faults(
         for fault in _list_open_faults(node_state)
         if fault.id != cause.id and _is_line_of_event(fault, cause)
         for primary in [PrimaryFault(cause.fault_class, read_part(cause.subject))]
-        if may_follow(catalog, fault.fault_class, find_part(fault), primary)
+        if may_follow(catalog, fault.fault_class, read_part(fault.subject), primary)
     ]
 
 

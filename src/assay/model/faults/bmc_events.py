@@ -92,15 +92,10 @@ def _is_counted(sighting: FaultSighting, faults: Sequence[FaultRecord], part: st
     """Whether a fault of this class on a part whose name begins so has seen the BMC's log up to this entry."""
     return any(
         fault.fault_class == sighting.fault_class
-        and find_part(fault).startswith(part)
+        and read_part(fault.subject).startswith(part)
         and fault.marks.get(sighting.source, "") >= sighting.mark
         for fault in faults
     )
-
-
-def find_part(fault: FaultRecord) -> str:
-    """Return the part of a fault, "" for the whole node."""
-    return read_part(fault.subject)
 
 
 def _list_told(evidence: EvidenceDocument, leaf: str, *branch: str) -> list[tuple[str, str]]:
@@ -196,9 +191,8 @@ def drop_told_by_host(
     Of a part in `places`, the node's own names, they are XIDs of that part; of one whose place is unknown, of any part.
     """
     host_faults = {(sighting.fault_class, sighting.part) for sighting in by_host}
-    host_faults |= {
-        (fault.fault_class, find_part(fault)) for fault in faults if fault.is_open and set(fault.marks) & HOST_SOURCES
-    }
+    seen_by_host = [fault for fault in faults if fault.is_open and set(fault.marks) & HOST_SOURCES]
+    host_faults |= {(fault.fault_class, read_part(fault.subject)) for fault in seen_by_host}
     anywhere = {name for name, _ in host_faults}
     unplaced = {name for name, part in host_faults if part not in places}
     for sighting in sightings:

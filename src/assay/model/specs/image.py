@@ -48,7 +48,6 @@ class Image(SpecDocument):
 
     - `version`: of the image, as `/etc/os-release` or the image's builder calls it. The running image reports it.
     - `node_specs`: the hardware that it fits; empty means all.
-    - `architecture`: of the machines. UEFI HTTP boot and GRUB take other files for each.
     - `arguments`: of the kernel. assay adds what names the node and its data.
     - `signed_by`: the file of the repository with the certificate of the authority whose signatures iPXE must find.
       With it, each artifact that is started needs a `signature_url`.
@@ -64,7 +63,6 @@ class Image(SpecDocument):
     sources: list[str] = Field(min_length=1)
     version: str = Field(min_length=1, pattern=r"^[!-~]+$")
     node_specs: list[SpecName] = Field(default=[])
-    architecture: Literal["x86_64", "aarch64"] = "x86_64"
     kernel: ImageArtifact
     initrds: list[ImageArtifact] = Field(default=[], max_length=9)
     root: ImageArtifact | None = None

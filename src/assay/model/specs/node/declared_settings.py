@@ -91,11 +91,6 @@ def list_adapters(spec: NodeSpec) -> Iterator[tuple[str, str, FirmwareSettingVal
             yield name, place, settings
 
 
-def format_firmware_setting(wanted: FirmwareSettingValue) -> str:
-    """Return a declared value as mstconfig takes it."""
-    return str(wanted)
-
-
 def is_printed_as(wanted: FirmwareSettingValue, seen: str) -> bool:
     """Say whether mstconfig prints a declared value as `seen`: by its name, its number, or both (`ETH(2)`)."""
     match = PRINTED_VALUE.fullmatch(seen)
@@ -107,7 +102,7 @@ def list_hca_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str
     """Yield (name, wanted, seen) of every declared firmware setting. `seen` is as wanted only if it stays so."""
     for name, place, settings in list_adapters(spec):
         for setting, wanted in settings.items():
-            text = format_firmware_setting(wanted)
+            text = str(wanted)
             now = format_reading(tree, "adapter_settings", place, setting, "current")
             next_boot = format_reading(tree, "adapter_settings", place, setting, "next_boot")
             yield f"hca_settings.{name}.{setting}", text, _describe(wanted, text, now, next_boot)
@@ -252,7 +247,7 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         "host_files": {path: file.model_dump(exclude_none=True) for path, file in spec.host.files.items()},
         "gpu_settings": spec.gpu_settings.model_dump(exclude_none=True),
         "hca_settings": {
-            place: {name: format_firmware_setting(wanted) for name, wanted in settings.items()}
+            place: {name: str(wanted) for name, wanted in settings.items()}
             for _, place, settings in list_adapters(spec)
         },
         "on_disk": spec.host.root == "disk",
