@@ -142,7 +142,9 @@ def read_stored_state(form: StateForm[S], folder: Path, source: EntrySource) -> 
     if len(entries) >= WORTH_KEEPING and (last := source.hash_of(entries[-1].seq)):
         with suppress(OSError):  # a full or read-only disk costs time, not the answer
             _write(file, {"seq": entries[-1].seq, "hash": last, "state": form.encode(state)})
-            _delete_other_versions(form, file)
+            for other in file.parent.glob(f"{form.name}.*"):  # what another version of assay kept
+                if other != file and time.time() - other.stat().st_mtime > DELETED_AFTER_S:
+                    other.unlink()
     return state
 
 
@@ -162,9 +164,3 @@ def _write(file: Path, content: Any) -> None:
     draft = file.with_suffix(f".{os.getpid()}")
     draft.write_text(json.dumps(content, separators=(",", ":")))
     draft.replace(file)
-
-
-def _delete_other_versions(form: StateForm[Any], file: Path) -> None:
-    for other in file.parent.glob(f"{form.name}.*"):
-        if other != file and time.time() - other.stat().st_mtime > DELETED_AFTER_S:
-            other.unlink()

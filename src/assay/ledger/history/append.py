@@ -67,13 +67,13 @@ def compact_days(home: Path) -> None:
     divided = [(table, day) for table, day in past if len(list(day.glob("*.parquet"))) > 1]
     if divided:
         with hold_write_lock(home) as scratch:
-            run_with_memory_limit(scratch, lambda database: _compact_tables(database, divided, scratch))
 
+            def compact(database: DuckDBPyConnection) -> None:
+                rows_left = MAX_ROWS_AT_ONCE
+                for table, day in divided:
+                    rows_left -= _compact_day(database, table, day, scratch, rows_left)
 
-def _compact_tables(database: DuckDBPyConnection, divided: list[tuple[str, Path]], scratch: Path) -> None:
-    rows_left = MAX_ROWS_AT_ONCE
-    for table, day in divided:
-        rows_left -= _compact_day(database, table, day, scratch, rows_left)
+            run_with_memory_limit(scratch, compact)
 
 
 def _compact_day(database: DuckDBPyConnection, table: str, day: Path, scratch: Path, max_rows: int) -> int:
