@@ -55,7 +55,7 @@ def test_a_limit_is_found_at_its_line(example: Path) -> None:
 
 def test_lists_and_the_document_itself_have_lines_too(fleet_with: Write) -> None:
     lines = load_fleet(fleet_with({})).lines
-    assert lines["FirmwareBundle/bundle", "components.0.sha256"] == "specs/bundle.yaml:9"
+    assert lines["FirmwareBundle/bundle", "components.0.artifact"] == "specs/bundle.yaml:8"
     assert lines["FirmwareBundle/bundle", ""] == "specs/bundle.yaml:2"
 
 

@@ -151,7 +151,10 @@ def test_each_value_of_a_changed_component_is_found_in_its_file(newer: Path) -> 
 BY_NAME: dict[str, tuple[str, list[str]]] = {
     "null takes a component out": ("  bios: null\n", ["bmc"]),
     "a new name adds one at the end": (
-        f"  fpga: {{version: '1', inventory: [F], artifact: a, sha256: {SHA256}, push: simple, reset: ac, order: 9}}\n",
+        (
+            f"  fpga: {{version: '1', inventory: [F], artifact: {{url: a, sha256: {SHA256}}},\n"
+            "    push: simple, reset: ac, order: 9}\n"
+        ),
         ["bmc", "bios", "fpga"],
     ),
     "a new name of an old one": ("  bios: {name: uefi}\n", ["bmc", "uefi"]),

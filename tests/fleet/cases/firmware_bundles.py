@@ -7,8 +7,8 @@ from cases.case import BUNDLE, Case, replaced
 SECOND = """  - name: bios
     version: "2"
     inventory: [BIOS]
-    artifact: firmware/bmc.bin
-    sha256: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad
+    artifact:
+      {url: firmware/bmc.bin, sha256: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad}
     push: simple
     reset: host
     order: 2
@@ -24,8 +24,8 @@ ZAP = """- hosts: all
 SHA256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 CASES: dict[str, Case] = {
-    "ASY0040": Case({"firmware/bmc.bin": None}, {}, "specs/bundle.yaml:8:5"),
-    "ASY0041": Case({"firmware/bmc.bin": "abd"}, {"firmware/other.bin": "abd"}, "specs/bundle.yaml:8:5"),
+    "ASY0040": Case({"firmware/bmc.bin": None}, {}, "specs/bundle.yaml:9:8"),
+    "ASY0041": Case({"firmware/bmc.bin": "abd"}, {"firmware/other.bin": "abd"}, "specs/bundle.yaml:9:31"),
     "ASY0042": Case(
         replaced("specs/bundle.yaml", TWO, "[BIOS]", "[BIOS, BMC]"),
         {"specs/bundle.yaml": TWO},
@@ -57,7 +57,7 @@ CASES: dict[str, Case] = {
         "playbooks/mine.yml:4:27",
     ),
     "ASY0048": Case(
-        replaced(FILE, BUNDLE, f"    sha256: {SHA256}\n", ""),
+        replaced(FILE, BUNDLE, f", sha256: {SHA256}", ""),
         replaced(FILE, BUNDLE, SHA256, f'"{SHA256}"'),
         "specs/bundle.yaml:8:5",
     ),

@@ -42,8 +42,8 @@ DRIFT = """
     {summary: another version, source: us, check: true, severity: degraded, blame: hardware, remedy: ticket}
 """
 COMPONENT = """
-  - {{name: {name}, version: "{version}", inventory: [{name}], artifact: firmware/bmc.bin, push: simple, reset: bmc,
-     order: 1, sha256: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad}}
+  - {{name: {name}, version: "{version}", inventory: [{name}], push: simple, reset: bmc, order: 1,
+     artifact: {{url: firmware/bmc.bin, sha256: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad}}}}
 """
 NODE = "{{node_spec: small, profile: managed, site: lab, rack: r{rack}, u: {unit}, serial_number: S{name}}}"
 FIRST = {"bmc": "1", "bios": "1"}

@@ -19,7 +19,7 @@ from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 from assay.model.node import Node
-from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
+from assay.model.specs.firmware_bundle import FirmwareArtifact, FirmwareBundle, FirmwareComponent
 from assay.model.specs.node.node_spec import GpuSpec, HcaSpec, NicSpec, NodeSpec, NvmeSpec, PsuSpec
 
 NOW = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
@@ -52,7 +52,13 @@ BUNDLE = FirmwareBundle(
     name="b1",
     components=[
         FirmwareComponent(
-            name=name, version=version, inventory=ids, artifact="x", sha256="0" * 64, push="simple", reset="ac", order=1
+            name=name,
+            version=version,
+            inventory=ids,
+            artifact=FirmwareArtifact(url="x", sha256="0" * 64),
+            push="simple",
+            reset="ac",
+            order=1,
         )
         for name, (version, ids) in CARRIED.items()
     ],

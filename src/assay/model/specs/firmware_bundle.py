@@ -89,15 +89,6 @@ class FirmwareComponent(StrictModel):
     after: list[str] = Field(default=[])
     hca: bool = False
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_older_form(cls, data: Any) -> Any:
-        """Read `artifact: PATH` beside `sha256:`, as fleets before the artifact had fields of its own wrote it."""
-        if not isinstance(data, dict) or not isinstance(data.get("artifact"), str):
-            return data
-        rest = {key: value for key, value in data.items() if key != "sha256"}
-        return rest | {"artifact": {"url": data["artifact"], "sha256": data.get("sha256")}}
-
 
 class FirmwareBundle(SpecDocument):
     """Components and their versions. They are installed in `order` and read back after each reset.
