@@ -325,7 +325,7 @@ class YamlDocument:
 class ParseCache:
     """Files that were read already, by content, so that two revisions share what they have in common.
 
-    `documents`: YAML by SHA-256. `hosts`: hosts of an inventory (repository_draft). `specs`: valid specs by the
+    `documents`: YAML by SHA-256. `hosts`: hosts of an inventory (repository.draft). `specs`: valid specs by the
     documents that they are made of (spec_reader).
     """
 

@@ -83,7 +83,7 @@ def _describe_row(of: ChainName, row: ChainRow) -> str:
 class _ArchivedEntries:
     """Entries whose bodies stand in archives: what is left of them is compared with the digest of the newest archive.
 
-    Their own hash covers the body, so only the archive can prove it: see `copies.entry_archive.check_archives`.
+    Their own hash covers the body, so only the archive can prove it: see `copies.archive.check_archives`.
     """
 
     def __init__(self, connection: Connection) -> None:

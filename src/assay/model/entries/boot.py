@@ -28,7 +28,7 @@ class BootStartedEntry(EntryContent):
 
 @fact
 class BootStageEntry(EntryContent):
-    """A start reached a stage (`model.provisioning.provisioning_spec.BOOT_STAGES`) for the first time.
+    """A start reached a stage (`model.specs.provisioning.BOOT_STAGES`) for the first time.
 
     Only `pxe` is recorded again: with each fetch of the boot script, until there are too many.
 

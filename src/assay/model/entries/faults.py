@@ -17,7 +17,7 @@ from assay.model.faults.fault_record import FaultBlame, FaultSeverity, Remedy
 class FaultEntry(EntryContent):
     """A fault was seen, or seen again. `fault` is its id; times are ISO 8601 UTC.
 
-    `marks` says how far each source has been read; `times` holds the last sightings. See `lifecycle.faults`.
+    `marks` says how far each source has been read; `times` holds the last sightings. See `model.faults.fault_record`.
     """
 
     kind = "fault"
