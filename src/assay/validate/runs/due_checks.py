@@ -59,7 +59,8 @@ class DueChecks:
         fabric = self._fleet.nodes[subject.node].settings.fabric if subject.node else subject.subject.name
         if kind == "week":
             return format_week_subject(fabric) if fabric else ""
-        return format_fabric_subject(self._fleet.designs[fabric]) if fabric in self._fleet.designs else ""
+        design = self._fleet.designs.get(fabric or "")
+        return format_fabric_subject(design) if design else ""
 
     def _is_collected(self, kind: EvidenceKind, name: str) -> bool:
         if (kind, name) not in self._collected:
