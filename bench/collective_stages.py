@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.validate.collectives.fabric_map import FabricMap, FabricNode, FabricPart, format_adapter
 from assay.validate.collectives.faulty_part_search import explain
@@ -97,7 +97,7 @@ class RailFabric:
         node, rail = self.chance.choice(sorted(self.map.nodes)), self.chance.randrange(RAILS)
         uplink = self.chance.choice([name for names in self.map.uplinks.values() for name in names])
         names = {"adapter": format_adapter(node, rail), "uplink": uplink, "node": node}
-        part = next(part for part in _LINK_PARTS if part.kind == of)._replace(name=names[of])
+        part = next(replace(part, name=names[of]) for part in _LINK_PARTS if part.kind == of)
         self.bad[part] = kind
 
     def run(self, name: str, pair: Pair, rail: int) -> PairResult:

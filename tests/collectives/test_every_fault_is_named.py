@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from searched_fabrics import fabric_of, play
 
+from assay.model.facts import format_compact
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.fabric_map import FabricMap
 from assay.validate.collectives.report import CollectivesReport, build_report, build_staged_report
@@ -41,7 +42,7 @@ TABLE = [
 def recorded(fabric: FabricMap, faulty: dict[str, str], by_rail: bool, seed: int) -> CollectivesReport:
     """Return the report of a search whose results went through a file."""
     search = CollectiveSearch(fabric, list(fabric.nodes), seed)
-    lines = [json.dumps(one.as_json()) for one in play(search, faulty, range(RAILS) if by_rail else ())]
+    lines = [format_compact(one) for one in play(search, faulty, range(RAILS) if by_rail else ())]
     return build_report(fabric, search.nodes, [parse_result(json.loads(line)) for line in lines], search.rule)
 
 

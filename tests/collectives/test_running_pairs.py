@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
+from assay.model.facts import format_compact, to_json
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.command import CommandTemplate, PairTask, read_output
 from assay.validate.collectives.fabric_map import FabricMap
@@ -106,7 +106,7 @@ def test_a_report_of_nccl_tests_is_read_and_its_environment_dropped(tmp_path: Pa
     report.with_name("out.json.0").write_text((RECORDINGS / "report.json").read_text())
     result = read_output(TASK, 1, "# Writing JSON output\n", report)
     assert (result.ended, result.gb_s, result.wrong) == ("ok", 468.4305, 1_000_000)
-    assert "CANARY" not in json.dumps(result.as_json())
+    assert "CANARY" not in format_compact(result)
 
 
 def test_a_table_is_read_where_there_is_no_report(tmp_path: Path) -> None:
@@ -166,4 +166,4 @@ POSITIVE = st.none() | st.floats(min_value=1e-6, max_value=1e9)
     )
 )  # fmt: skip
 def test_a_result_survives_its_line(result: PairResult) -> None:
-    assert parse_result(json.loads(json.dumps(result.as_json()))) == result
+    assert parse_result(to_json(result)) == result

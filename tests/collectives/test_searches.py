@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -56,7 +57,7 @@ def test_one_rail_of_a_node_is_named_and_not_the_node() -> None:
     search = CollectiveSearch(fabric, list(fabric.nodes), 2)
     report = report_on(search, play(search, {"n103 rail 2": "slow"}, rails=range(4)))
     assert [(one.part.kind, one.part.name) for one in report.named] == [("adapter", "n103 rail 2")]
-    assert {share.kind for share in report.coverage} == {"node", "adapter", "uplink"}
+    assert report.coverage.keys() == {"nodes", "adapters", "uplinks"}
 
 
 def test_a_node_that_is_bad_on_all_rails_is_named_once() -> None:
@@ -112,7 +113,7 @@ def test_a_part_that_is_slow_in_half_of_its_pairs_is_named_from_three_on() -> No
             )
             for at in range(2 * slow)
         ]
-        partners = [one._replace(verdict="good", parts=one.parts[1:]) for one in runs for _ in range(3)]
+        partners = [replace(one, verdict="good", parts=one.parts[1:]) for one in runs for _ in range(3)]
         assert bool(explain([*runs, *partners]).faulty) is named
 
 
@@ -122,7 +123,7 @@ def test_a_link_is_not_blamed_for_wrong_results_that_a_node_explains() -> None:
     good = [PairObservation(name, ("n1", other), "good", (node,)) for name, other in (("C1", "c"), ("C2", "d"))]
     (faulty,) = explain([*wrong, *good]).faulty
     assert (faulty.part, faulty.rivals) == (node, ())
-    hung = [one._replace(verdict="hung") for one in wrong]
+    hung = [replace(one, verdict="hung") for one in wrong]
     (faulty,) = explain([*hung, *good]).faulty
     assert (faulty.part, faulty.rivals) == (link, ()), "a node that hangs would hang under its own leaf too"
 
@@ -168,7 +169,7 @@ def test_coverage_counts_what_busy_nodes_leave_out() -> None:
     free = [name for name in fabric.nodes if name[2:] in ("00", "01")]
     search = CollectiveSearch(fabric, free)
     report = report_on(search, play(search, {}))
-    uplinks = next(share for share in report.coverage if share.kind == "uplink")
+    uplinks = report.coverage["uplinks"]
     assert (uplinks.reachable, uplinks.total) == (8, 32)
     assert uplinks.exercised <= uplinks.reachable
     assert "the free nodes cannot exercise 24 of them" in format_report(report)

@@ -12,6 +12,8 @@ from searched_fabrics import fabric_of, play_stages
 
 from assay.cli.verbs.collectives import format_report
 from assay.model.errors import AssayError
+from assay.model.facts import to_json
+from assay.validate.collectives.fabric_map import FabricPart
 from assay.validate.collectives.judging import GroupRule
 from assay.validate.collectives.report import CollectivesReport, build_staged_report
 from assay.validate.collectives.results import GroupResult, parse_group_result, read_group_results
@@ -41,12 +43,12 @@ def test_a_node_that_fails_alone_is_named_as_such_and_takes_no_partner(fault: st
     results = play_stages(search, {"n101 alone": fault})
     report = build_staged_report(search, results)
     [named] = report.named
-    assert named.part == ("node", "n101")
+    assert named.part == FabricPart("node", "n101")
     assert named.symptom == {"dead": "died alone"}.get(fault, f"{fault} alone")
     assert {one.round for one in named.evidence} == {"G1", "G2"}
     assert not any("n101" in one.pair for one in results.pairs)
     assert "each node alone: 11 good, 1 named" in format_report(report)
-    nodes = next(share for share in report.coverage if share.kind == "node")
+    nodes = report.coverage["nodes"]
     assert nodes.exercised == 12, "the node was measured, alone"
 
 
@@ -84,7 +86,7 @@ def test_all_nodes_together_end_nothing_if_they_are_slow_unchecked_or_of_unknown
     unchecked = {"wrong": None} if rule.together_gb_s else {}
     results = play_stages(search, {}, figures=unchecked)
     assert results.pairs, "the pairs run"
-    verdict = build_staged_report(search, results).stages.whole.verdict
+    verdict = build_staged_report(search, results).stages.together.verdict
     assert verdict == ("good" if rule.together_gb_s else "unjudged")
 
 
@@ -93,7 +95,7 @@ def test_after_a_node_was_named_all_others_run_together() -> None:
     results = play_stages(search, {"n002": "hung"})
     together = [one for one in results.groups if one.round.startswith("W")]
     assert [len(one.nodes) for one in together] == [11]
-    assert build_staged_report(search, results).stages.whole.verdict == "good"
+    assert build_staged_report(search, results).stages.together.verdict == "good"
 
 
 def test_a_link_that_explains_failures_leaves_nothing_to_ask_of_all_nodes_together() -> None:
@@ -117,7 +119,7 @@ def test_what_fails_only_together_is_narrowed_to_its_blocks(needed: tuple[str, .
     assert [block.name for block in report.stages.needed_blocks] == units
     assert report.named == (), "no node is guilty alone"
     assert "many nodes together fail" in format_report(report)
-    assert json.loads(json.dumps(report.as_json()))["scale"]["enough"] is True
+    assert to_json(report)["scale"]["enough"] is True
 
 
 def test_all_nodes_together_that_were_bad_once_are_told_and_not_searched() -> None:
@@ -129,13 +131,13 @@ def test_all_nodes_together_that_were_bad_once_are_told_and_not_searched() -> No
         return "hung" if len(calls) == 1 else ""
 
     report = report_on(search, {}, together)
-    assert (report.stages.whole.verdict, report.stages.scale, len(calls)) == ("once", None, 3)
+    assert (report.stages.together.verdict, report.stages.scale, len(calls)) == ("once", None, 3)
 
 
 def test_runs_that_were_preempted_are_no_answer() -> None:
     search = search_of([4, 4])
     report = report_on(search, {}, lambda nodes: "preempted")
-    assert report.stages.whole.verdict == "open"
+    assert report.stages.together.verdict == "open"
     assert "could not tell" in format_report(report)
 
 
@@ -165,7 +167,7 @@ def test_one_wrong_answer_in_three_changes_nothing_and_no_answer_leaves_it_open(
 
 def test_a_result_of_a_group_survives_its_line_and_another_line_is_refused() -> None:
     result = GroupResult("W1", ("a", "b", "c"), "ok", gb_s=391.5, wrong=0, note="fine")
-    assert parse_group_result(result.as_json()) == result
+    assert parse_group_result(to_json(result)) == result
     assert list(read_group_results([json.dumps({"round": "M1", "pair": ["a", "b"], "ended": "ok"})])) == []
     for wrong in ({"nodes": []}, {"nodes": ["a", "a"]}, {"nodes": ["a"], "round": "W1"}):
         with pytest.raises(AssayError, match=r"file:1: this is no result of a group"):

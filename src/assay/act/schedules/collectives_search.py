@@ -32,6 +32,7 @@ from assay.fabric.design.devices import list_adapter_names
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
 from assay.model.faults.sightings import FaultSighting
+from assay.model.facts import to_json
 from assay.model.node import Node
 from assay.model.outcome import read_part
 from assay.model.specs.schedules import CollectivesSearchSpec
@@ -205,8 +206,7 @@ def _format_summary(report: CollectivesReport, free: int) -> str:
         parts.append(f"{format_count(len(report.transient), 'pair')} bad once")
     if taken := report.unmeasured.get("not measured: preempted"):
         parts.append(f"{taken} runs gave way to customers")
-    shares = [str(share) for share in report.coverage]
-    return "; ".join([*parts, *(f"exercised {share}" for share in shares)])
+    return "; ".join([*parts, *(f"exercised {share}" for share in report.coverage.values())])
 
 
 def _make_facts(report: CollectivesReport, nodes: SearchedNodes, file: Path) -> dict[str, object]:
@@ -216,7 +216,7 @@ def _make_facts(report: CollectivesReport, nodes: SearchedNodes, file: Path) -> 
         by_reason.setdefault(left.reason, []).append(left.node)
     return {
         "results": file.name,
-        "coverage": {f"{share.kind}s": share.as_json() for share in report.coverage},
+        "coverage": to_json(report.coverage),
         "named": [
             {"kind": culprit.part.kind, "name": culprit.part.name, "symptom": culprit.symptom}
             for culprit in report.named
@@ -281,8 +281,8 @@ def find_proven_parts(report: CollectivesReport, observations: Sequence[PairObse
     doubtful = {part for pair in observations if pair.is_bad for part in pair.parts}
     doubtful |= {named.part for named in report.named}
     doubtful |= {part for case in report.undecided for part in case.suspects}
-    if report.stages.gate:
-        doubtful |= {FabricPart("node", name) for name in report.stages.gate.once}
+    if report.stages.alone:
+        doubtful |= {FabricPart("node", name) for name in report.stages.alone.once}
     for pair in observations:
         for part in pair.parts if pair.verdict == "good" else ():
             good[part] = good.get(part, 0) + 1

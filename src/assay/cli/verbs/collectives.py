@@ -5,7 +5,7 @@ Its plan says beforehand which nodes are free, how long the rounds take, and wha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.facts import fact, inline
 from assay.model.specs.workload import CollectiveCommand, CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
 from assay.validate.collectives.command import CommandTemplate
@@ -37,14 +38,12 @@ from assay.validate.collectives.report import (
     measure_coverage,
 )
 from assay.validate.collectives.results import PairResult
-from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS
+from assay.validate.collectives.rounds import CONFIRMATION_ROUNDS, PairRound
 from assay.validate.collectives.search import CollectiveSearch, TimeEstimate
 
 if TYPE_CHECKING:
     from assay.validate.collectives.result_file import ResultFile, SearchHeader
     from assay.validate.collectives.run import SearchRunners
-    from assay.validate.collectives.search_answers import CollectivesPlanAnswer
-
 
 SHOWN_PAIRS = 8
 SHOWN_PARTS = 12
@@ -78,8 +77,8 @@ def _list_lines(report: CollectivesReport) -> Iterator[str]:
         yield from _list_pairs(report.transient)
     yield ""
     yield "exercised:"
-    yield from (f"  {share}" for share in report.coverage)
-    if any(share.kind == "uplink" for share in report.coverage):
+    yield from (f"  {share}" for share in report.coverage.values())
+    if "uplinks" in report.coverage:
         yield f"  routing: {report.routing}"
     yield from (f"  {count} of the pairs could not be judged: {reason}" for reason, count in report.unmeasured.items())
     if report.unchecked:
@@ -153,16 +152,21 @@ def plan(
 
     Exit codes: 0 shown; 2 the design or the fleet cannot be read.
     """
-    from assay.validate.collectives.search import CollectiveSearch, estimate_time
+    from assay.validate.collectives.search import estimate_time
 
     workspace = Workspace(fleet.resolve())
     fabric = load_searched_fabric(workspace, design, routes)
     free = find_free_nodes(workspace, fabric.map, nodes or (), allocated)
     search = CollectiveSearch(fabric.map, free.free, seed)
     longest = max((len(planned.pairs) for planned in search.screening), default=0)
-    time = estimate_time(len(search.screening), longest, at_once, deadline or USUAL_DEADLINE_S)
-    arguments = (fabric.design, search, free, time)
-    typer.echo(format_answer(plan_as_json(*arguments), indent=1) if form == "json" else format_plan(*arguments))
+    planned = CollectivesPlan(
+        design=fabric.design,
+        nodes=free,
+        rounds=tuple(search.screening),
+        time=estimate_time(len(search.screening), longest, at_once, deadline or USUAL_DEADLINE_S),
+        coverage=measure_planned_coverage(search),
+    )
+    typer.echo(format_answer(planned, indent=1) if form == "json" else "\n".join(_list_plan_lines(planned)))
 
 
 @collectives_app.command()
@@ -331,8 +335,7 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, f
 
 
 def _show(report: CollectivesReport, form: str) -> None:
-
-    typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else format_report(report))
+    typer.echo(format_answer(report, indent=1) if form == "json" else format_report(report))
     raise typer.Exit(1 if report.named or report.stages.needed_blocks else 0)
 
 
@@ -429,45 +432,42 @@ def require_two(nodes: FreeNodes) -> None:
         raise AssayError(f"a pair needs two free nodes, and there are {len(nodes.free)} ({reasons})", fix=fix)
 
 
-def format_plan(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> str:
-    """Return the plan for people."""
-    return "\n".join(_list_plan_lines(design, search, free, time))
+@fact
+class CollectivesPlan:
+    """Which nodes are free, the rounds of a search, how long they take, and what they would exercise."""
+
+    design: str
+    """The FabricDesign; "" without one, and then no link can be named."""
+    nodes: FreeNodes = inline()
+    rounds: tuple[PairRound, ...]
+    """The rounds, in order."""
+    time: TimeEstimate = inline()
+    coverage: Mapping[str, CoverageShare]
+    """What the rounds would exercise: nodes, adapters and uplinks."""
 
 
-def plan_as_json(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> CollectivesPlanAnswer:
-    """Return the plan as plain JSON data."""
-    return {
-        "design": design,
-        "free": list(free.free),
-        "excluded": dict(free.excluded),
-        "rounds": [
-            {"round": planned.name, "pairs": [list(pair) for pair in planned.pairs]} for planned in search.screening
-        ],
-        "minutes": {"healthy": round(time.healthy_minutes, 1), "longest": round(time.longest_minutes, 1)},
-        "coverage": {f"{share.kind}s": share.as_json() for share in measure_planned_coverage(search)},
-    }
-
-
-def measure_planned_coverage(search: CollectiveSearch) -> list[CoverageShare]:
+def measure_planned_coverage(search: CollectiveSearch) -> dict[str, CoverageShare]:
     """Return what the screening rounds exercise if every pair can be measured."""
     results = [PairResult(planned.name, pair, "died") for planned in search.screening for pair in planned.pairs]
     return measure_coverage(search.fabric, search.nodes, search.observe(results))
 
 
-def _list_plan_lines(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> Iterator[str]:
-    where = f"{design}: " if design else "no FabricDesign, so no link can be named: "
-    yield f"{where}{len(free.free):,} of {format_count(len(search.fabric.nodes), 'node')} are free"
+def _list_plan_lines(plan: CollectivesPlan) -> Iterator[str]:
+    where = f"{plan.design}: " if plan.design else "no FabricDesign, so no link can be named: "
+    free = plan.nodes
+    yield f"{where}{len(free.free):,} of {format_count(len(free.free) + len(free.excluded), 'node')} are free"
     reasons = list(free.names_by_reason.items())
     for reason, names in reasons[:SHOWN_REASONS]:
         yield f"  not free: {format_list(fold_names(names), 4)}: {reason}"
     if len(reasons) > SHOWN_REASONS:
         yield f"  and {len(reasons) - SHOWN_REASONS} more reasons; --format json has all"
-    if not search.screening:
+    if not plan.rounds:
         yield "no pair can run: a pair needs two free nodes"
         return
-    rounds = ", ".join(f"{planned.name} {format_count(len(planned.pairs), 'pair')}" for planned in search.screening)
+    rounds = ", ".join(f"{planned.name} {format_count(len(planned.pairs), 'pair')}" for planned in plan.rounds)
     yield f"rounds: {rounds}; up to {len(CONFIRMATION_ROUNDS)} more if a pair is bad"
     yield "beside: each node alone first, and all nodes together last, if the workload has commands for them"
-    yield f"time: about {time.healthy_minutes:.1f} min if nothing is wrong, at most {time.longest_minutes:.0f} min"
+    longest = f"{plan.time.longest_minutes:.0f} min"
+    yield f"time: about {plan.time.healthy_minutes:.1f} min if nothing is wrong, at most {longest}"
     yield "would exercise:"
-    yield from (f"  {share}" for share in measure_planned_coverage(search))
+    yield from (f"  {share}" for share in plan.coverage.values())

@@ -15,6 +15,7 @@ from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.devices import DesignedDevice
 from assay.fabric.readers.forwarding_tables import ForwardingTable
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 
 PartKind = Literal["node", "adapter", "nvlink", "uplink"]
@@ -22,11 +23,14 @@ KIND_ORDER: Mapping[PartKind, int] = {"node": 0, "adapter": 1, "nvlink": 2, "upl
 """Of two parts that explain equally much, the first is taken first."""
 
 
-class FabricPart(NamedTuple):
-    """A part that a pair uses. `name` is the node, `n0001 rail 3`, the NVLink domain, or the uplink's port."""
+@fact
+class FabricPart:
+    """A part that a pair uses."""
 
     kind: PartKind
+    """The kind of part."""
     name: str
+    """The node, `n0001 rail 3`, the NVLink domain, or the uplink's port."""
 
 
 class FabricNode(NamedTuple):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from assay.adapters.scheduler import StatusReadings, format_jobs
+from assay.model.facts import fact
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class FreeNodes:
-    """The nodes that take part, and the reason of each that does not."""
+    """The nodes that take part, and the others."""
 
     free: tuple[str, ...]
+    """The free nodes."""
     excluded: Mapping[str, str]
+    """The other nodes, each with the reason."""
 
     @property
     def names_by_reason(self) -> Mapping[str, Sequence[str]]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
+from assay.model.facts import fact, internal
 from assay.validate.collectives.fabric_map import FabricMap, FabricPart
 from assay.validate.collectives.results import (
     EVIDENCE_ENDINGS,
@@ -21,10 +21,6 @@ from assay.validate.collectives.results import (
     PairVerdict,
     make_pair,
 )
-
-if TYPE_CHECKING:
-    from assay.validate.collectives.search_answers import RunEvidence
-
 
 HARD: frozenset[PairVerdict] = frozenset({"wrong", "hung", "died"})
 """Verdicts that noise does not cause: two of them are enough."""
@@ -50,15 +46,21 @@ class CollectiveResult(Protocol):
         """A figure that is larger for a faster run, None if none was measured."""
 
 
-class PairObservation(NamedTuple):
-    """What one result says about `parts`. `why` is the evidence for people, such as `hung` or `0.71 of the median`."""
+@fact
+class PairObservation:
+    """What one result of a pair says about the parts that it used."""
 
     round: str
+    """The round."""
     pair: Pair
+    """The two nodes."""
     verdict: PairVerdict
-    parts: tuple[FabricPart, ...]
+    """How it ended."""
+    parts: tuple[FabricPart, ...] = internal()
     why: str = ""
+    """What was wrong, for people, such as `hung until the deadline` or `0.71 of the median`; "" if nothing was."""
     rail: int | None = None
+    """The rail; null if all rails were measured together."""
 
     @property
     def is_bad(self) -> bool:
@@ -70,12 +72,8 @@ class PairObservation(NamedTuple):
         """The pair in words."""
         return f"{self.pair[0]} – {self.pair[1]}" + (f" rail {self.rail}" if self.rail is not None else "")
 
-    def as_json(self) -> RunEvidence:
-        """Return plain JSON data."""
-        return {"round": self.round, "pair": list(self.pair), "why": self.why}
 
-
-@dataclass(frozen=True, slots=True)
+@fact
 class SpeedRule:
     """When a pair is slow: below `share` of the median of like pairs, or of `expected_gb_s` where that is given."""
 
@@ -195,7 +193,7 @@ def is_confirmation(round_name: str) -> bool:
 WholeStage = Literal["no", "first", "last"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class GroupRule:
     """Which groups are slow: below `share` of the expected speed in GB/s, 0 if it is not known.
 
@@ -208,18 +206,22 @@ class GroupRule:
     together_gb_s: float = 0.0
 
 
-class GroupObservation(NamedTuple):
-    """What one result says about a group. `why` is the evidence for people.
-
-    `is_checked`: its results were checked. `has_ended`: it ended in time without a wrong result, whatever its speed.
-    """
+@fact
+class GroupObservation:
+    """What one result says about a group: one node alone, or many together."""
 
     round: str
+    """The round."""
     nodes: Group
+    """The nodes."""
     verdict: PairVerdict
+    """How it ended."""
     why: str = ""
+    """What was wrong, for people; "" if nothing was."""
     is_checked: bool = False
+    """Whether its results were checked."""
     has_ended: bool = False
+    """Whether it ended in time without a wrong result, whatever its speed."""
 
     @property
     def is_bad(self) -> bool:
@@ -230,10 +232,6 @@ class GroupObservation(NamedTuple):
     def label(self) -> str:
         """The group in words."""
         return f"{self.nodes[0]} alone" if len(self.nodes) == 1 else f"{len(self.nodes):,} nodes together"
-
-    def as_json(self) -> RunEvidence:
-        """Return plain JSON data."""
-        return {"round": self.round, "nodes": list(self.nodes), "why": self.why}
 
 
 def observe_alone(results: Iterable[GroupResult], rule: GroupRule) -> list[GroupObservation]:

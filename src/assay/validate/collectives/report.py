@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
+from assay.model.facts import fact, inline, internal, shown
 from assay.model.text.lists import format_list, format_nodes
 from assay.validate.collectives.fabric_map import FabricMap, FabricPart, PartKind
 from assay.validate.collectives.faulty_part_search import FaultyPart, PairExplanation, explain, observe_by_node
@@ -32,19 +32,6 @@ from assay.validate.collectives.search import (
     WholeFinding,
 )
 
-if TYPE_CHECKING:
-    from assay.validate.collectives.search_answers import (
-        CollectivesAnswer,
-        KindCoverage,
-        NamedPartAnswer,
-        NeededBlock,
-        StagesAnswer,
-        SuspectPartAnswer,
-        UndecidedAnswer,
-        WholeRun,
-    )
-
-
 COVERED_KINDS: tuple[PartKind, ...] = ("node", "adapter", "uplink")
 ALONE = "alone"
 """How the symptom of a node that the gate names ends."""
@@ -58,18 +45,17 @@ WHOLE_WORDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CoverageShare:
-    """How many parts of one kind were exercised, of `total`; free nodes alone can exercise `reachable` of them."""
+    """How many parts of one kind are exercised."""
 
-    kind: PartKind
+    kind: PartKind = internal()
     exercised: int
+    """How many are exercised."""
     reachable: int
+    """How many the free nodes can exercise."""
     total: int
-
-    def as_json(self) -> KindCoverage:
-        """Return plain JSON data."""
-        return {"exercised": self.exercised, "reachable": self.reachable, "total": self.total}
+    """How many there are."""
 
     def __str__(self) -> str:
         percent = round(100 * self.exercised / max(self.total, 1))
@@ -82,7 +68,7 @@ class CoverageShare:
 
 def measure_coverage(
     fabric: FabricMap, nodes: Collection[str], observations: Iterable[PairObservation], beside: Collection[str] = ()
-) -> list[CoverageShare]:
+) -> dict[str, CoverageShare]:
     """Return the coverage of nodes, of adapters if pairs were measured by rail, and of uplinks if they are known.
 
     `beside` are nodes that were measured otherwise: alone, or all together.
@@ -99,7 +85,7 @@ def measure_coverage(
         "uplink": (len(find_reachable_uplinks(fabric, nodes)), len(uplinks)),
     }
     seen = Counter(part.kind for part in exercised)
-    return [CoverageShare(kind, seen[kind], *counts[kind]) for kind in COVERED_KINDS if counts[kind][1]]
+    return {f"{kind}s": CoverageShare(kind, seen[kind], *counts[kind]) for kind in COVERED_KINDS if counts[kind][1]}
 
 
 def find_reachable_uplinks(fabric: FabricMap, nodes: Collection[str]) -> set[str]:
@@ -114,73 +100,66 @@ def find_reachable_uplinks(fabric: FabricMap, nodes: Collection[str]) -> set[str
     return reachable - {""}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
+class ScaleAnswer:
+    """Which blocks of nodes must be there for all together to fail."""
+
+    blocks: tuple[Block, ...]
+    """The blocks without which all nodes together do not fail."""
+    enough: bool
+    """Whether these alone fail."""
+    open: bool
+    """Whether the runs gave no answer."""
+    runs: int
+    """How many runs that took."""
+
+
+@fact
 class StageFindings:
-    """What the stages found; None for a stage that did not run. `is_early`: no pair ran, since all was as expected."""
+    """What the stages of a search found."""
 
-    gate: GateFindings | None = None
-    whole: WholeFinding | None = None
-    is_early: bool = False
-    scale: ScaleFinding | None = None
-    blocks: Sequence[Block] = field(default=())
-    runs: int = 0
-
-    def as_json(self) -> StagesAnswer:
-        """Return plain JSON data, without the stages that did not run."""
-        answer: StagesAnswer = {}
-        if self.gate:
-            once = {node: [run.as_json() for run in runs] for node, runs in self.gate.once.items()}
-            answer["alone"] = {"good": self.gate.good, "faulty": list(self.gate.faulty), "once": once}
-        if self.whole:
-            evidence: list[WholeRun] = [
-                {"round": run.round, "nodes": list(run.nodes), "why": run.why, "verdict": run.verdict}
-                for run in self.whole.runs
-            ]
-            answer["together"] = {"verdict": self.whole.verdict, "ended_early": self.is_early, "runs": evidence}
-        if self.scale:
-            needed: list[NeededBlock] = [
-                {"block": block.name, "nodes": list(block.nodes)} for block in self.needed_blocks
-            ]
-            answer["scale"] = {
-                "blocks": needed,
-                "enough": self.scale.is_enough,
-                "open": self.scale.is_open,
-                "runs": self.runs,
-            }
-        return answer
+    alone: GateFindings | None = shown(omit=True, default=None)
+    """What each node did alone; missing if that did not run."""
+    together: WholeFinding | None = shown(omit=True, default=None)
+    """What all nodes did together; missing if that did not run."""
+    ended_early: bool = False
+    """Whether no pair ran, since all was as expected."""
+    scale: ScaleAnswer | None = shown(omit=True, default=None)
+    """Which blocks must be there for all to fail; missing if that did not run."""
 
     @property
-    def needed_blocks(self) -> list[Block]:
+    def needed_blocks(self) -> tuple[Block, ...]:
         """The blocks without which all nodes together do not fail."""
-        return [self.blocks[number] for number in self.scale.blocks] if self.scale else []
+        return self.scale.blocks if self.scale else ()
 
     def list_lines(self) -> Iterator[str]:
         """Yield the findings for people."""
-        if self.gate:
-            bad = f", {len(self.gate.faulty)} named" if self.gate.faulty else ""
-            yield f"each node alone: {self.gate.good:,} good{bad}"
-            yield from _list_once(self.gate)
-        if self.whole:
-            yield f"{self.whole.runs[0].label}: {WHOLE_WORDS[self.whole.verdict]}"
-            yield from (f"  {run.round}  {run.why}" for run in self.whole.runs if run.is_bad)
-            if self.is_early:
+        if self.alone:
+            bad = f", {len(self.alone.faulty)} named" if self.alone.faulty else ""
+            yield f"each node alone: {self.alone.good:,} good{bad}"
+            yield from _list_once(self.alone)
+        if self.together:
+            yield f"{self.together.runs[0].label}: {WHOLE_WORDS[self.together.verdict]}"
+            yield from (f"  {run.round}  {run.why}" for run in self.together.runs if run.is_bad)
+            if self.ended_early:
                 yield f"  so no pair was run; {RING_NOTE}"
         if self.scale:
-            yield from self._describe_scale(self.scale)
+            yield from _describe_scale(self.scale)
 
-    def _describe_scale(self, scale: ScaleFinding) -> Iterator[str]:
-        if scale.is_open:
-            yield f"could not tell which nodes fail only together: {self.runs} runs gave no answer"
-            return
-        yield f"pairs are good, and many nodes together fail; in {self.runs} runs, these were needed:"
-        for block in self.needed_blocks:
-            yield f"  {block.name}: {format_nodes(block.nodes)}" if len(block.nodes) > 1 else f"  {block.name}"
-        if len(scale.blocks) == 1:
-            yield "  it fails alone"
-        elif scale.is_enough:
-            yield "  the two fail together, without any other"
-        else:
-            yield "  the two alone do not fail: more nodes, or some of those between them, are needed too"
+
+def _describe_scale(scale: ScaleAnswer) -> Iterator[str]:
+    if scale.open:
+        yield f"could not tell which nodes fail only together: {scale.runs} runs gave no answer"
+        return
+    yield f"pairs are good, and many nodes together fail; in {scale.runs} runs, these were needed:"
+    for block in scale.blocks:
+        yield f"  {block.name}: {format_nodes(block.nodes)}" if len(block.nodes) > 1 else f"  {block.name}"
+    if len(scale.blocks) == 1:
+        yield "  it fails alone"
+    elif scale.enough:
+        yield "  the two fail together, without any other"
+    else:
+        yield "  the two alone do not fail: more nodes, or some of those between them, are needed too"
 
 
 def _list_once(gate: GateFindings) -> Iterator[str]:
@@ -192,76 +171,54 @@ def _list_once(gate: GateFindings) -> Iterator[str]:
         yield from (f"  {run.round}  {run.label}: {run.why}" for run in runs[:8])
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NamedPart:
-    """A part that the search names: what it does, in how many of its runs, and those runs."""
+    """A part that the search names."""
 
-    part: FabricPart
+    part: FabricPart = inline()
     symptom: str
+    """What it does, such as slow or wrong."""
     tests: int
+    """How many runs it had."""
     evidence: tuple[PairObservation | GroupObservation, ...]
-
-    def as_json(self) -> NamedPartAnswer:
-        """Return plain JSON data."""
-        pairs = [observation.as_json() for observation in self.evidence]
-        return {
-            "kind": self.part.kind,
-            "name": self.part.name,
-            "symptom": self.symptom,
-            "bad": len(self.evidence),
-            "tests": self.tests,
-            "evidence": pairs,
-        }
+    """The bad runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class UndecidedCase:
-    """Bad pairs whose faulty part could not be told, and why. `suspects` are the parts that it may be."""
+    """Bad pairs whose faulty part could not be told."""
 
     suspects: tuple[FabricPart, ...]
+    """The parts that it may be."""
     reason: str
+    """Why it could not be told."""
     evidence: tuple[PairObservation, ...]
-
-    def as_json(self) -> UndecidedAnswer:
-        """Return plain JSON data."""
-        pairs = [observation.as_json() for observation in self.evidence]
-        suspects: list[SuspectPartAnswer] = [{"kind": part.kind, "name": part.name} for part in self.suspects]
-        return {"suspects": suspects, "reason": self.reason, "evidence": pairs}
+    """The bad runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CollectivesReport:
-    """The answer of a search. `transient` are pairs that were bad once, and whose parts were all good in later pairs.
-
-    `unmeasured` counts, by reason, results that say nothing; `unchecked` counts results whose numbers nobody checked.
-    `routing` says how the uplinks of a pair are known. `stages`: what the nodes alone and all together showed.
-    """
+    """Which nodes and links make collectives slow, wrong or hang, on which evidence, and what could not be told."""
 
     named: tuple[NamedPart, ...]
+    """The faulty parts."""
     undecided: tuple[UndecidedCase, ...]
+    """Bad pairs whose faulty part could not be told."""
     transient: tuple[PairObservation, ...]
-    coverage: tuple[CoverageShare, ...]
+    """Pairs that were bad once, and whose parts were all good in later pairs."""
+    coverage: Mapping[str, CoverageShare]
+    """What was exercised: nodes, adapters and uplinks."""
     pairs: int
+    """How many pairs ran."""
     rounds: tuple[str, ...]
+    """The rounds that ran."""
     unmeasured: Mapping[str, int]
+    """How many results say nothing, by reason."""
     unchecked: int
+    """How many results have numbers that nobody checked."""
     routing: str
-    stages: StageFindings = field(default=StageFindings())
-
-    def as_json(self) -> CollectivesAnswer:
-        """Return plain JSON data."""
-        return {
-            "named": [part.as_json() for part in self.named],
-            "could_not_tell": [case.as_json() for case in self.undecided],
-            "transient": [observation.as_json() for observation in self.transient],
-            "coverage": {f"{share.kind}s": share.as_json() for share in self.coverage},
-            "pairs": self.pairs,
-            "rounds": list(self.rounds),
-            "unmeasured": dict(self.unmeasured),
-            "unchecked": self.unchecked,
-            "routing": self.routing,
-            **self.stages.as_json(),
-        }
+    """How the uplinks of a pair are known."""
+    stages: StageFindings = inline()
 
 
 def build_report(
@@ -279,12 +236,13 @@ def build_report(
         tuple(named),
         tuple(undecided),
         tuple(transient),
-        tuple(measure_coverage(fabric, nodes, observations)),
+        measure_coverage(fabric, nodes, observations),
         len({(observation.round, observation.pair) for observation in observations}),
         tuple(dict.fromkeys(result.round for result in results)),
         Counter(observation.why for observation in observations if observation.verdict == "unknown"),
         sum(result.ended == "ok" and result.wrong is None for result in results),
         routing,
+        StageFindings(),
     )
 
 
@@ -367,20 +325,23 @@ def build_staged_report(search: StagedSearch, results: SearchResults) -> Collect
         search.fabric, search.nodes, search.pair_search(results).observe(results.pairs), _list_measured(search, results)
     )
     rounds = dict.fromkeys([*(result.round for result in results.groups), *pairs.rounds])
-    named = tuple(_name_alone(stages.gate)) if stages.gate else ()
-    return replace(pairs, named=named + pairs.named, coverage=tuple(coverage), rounds=tuple(rounds), stages=stages)
+    named = tuple(_name_alone(stages.alone)) if stages.alone else ()
+    return replace(pairs, named=named + pairs.named, coverage=coverage, rounds=tuple(rounds), stages=stages)
 
 
 def find_stages(search: StagedSearch, results: SearchResults) -> StageFindings:
     """Return what the stages beside the pairs found."""
-    scale = search.ask_about_scale(results) if search.stages.whole != "no" else None
+    finding = search.ask_about_scale(results) if search.stages.whole != "no" else None
+    scale = None
+    if isinstance(finding, ScaleFinding):
+        blocks = search.list_blocks(search.list_survivors(results))
+        needed = tuple(blocks[number] for number in finding.blocks)
+        scale = ScaleAnswer(needed, finding.is_enough, finding.is_open, len(select_rounds(results.groups, "S")))
     return StageFindings(
         search.judge_gate(results) if search.stages.gate else None,
         search.judge_whole(results),
         search.is_over_early(results),
-        scale if isinstance(scale, ScaleFinding) else None,
-        search.list_blocks(search.list_survivors(results)) if scale else (),
-        len(select_rounds(results.groups, "S")),
+        scale,
     )
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from assay.model.errors import AssayError
-from assay.validate.collectives.judging import GroupRule, SpeedRule
+from assay.model.facts import fact, from_json, to_json
+from assay.validate.collectives.judging import SpeedRule
 from assay.validate.collectives.results import GroupResult, PairResult, read_group_results, read_results
 from assay.validate.collectives.search import StageSettings
 
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class SearchHeader:
     """What a search was asked: the nodes, the seed, the design's name ("" for none), the rails, the rule, the stages.
 
@@ -31,22 +32,13 @@ class SearchHeader:
     rule: SpeedRule
     stages: StageSettings = field(default=StageSettings())
 
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {"collectives": FORMAT, **asdict(self)}
-
 
 def parse_header(line: Mapping[str, Any]) -> SearchHeader:
     """Return the header of a parsed line. Raises ValueError if it is of another form."""
     try:
         if line["collectives"] != FORMAT:
             raise ValueError(f"the form {line['collectives']} is not known; this assay knows {FORMAT}")
-        rule = SpeedRule(**line["rule"])
-        nodes, rails = (tuple(line[name]) for name in ("nodes", "rails"))
-        stages = StageSettings()  # a file without them is of a search of pairs only
-        if (own := line.get("stages")) is not None:
-            stages = StageSettings(bool(own["gate"]), own["whole"], GroupRule(**own["rule"]))
-        return SearchHeader(nodes, int(line["seed"]), str(line["design"]), rails, rule, stages)
+        return from_json(SearchHeader, line)
     except (KeyError, TypeError) as error:
         raise ValueError("a field of the header is missing or wrong") from error
 
@@ -85,12 +77,12 @@ class ResultFile:
                 )
             return known, results
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._append(header.as_json())
+        self._append({"collectives": FORMAT, **to_json(header)})
         return header, []
 
     def append(self, result: PairResult | GroupResult) -> None:
         """Store a result."""
-        self._append(result.as_json())
+        self._append(to_json(result))
 
     def _append(self, line: Mapping[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from assay.model.errors import AssayError
+from assay.model.facts import fact, shown
 
 Pair = tuple[str, str]
 PairVerdict = Literal["good", "slow", "wrong", "hung", "died", "unknown"]
@@ -19,7 +19,7 @@ EVIDENCE_ENDINGS = ("ok", "deadline", "died")
 """Endings that say something about a pair's hardware. Any other, such as `preempted`, is no evidence."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PairResult:
     """How a collective between two nodes ended: `ok`, `deadline`, `died`, or anything else that is no evidence.
 
@@ -30,11 +30,11 @@ class PairResult:
     round: str
     pair: Pair
     ended: str
-    rail: int | None = None
-    seconds: float | None = None
-    gb_s: float | None = None
-    wrong: int | None = None
-    note: str = ""
+    rail: int | None = shown(omit=True, default=None)
+    seconds: float | None = shown(omit=True, default=None)
+    gb_s: float | None = shown(omit=True, default=None)
+    wrong: int | None = shown(omit=True, default=None)
+    note: str = shown(omit=True, default="")
 
     @property
     def speed(self) -> float | None:
@@ -45,14 +45,6 @@ class PairResult:
     def key(self) -> tuple[str, Pair, int | None]:
         """What tells this result from the others of a search."""
         return self.round, make_pair(*self.pair), self.rail
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields that are known."""
-        optional = {"rail": self.rail, "seconds": self.seconds, "gb_s": self.gb_s, "wrong": self.wrong}
-        known = {name: value for name, value in optional.items() if value is not None}
-        return {"round": self.round, "pair": list(self.pair), **known, "ended": self.ended} | (
-            {"note": self.note} if self.note else {}
-        )
 
 
 def make_pair(a: str, b: str) -> Pair:
@@ -126,17 +118,17 @@ class GroupRound(NamedTuple):
     groups: tuple[Group, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class GroupResult:
     """How a collective of these nodes ended. The fields are those of a pair's result."""
 
     round: str
     nodes: Group
     ended: str
-    seconds: float | None = None
-    gb_s: float | None = None
-    wrong: int | None = None
-    note: str = ""
+    seconds: float | None = shown(omit=True, default=None)
+    gb_s: float | None = shown(omit=True, default=None)
+    wrong: int | None = shown(omit=True, default=None)
+    note: str = shown(omit=True, default="")
 
     @property
     def speed(self) -> float | None:
@@ -147,12 +139,6 @@ class GroupResult:
     def key(self) -> tuple[str, Group]:
         """What tells this result from the others of a search."""
         return self.round, self.nodes
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields that are known."""
-        optional = {"seconds": self.seconds, "gb_s": self.gb_s, "wrong": self.wrong, "note": self.note or None}
-        known = {name: value for name, value in optional.items() if value is not None}
-        return {"round": self.round, "nodes": list(self.nodes), "ended": self.ended, **known}
 
 
 def parse_group_result(line: Mapping[str, Any]) -> GroupResult:

@@ -14,8 +14,8 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from assay.model.facts import fact
 from assay.validate.collectives.fabric_map import FabricMap, FabricPart, find_node
 from assay.validate.collectives.faulty_part_search import explain
 from assay.validate.collectives.judging import PairObservation, is_confirmation
@@ -26,11 +26,14 @@ ATTEMPTS = 8
 CONFIRMATION_ROUNDS = ("C1", "C2", "C3")
 
 
-class PairRound(NamedTuple):
-    """One round: its name (M1 … M3, C1 … C3), and the pairs that run in it at the same time."""
+@fact
+class PairRound:
+    """One round of pairs that run at the same time."""
 
     name: str
+    """M1 … M3 for screening, C1 … C3 for confirmation."""
     pairs: tuple[Pair, ...]
+    """The pairs of nodes."""
 
 
 def plan_screening(fabric: FabricMap, nodes: Sequence[str], seed: int) -> list[PairRound]:

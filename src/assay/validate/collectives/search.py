@@ -21,8 +21,9 @@ from collections import defaultdict
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from assay.model.facts import fact
 from assay.validate.collectives.fabric_map import FabricMap, find_node
 from assay.validate.collectives.faulty_part_search import explain, observe_by_node
 from assay.validate.collectives.judging import (
@@ -88,17 +89,18 @@ class CollectiveSearch:
         return confirmation if confirmation.pairs else None
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class GateFindings:
-    """What the gate says of each node: `faulty` and `once` (bad, but not twice) with all runs of the node.
-
-    `note` says why nobody is named, "" if that needs no word. `good` counts the nodes that were good.
-    """
+    """What each node did alone."""
 
     faulty: Mapping[str, tuple[GroupObservation, ...]]
+    """The nodes that were bad in two runs, with all their runs."""
     once: Mapping[str, tuple[GroupObservation, ...]]
+    """The nodes that were bad, but not twice, with all their runs."""
     good: int = 0
+    """How many nodes were good."""
     note: str = ""
+    """Why nobody is named; "" if that needs no word."""
 
 
 def plan_gate(nodes: Sequence[str], observations: Sequence[GroupObservation], name: str) -> GroupRound:
@@ -199,7 +201,7 @@ class SearchResults(NamedTuple):
     groups: Sequence[GroupResult] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class StageSettings:
     """Which stages a search has beside the pairs. `whole`: all nodes together run `first` or `last`, or not at all."""
 
@@ -208,21 +210,24 @@ class StageSettings:
     rule: GroupRule = field(default=GroupRule())
 
 
-class Block(NamedTuple):
+@fact
+class Block:
     """Nodes that the scale stage takes or leaves together: those of one unit, or one node."""
 
     name: str
+    """The name of the block."""
     nodes: Group
+    """Its nodes."""
 
 
-class WholeFinding(NamedTuple):
-    """How all nodes together ended: `good`, `bad` (in two runs), `once` (bad, then not twice), or `open`.
+@fact
+class WholeFinding:
+    """What all nodes did together."""
 
-    `unjudged`: it ended in time, without a wrong result, but nobody knows the speed that it should have.
-    """
-
-    verdict: str
+    verdict: Literal["good", "bad", "once", "unjudged", "open"]
+    """Good, bad (in two runs), once (bad, and then good twice), unjudged (no speed is expected) or open (no answer)."""
     runs: tuple[GroupObservation, ...]
+    """The runs."""
 
 
 @dataclass(frozen=True)
@@ -350,12 +355,14 @@ def _count_votes(runs: Sequence[GroupObservation]) -> tuple[int, int]:
     return bad, sum(run.has_ended and not run.is_bad for run in runs)
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TimeEstimate:
-    """Minutes if nothing is wrong, and at most: with all confirmation rounds, and a hang in each round."""
+    """How long a search takes."""
 
     healthy_minutes: float
+    """If nothing is wrong."""
     longest_minutes: float
+    """At most: with all confirmation rounds, and a hang in each round."""
 
 
 def estimate_time(rounds: int, runs_a_round: int, at_once: int, deadline_s: float) -> TimeEstimate:
@@ -363,4 +370,4 @@ def estimate_time(rounds: int, runs_a_round: int, at_once: int, deadline_s: floa
     batches = math.ceil(runs_a_round / max(at_once, 1))
     healthy = LAUNCH_S + rounds * batches * min(PAIR_S, deadline_s)
     longest = (rounds * batches + len(CONFIRMATION_ROUNDS)) * deadline_s
-    return TimeEstimate(healthy / 60 if rounds else 0.0, longest / 60 if rounds else 0.0)
+    return TimeEstimate(round(healthy / 60, 1), round(longest / 60, 1)) if rounds else TimeEstimate(0.0, 0.0)
