@@ -69,17 +69,19 @@ def test_an_engineer_reads_what_a_code_means(ann):
     fail_a_gpu(ann)
     assert "which means The GPU's system processor (GSP) did not answer" in ann.types("explain", "n0003")
     (cause,) = ann.reads("explain", "n0003")["chain"][0]["because"]
-    assert cause["meaning"].startswith("The GPU's system processor (GSP)")
-    assert "driver" in cause["investigate"]
-    assert cause["sub_code"] == ""
+    code = cause["fault"]["code"]
+    assert code["meaning"].startswith("The GPU's system processor (GSP)")
+    assert "driver" in code["investigate"]
+    assert code["sub_code"] == ""
     assert ann.types("explain", "n0003", "--for", "engineer") == ann.types("explain", "n0003")
 
 
 def test_an_engineer_reads_what_a_sub_code_means(ann):
     fail_a_gpu(ann, "gpu.xid.145", LINE)
     (cause,) = ann.reads("explain", "n0003")["chain"][0]["because"]
-    assert cause["sub_code"].startswith("RLW_REMAP, link 08, status 0x00000040")
-    assert f"sub-code: {cause['sub_code']}" in ann.types("explain", "n0003")
+    sub_code = cause["fault"]["code"]["sub_code"]
+    assert sub_code.startswith("RLW_REMAP, link 08, status 0x00000040")
+    assert f"sub-code: {sub_code}" in ann.types("explain", "n0003")
 
 
 def test_a_fleet_without_a_fault_catalogue_explains_without_meanings(ann):

@@ -195,7 +195,11 @@ def test_explain_shows_the_chain_from_the_fault_to_the_proof(ask):
     (link,) = told["chain"]
     assert (link["from"], link["to"], link["rule"]) == ("production", "production-reboot", RULE)
     (cause,) = link["because"]
-    assert (cause["class"], cause["subject"], cause["count"]) == ("gpu.xid.79", "h100-a/n0003/gpu2", 2)
+    assert tuple(cause["fault"][name] for name in ("class", "subject", "count")) == (
+        "gpu.xid.79",
+        "h100-a/n0003/gpu2",
+        2,
+    )
     (effect,) = link["effects"]
     assert (effect["action"], effect["standing"], effect["reason"]) == ("reboot", "verified", "the boot id changed")
     text = ask("explain", "n0003")
@@ -205,7 +209,11 @@ def test_explain_shows_the_chain_from_the_fault_to_the_proof(ask):
 def test_explain_leads_a_failing_check_back_to_its_evidence(ask):
     (link,) = json.loads(ask("explain", "n0002", "--format", "json"))["chain"]
     (cause,) = link["because"]
-    assert (cause["verdict"], cause["reason"], cause["evidence"]) == ("fail", "7 of 8 GPUs", "ab" * 32)
+    assert tuple(cause["outcome"][name] for name in ("verdict", "reason", "evidence")) == (
+        "fail",
+        "7 of 8 GPUs",
+        "ab" * 32,
+    )
     assert "evidence abababababab" in ask("explain", "n0002")
     assert "waits for train" in ask("explain", "n0004")
 

@@ -14,6 +14,7 @@ from assay.act.loop.reconcile_pass import record_decisions, run_outstanding_effe
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.cli.verbs.explain import build_explanation_tree
 from assay.cli.verbs.status import describe_unknown_jobs
+from assay.tell.views.node_explanation import ExplainAnswer
 from assay.tell.views.node_status import make_node_status
 
 sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
@@ -23,7 +24,7 @@ from kube_rights import MANIFEST, rights_of
 from kube_server import Asked, KubeFake, Refusal
 
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
-from assay.model.facts import to_json
+from assay.model.facts import extend, to_json
 from assay.model.specs.node_settings import make_node_settings
 
 ONE, TWO, THREE = NODES[:3]
@@ -107,7 +108,9 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
     status = make_node_status(memory.node_states()[ONE], (), known[ONE])
     assert to_json(status)["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
-    tree = build_explanation_tree(to_json(status), [], [])
+    nothing = dict.fromkeys(("chain", "requires", "undecided", "new_faults"), ())
+    nobody = dict.fromkeys(("agent", "breaker", "rollout", "lemon", "trust", "sync"))
+    tree = build_explanation_tree(extend(ExplainAnswer, status, **nothing, **nobody), [])
     assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)
     assert make_node_status(memory.node_states()[ONE]).jobs_unknown is None
 

@@ -20,7 +20,6 @@ from assay.model.specs.policy_response import respond_to_class
 from assay.tell.customer.customer_explanation import (
     explain_to_customer,
     format_customer_explanation,
-    make_customer_explanation,
 )
 from assay.tell.customer.customer_faults import ReasonFault, describe_faults, format_consequences, format_faults
 from assay.tell.customer.customer_situation import CustomerSituation, make_customer_situation
@@ -429,8 +428,9 @@ def tell(story: Story, name: str) -> CustomerSituation:
 def test_what_customers_are_told_is_as_recorded(new_paper, tmp_path):
     """If a change of the texts is right, put the file that this test names in place of the recorded one."""
     texts = [
-        f"## {name.replace('_', ' ')}\n\n{format_customer_explanation(tell(Story(new_paper()), name))}\n"
+        f"## {name.replace('_', ' ')}\n\n{format_customer_explanation(explained)}\n"
         for name in SITUATIONS
+        for explained in [explain_to_customer(tell(Story(new_paper()), name))]
     ]
     told = "\n".join(["# What customers are told, by situation\n", *texts])
     written = tmp_path / RECORDED.name
@@ -440,10 +440,10 @@ def test_what_customers_are_told_is_as_recorded(new_paper, tmp_path):
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_customers_are_told_nothing_internal(story, name):
-    told = make_customer_explanation(tell(story, name))
-    texts = "\n".join(told[key] for key in ("happened", "means", "doing", "back"))
+    told = explain_to_customer(tell(story, name))
+    texts = "\n".join(getattr(told, key) for key in ("happened", "means", "doing", "back"))
     assert INTERNAL.findall(texts.replace("n1", "")) == [], texts
-    assert all(told[key] for key in ("happened", "means", "doing", "back"))
+    assert all(getattr(told, key) for key in ("happened", "means", "doing", "back"))
 
 
 @pytest.mark.parametrize("leak", ["run-3", "a/b::c", "9f8e7d6c5b4a3921", "XID 79", "ask ann", "specs", "n17", "triage"])

@@ -67,7 +67,7 @@ def test_explain_says_what_the_agent_told_and_what_it_costs(shared):
         said,
     )
     told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
-    assert ([one["class"] for one in told["told"]], told["agent"]["received"]) == (["gpu.xid.79"], 1)
+    assert ([one["class"] for one in told["new_faults"]], told["agent"]["received"]) == (["gpu.xid.79"], 1)
 
 
 def test_what_was_said_while_nobody_listened_is_delivered_later_in_order(site):

@@ -21,7 +21,6 @@ from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
-    from assay.tell.customer.customer_explanation import UnknownForCustomerAnswer
 
 UNKNOWN = "unknown"
 
@@ -58,6 +57,18 @@ class UnknownNodeAnswer(UnknownNode):
 
     problem: str
     """Why the ledger cannot be read."""
+
+
+@fact
+class UnknownForCustomer:
+    """What a customer is told while the ledger cannot be read."""
+
+    node: str
+    """The name of the node."""
+    in_service: None
+    """Always null: it is not known."""
+    happened: str
+    """That the state of the node is not known."""
 
 
 @fact
@@ -103,16 +114,7 @@ def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form:
     _require_declared(node, _describe_nodes(workspace, error), error)
     text = "The state of the node is not known at present: its records cannot be read."
     if form == "json":
-        unknown: UnknownForCustomerAnswer = {
-            "node": node,
-            "in_service": None,
-            "since": None,
-            "happened": text,
-            "means": None,
-            "doing": None,
-            "back": None,
-        }
-        typer.echo(format_answer(unknown, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(UnknownForCustomer(node, None, text), indent=1, ensure_ascii=False))
     else:
         typer.echo(f"{node}\n\n{text}")
     raise error
@@ -123,7 +125,7 @@ def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: 
     files = sorted((workspace.data_dir / "tickets").glob("*.md"))
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
     if form == "json":
-        answer: UnknownTicketsAnswer = UnknownTicketsAnswer(tickets=None, files=titles, problem=str(error))
+        answer = UnknownTicketsAnswer(tickets=None, files=titles, problem=str(error))
         typer.echo(format_answer(answer, ensure_ascii=False))
     elif form == "text":
         lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]

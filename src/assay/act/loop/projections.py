@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from assay.decide.state.node_projection import NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
+from assay.model.facts import fact
 from assay.model.outcome import RecordedOutcome
 
 if TYPE_CHECKING:
@@ -77,12 +78,14 @@ FILE_NAME = "unknown-jobs.json"
 NOT_KNOWN_THERE = "its scheduler does not know this node"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class UnknownJobs:
-    """That the jobs of a node are not known since a time (ISO 8601 UTC), and the last reason."""
+    """Why assay does not know the jobs on a node, so that nothing that would end jobs is done."""
 
     since: str
+    """When the scheduler's answer was first missing: ISO 8601 UTC."""
     reason: str
+    """What the scheduler, or the way to it, said last."""
 
 
 def read_unknown_jobs(folder: Path) -> dict[str, UnknownJobs]:

@@ -31,8 +31,8 @@ from assay.fabric.design.compiler import compile_topology
 from assay.fabric.design.devices import list_adapter_names
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.errors import AssayError
-from assay.model.faults.sightings import FaultSighting
 from assay.model.facts import to_json
+from assay.model.faults.sightings import FaultSighting
 from assay.model.node import Node
 from assay.model.outcome import read_part
 from assay.model.specs.schedules import CollectivesSearchSpec

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,16 +12,28 @@ import typer
 from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
-from assay.cli.workspace import Workspace, find_node_state, pick_node_state
+from assay.cli.workspace import Workspace, pick_node_state
 from assay.ledger.errors import LedgerError
-from assay.model.facts import to_json
+from assay.model.errors import AssayError
+from assay.model.facts import from_json
 from assay.model.timestamps import format_minute, format_second
+from assay.tell.customer.customer_explanation import (
+    CustomerExplanation,
+    explain_to_customer,
+    format_customer_explanation,
+)
 from assay.tell.customer.customer_situation import read_customer_situation
 from assay.tell.views.burn_in_status import format_burn_in
-from assay.tell.views.explanation import explain_node
-from assay.tell.views.node_explanation import format_code_meaning, format_recent_news, format_requirements
-from assay.tell.views.node_sync import find_node_rollout, format_node_rollout, format_node_sync
-from assay.tell.views.trust_view import find_node_trust, format_node_trust
+from assay.tell.views.node_explanation import (
+    ExplainAnswer,
+    ExplainedDecision,
+    LemonStatus,
+    explain_node,
+    format_code_meaning,
+    format_notes,
+)
+from assay.tell.views.node_sync import format_node_sync
+from assay.tell.views.trust_view import format_node_trust
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -37,78 +50,76 @@ _RECORD_TEXTS = {
 }
 
 
-def build_explanation_tree(status: Mapping[str, Any], chain: Iterable[Mapping[str, Any]], notes: Iterable[str]) -> Tree:
+def build_explanation_tree(answer: ExplainAnswer, notes: Iterable[str]) -> Tree:
     """Return the answer as a tree: who holds the node, what it waits for, and its decisions with their causes."""
     from rich.tree import Tree
 
     from assay.cli.output import escape
 
-    since = f"since {format_second(status['since'])}: {escape(status['because'])}"
-    tree = Tree(f"[bold]{status['node']}[/] is in [bold]{status['state']}[/] {since}")
-    if hold := status["held"]:
-        until = f" until {format_second(hold['until'])} UTC" if hold["until"] else ""
-        since = f"since {format_second(hold['since'])}{until}"
-        tree.add(f"[yellow]held by {escape(hold['who'])}[/] {since}: {escape(hold['reason'])}")
-    if request := status["asked"]:
-        who, reason = escape(request["who"]), escape(request["reason"])
-        at = format_second(request["since"])
-        tree.add(f"[yellow]{who} asked for {escape(request['to'])}[/] at {at}: {reason}")
-    if pending := status["pending"]:
-        next_ = "stays cordoned" if pending["to"] == status["state"] else f"will go to {pending['to']}"
-        tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending['waiting_for']))}")
-    if unknown := status["jobs_unknown"]:
-        tree.add(f"[yellow]jobs unknown[/] since {format_second(unknown['since'])}: {escape(unknown['reason'])}")
-    for decision in chain:
+    since = f"since {format_second(answer.since)}: {escape(answer.because)}"
+    tree = Tree(f"[bold]{escape(answer.node)}[/] is in [bold]{escape(answer.state)}[/] {since}")
+    if hold := answer.held:
+        until = f" until {format_second(hold.until)} UTC" if hold.until else ""
+        tree.add(
+            f"[yellow]held by {escape(hold.who)}[/] since {format_second(hold.since)}{until}: {escape(hold.reason)}"
+        )
+    if request := answer.asked:
+        who, reason = escape(request.who), escape(request.reason)
+        tree.add(f"[yellow]{who} asked for {escape(request.to)}[/] at {format_second(request.since)}: {reason}")
+    if pending := answer.pending:
+        next_ = "stays cordoned" if pending.to == answer.state else f"will go to {escape(pending.to)}"
+        tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending.waiting_for))}")
+    if unknown := answer.jobs_unknown:
+        tree.add(f"[yellow]jobs unknown[/] since {format_second(unknown.since)}: {escape(unknown.reason)}")
+    for decision in answer.chain:
         _add_causes(tree.add(_format_headline(decision)), decision)
-    for note in [*status["returned"], *notes]:
+    for note in [*answer.returned, *notes]:
         tree.add(f"[yellow]now[/] {escape(note)}")
+    if answer.lemon and answer.lemon.points:
+        _add_lemon_branch(tree, answer.lemon)
     return tree
 
 
-def _format_headline(decision: Mapping[str, Any]) -> str:
-    at = format_second(decision["at"])
-    if decision["timing"] == "record":
-        if decision["remedy"] == "wait":
-            return f"{at}  [yellow]not yet to {decision['to']}[/]"
-        return f"{at}  {_RECORD_TEXTS.get(decision['remedy'], 'recorded, no action')}"
-    if decision["from"] == decision["to"]:
-        return f"{at}  [bold]{decision['remedy']}[/], the state stays"
-    arrow = f"[bold]{decision['from']} → {decision['to']}[/]"
-    return f"{at}  {arrow}{' when idle' if decision['timing'] == 'pending' else ''}"
+def _format_headline(decision: ExplainedDecision) -> str:
+    at = format_second(decision.at)
+    if decision.timing == "record":
+        if decision.remedy == "wait":
+            return f"{at}  [yellow]not yet to {decision.to_state}[/]"
+        return f"{at}  {_RECORD_TEXTS.get(decision.remedy, 'recorded, no action')}"
+    if decision.from_state == decision.to_state:
+        return f"{at}  [bold]{decision.remedy}[/], the state stays"
+    arrow = f"[bold]{decision.from_state} → {decision.to_state}[/]"
+    return f"{at}  {arrow}{' when idle' if decision.timing == 'pending' else ''}"
 
 
-def _add_causes(branch: Tree, decision: Mapping[str, Any]) -> None:
+def _add_causes(branch: Tree, decision: ExplainedDecision) -> None:
     from assay.cli.output import escape
 
-    for cause in decision["because"]:
-        leaf = branch.add(f"[dim]because of[/] {cause['kind']}: {escape(cause['text'])}")
-        if meaning := format_code_meaning(cause):
+    for cause in decision.because:
+        leaf = branch.add(f"[dim]because of[/] {cause.kind}: {escape(cause.text)}")
+        if meaning := format_code_meaning(cause.code, cause.text):
             leaf.add(f"[dim]which means[/] {escape(meaning)}")
-        if cause.get("evidence"):
-            at = format_second(cause["evidence_at"])
-            leaf.add(f"[dim]evidence {cause['evidence'][:12]} of {at}, run {cause['run']}[/]")
-    branch.add(f"[dim]by the rule[/] {escape(decision['rule'])}")
-    for effect in decision["effects"]:
-        colour = _EFFECT_COLOURS.get(effect["standing"], "dim")
-        reason = f": {escape(effect['reason'])}" if effect["reason"] else ""
-        text = _EFFECT_TEXTS.get(effect["standing"], effect["standing"])
-        branch.add(f"[dim]effect[/] {effect['action']} [{colour}]{text}[/] {format_second(effect['at'])}{reason}")
+        if (outcome := cause.outcome) and outcome.evidence:
+            at = format_second(outcome.evidence_at)
+            leaf.add(f"[dim]evidence {outcome.evidence[:12]} of {at}, run {outcome.run}[/]")
+    branch.add(f"[dim]by the rule[/] {escape(decision.rule)}")
+    for effect in decision.effects:
+        colour = _EFFECT_COLOURS.get(effect.standing, "dim")
+        reason = f": {escape(effect.reason)}" if effect.reason else ""
+        text = _EFFECT_TEXTS.get(effect.standing, effect.standing)
+        branch.add(f"[dim]effect[/] {effect.action} [{colour}]{text}[/] {format_second(effect.at)}{reason}")
 
 
-def add_lemon_branch(tree: Tree, lemon: Mapping[str, Any] | None) -> None:
-    """Add the answer of `describe_lemon_score` to a tree: nothing for a node without points."""
+def _add_lemon_branch(tree: Tree, lemon: LemonStatus) -> None:
     from assay.cli.output import escape
 
-    if lemon is None or not lemon["points"]:
-        return
-    verdict = "; [red]a lemon[/]: its next fault goes to people" if lemon["is_lemon"] else ""
-    branch = tree.add(f"{escape(lemon['summary'])}{verdict}")
-    reasons = lemon["reasons"]
-    for reason in reasons[-MAX_REASONS_SHOWN:]:
-        because = f": {escape(reason['because'])}" if reason["because"] else ""
-        branch.add(f"[dim]{reason['weight']:g} for[/] {reason['what']}, {format_minute(reason['at'])}{because}")
-    if len(reasons) > MAX_REASONS_SHOWN:
-        branch.add(f"[dim]and {len(reasons) - MAX_REASONS_SHOWN} earlier, see --format json[/]")
+    verdict = "; [red]a lemon[/]: its next fault goes to people" if lemon.is_lemon else ""
+    branch = tree.add(f"{escape(lemon.summary)}{verdict}")
+    for reason in lemon.reasons[-MAX_REASONS_SHOWN:]:
+        because = f": {escape(reason.because)}" if reason.because else ""
+        branch.add(f"[dim]{reason.weight:g} for[/] {reason.what}, {format_minute(reason.at)}{because}")
+    if len(lemon.reasons) > MAX_REASONS_SHOWN:
+        branch.add(f"[dim]and {len(lemon.reasons) - MAX_REASONS_SHOWN} earlier, see --format json[/]")
 
 
 explain_app = typer.Typer(add_completion=False)
@@ -155,14 +166,20 @@ def explain(
     Exit codes: 0 shown; 2 the node is unknown, or the ledger or the fleet cannot be read.
     """
     if server:
-        _print_server_answer(FleetServer(server, token_file, ca).explain(node, last), form)
+        told = FleetServer(server, token_file, ca).explain(node, last)
+        if form == "json":
+            typer.echo(format_answer(told, indent=1, ensure_ascii=False))
+        else:
+            _print_server_answer(told, server)
         return
     workspace = Workspace(fleet.resolve())
     try:
+        states = workspace.read_node_states()
+        state = pick_node_state(workspace, states, node)
         if reader == "customer":
-            _explain_to_customer(workspace, node, form)
+            _show(explain_to_customer(read_customer_situation(workspace, states, state)), form)
         else:
-            _explain(workspace, node, last, form)
+            _show(explain_node(workspace, state, last), form, format_burn_in(state))
     except LedgerError as error:
         from assay.cli.without_ledger import show_customer_without_ledger, show_nodes_without_ledger
 
@@ -171,56 +188,33 @@ def explain(
         show_nodes_without_ledger(workspace, error, form, node)
 
 
-def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
-    from assay.tell.customer.customer_explanation import format_customer_explanation, make_customer_explanation
-
-    states = workspace.read_node_states()
-    situation = read_customer_situation(workspace, states, pick_node_state(workspace, states, node))
-    if form == "json":
-        typer.echo(format_answer(make_customer_explanation(situation), indent=1, ensure_ascii=False))
-        return
-    typer.echo(format_customer_explanation(situation))
-
-
-def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
-    state = find_node_state(workspace, node)
-    answer = to_json(explain_node(workspace, state, last))
-    if form == "json":
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
-        return
-    rollout = find_node_rollout(workspace, state.node)
-    notes = [
-        *format_burn_in(state),
-        *format_requirements(answer),
-        *(format_node_rollout(rollout) if rollout else ()),
-        *(format_node_sync(answer["sync"]) if answer["sync"] else ()),
-        *format_recent_news(workspace, answer),
-        *format_node_trust(find_node_trust(workspace.fleet, state)),
-    ]
-    tree = build_explanation_tree(answer, answer["chain"], notes)
-    add_lemon_branch(tree, answer["lemon"])
-    _print_tree(tree)
-
-
-def _print_server_answer(answer: dict[str, Any], form: str) -> None:
+def _print_server_answer(told: dict[str, Any], server: str) -> None:
     """Print why a node is in its state, as a server has told it: to staff with a chain, to customers in plain words."""
-    from assay.tell.customer.customer_explanation import format_customer_texts
+    answer: ExplainAnswer | CustomerExplanation
+    try:
+        answer = from_json(ExplainAnswer, told) if "chain" in told else from_json(CustomerExplanation, told)
+    except (KeyError, TypeError):
+        fix = "use the assay of the server's version, or --format json"
+        raise AssayError("the server's answer has another form", where=server, fix=fix) from None
+    _show(answer, "text")
 
+
+def _show(answer: ExplainAnswer | CustomerExplanation, form: str, burn_in: Iterable[str] = ()) -> None:
     if form == "json":
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
-    elif "chain" not in answer:
-        typer.echo(format_customer_texts(answer))
-    else:
-        notes = [*format_requirements(answer), *(format_node_sync(answer["sync"]) if answer.get("sync") else ())]
-        tree = build_explanation_tree(answer, answer["chain"], notes)
-        add_lemon_branch(tree, answer["lemon"])
-        _print_tree(tree)
-
-
-def _print_tree(tree: Tree) -> None:
+        return
+    if isinstance(answer, CustomerExplanation):
+        typer.echo(format_customer_explanation(answer))
+        return
     from rich.console import Console
 
+    notes = [
+        *burn_in,
+        *format_notes(answer, datetime.now(UTC)),
+        *(format_node_sync(answer.sync) if answer.sync else ()),
+        *format_node_trust(answer.trust),
+    ]
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    console.print(tree)
+    console.print(build_explanation_tree(answer, notes))

@@ -114,13 +114,13 @@ ANSWERS: dict[str, Answer] = {
     "gate": _one("assay.validate.results.run_gates:GateAnswer"),
     "validate": _one("assay.tell.report.registry:ValidationAnswer"),
     "explain": _forms(
-        ("", "assay.tell.views.node_sync:ExplainAnswer"),
+        ("", "assay.tell.views.node_explanation:ExplainAnswer"),
         (
             "with --for customer, or for a customer's token",
-            "assay.tell.customer.customer_explanation:CustomerExplanationAnswer",
+            "assay.tell.customer.customer_explanation:CustomerExplanation",
         ),
         (NO_LEDGER, "assay.cli.without_ledger:UnknownNodeAnswer"),
-        (f"with --for customer, {NO_LEDGER}", "assay.tell.customer.customer_explanation:UnknownForCustomerAnswer"),
+        (f"with --for customer, {NO_LEDGER}", "assay.cli.without_ledger:UnknownForCustomer"),
     ),
     "history": _forms(
         ("", "assay.cli.verbs.history:NodeHistoryAnswer"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, fields, replace
+from dataclasses import asdict, astuple, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,15 +16,11 @@ from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
 from assay.decide.drift.sync_report import SYNC_STATES, NodeSync, PoolSync, SyncDifference, SyncReport
-from assay.model.facts import fact, to_json
+from assay.model.facts import extend, fact
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_ago, format_minute
-from assay.tell.views.node_sync import STATE_WORDS, format_difference, make_node_sync_status
-
-if TYPE_CHECKING:
-    from assay.tell.views.node_sync import NodeSyncStatus
-
+from assay.tell.views.node_sync import STATE_WORDS, format_difference
 
 SHOWN_NAMES = 12
 """So many names and ranges of nodes are shown in one line."""
@@ -35,34 +30,14 @@ _PART = re.compile(r"([a-z]+(?:_[a-z]+)?\d+) (.+)")
 
 
 @fact
-class PoolSyncCounts:
-    """How the nodes of a pool compare, in numbers."""
-
-    pool: str
-    """The name of the pool."""
-    nodes: int
-    """How many nodes were compared."""
-    in_sync: int
-    """How many of them are what the repository says."""
-    rolling: int
-    """How many are on their way in a rollout."""
-    drifted: int
-    """How many differ."""
-    held: int
-    """How many are on their way or differ, and are held."""
-    unknown: int
-    """How many cannot be told, since a check lacks fresh evidence."""
-    revision: str
-    """The commit that they were compared with, with `-dirty` and a digest if files differ from it; "" without one."""
-
-
-@fact
 class SyncAnswer:
     """How far the nodes are what git says, by pool and by node."""
 
-    pools: list[PoolSyncCounts]
+    revision: str
+    """The commit that they were compared with, with `-dirty` and a digest if files differ from it; "" without one."""
+    pools: tuple[PoolSync, ...]
     """The pools, in the order of the inventory."""
-    nodes: list[NodeSyncStatus]
+    nodes: Sequence[NodeSync]
     """The nodes that were asked for."""
 
 
@@ -90,7 +65,7 @@ def sync(
     names = select_nodes(workspace.fleet, node or [], pool or [])
     report = load_sync_report(workspace, names)
     if form == "json":
-        typer.echo(format_answer(make_sync_answer(report), indent=1, ensure_ascii=False))
+        typer.echo(format_answer(extend(SyncAnswer, report), indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_sync_csv(report)))
     else:
@@ -98,33 +73,13 @@ def sync(
     raise typer.Exit(0 if report.is_in_sync else 1)
 
 
-def make_sync_answer(report: SyncReport) -> SyncAnswer:
-    """Return a report as plain JSON data. An unknown time is null."""
-    return SyncAnswer(
-        pools=[
-            PoolSyncCounts(
-                pool=pool.pool,
-                nodes=pool.nodes,
-                in_sync=pool.counts["in_sync"],
-                rolling=pool.counts["rolling"],
-                drifted=pool.counts["drifted"],
-                held=pool.counts["held"],
-                unknown=pool.counts["unknown"],
-                revision=report.revision,
-            )
-            for pool in report.pools
-        ],
-        nodes=[make_node_sync_status(node) for node in report.nodes],
-    )
-
-
 def format_sync_csv(report: SyncReport) -> Iterator[str]:
     """Yield a line for each difference, and for each node that has none."""
     rows: list[Mapping[str, object]] = []
     for node in report.nodes:
-        plain = to_json(make_node_sync_status(node))
-        rows += [{**plain, **item} for item in plain["items"]] or [plain]
-    yield from format_csv(("node", "state", *(column.name for column in fields(SyncDifference))), rows)
+        head = {"node": node.node, "state": node.state}
+        rows += [{**head, **asdict(item)} for item in node.items] or [head]
+    yield from format_csv(("node", "state", *(each.name for each in fields(SyncDifference))), rows)
 
 
 def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
@@ -202,10 +157,10 @@ def _format_remedies(nodes: Sequence[NodeSync]) -> Iterator[str]:
 
 def _format_items(nodes: Sequence[NodeSync]) -> Iterator[str]:
     """Yield the lines of each difference, most nodes first. Parts with the same difference share one line."""
-    seen_since: dict[SyncDifference, dict[str, str | None]] = defaultdict(dict)
+    seen_since: dict[SyncDifference, dict[str, str]] = defaultdict(dict)
     for node in nodes:
         for item in node.items:
-            seen_since[replace(item, since=None)][node.node] = item.since
+            seen_since[replace(item, since="")][node.node] = item.since
     parts: dict[tuple[SyncDifference, tuple[str, ...]], list[str]] = defaultdict(list)
     oldest: dict[tuple[SyncDifference, tuple[str, ...]], str] = {}
     for item, times in seen_since.items():

@@ -275,7 +275,7 @@ class NodeDifferences:
                 difference.wanted,
                 difference.seen,
                 where,
-                find_first_time_of(expected.check.id, failure, difference) or None,
+                find_first_time_of(expected.check.id, failure, difference),
             )
 
     def _add_unknown(self, check: CheckDeclaration, reason: UnknownReason) -> None:
@@ -285,7 +285,7 @@ class NodeDifferences:
         for reason, checks in self.unknown.items():
             names = list(dict.fromkeys(checks))
             shown = ", ".join(names) if len(names) <= NAMED_CHECKS else format_count(len(names), "check")
-            yield SyncDifference(shown, "", f"{UNKNOWN_PREFIX}{reason.text}", "", reason.since or None)
+            yield SyncDifference(shown, "", f"{UNKNOWN_PREFIX}{reason.text}", since=reason.since)
 
 
 def find_first_time_of(check: str, failure: StandingFailure, difference: ReadDifference) -> str:

@@ -24,10 +24,10 @@ class SyncDifference:
     """The declared value; "" if it is not known how the node compares."""
     seen: str
     """The value that was seen; where it is not known, "unknown: " and why."""
-    where: str
+    where: str = ""
     """The file and line of the declared value, as `file:line`; "" where no spec says it."""
-    since: str | None
-    """Since when it is seen so: ISO 8601 with the offset of UTC; null if nothing says it."""
+    since: str = ""
+    """When it was first seen so: ISO 8601 with the offset of UTC; for old evidence, its time. "" if nothing says it."""
 
     @property
     def is_known(self) -> bool:
@@ -38,31 +38,40 @@ class SyncDifference:
 UNKNOWN_PREFIX = "unknown: "
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class NodeSync:
-    """One node. `revision` is the last one that it is known to have been in sync with, "" where that is not known.
-
-    `held_by` says who holds it. `remedies` say what the policy does about the differences of a drifted node.
-    """
+    """How a node compares with the fleet repository, and what the policy does about it."""
 
     node: str
+    """The name of the node."""
     pool: str
+    """The pool that the node is in."""
     state: SyncState
+    """In sync, on its way in a rollout, drifted, held (while on its way or drifted), or unknown."""
     items: tuple[SyncDifference, ...] = ()
+    """What differs or is not known."""
     revision: str = ""
+    """The last revision that it is known to have been in sync with; "" if that is not known."""
     held_by: str = ""
+    """Who holds it; "" if nobody does."""
     remedies: tuple[str, ...] = ()
+    """What the policy does about the differences of a drifted node, one text for each class of differences."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PoolSync:
-    """The numbers of one pool: nodes by state, nodes by revision, and since when the oldest difference is seen."""
+    """How the nodes of a pool compare, in numbers."""
 
     pool: str
+    """The name of the pool."""
     nodes: int
+    """How many nodes were compared."""
     counts: Mapping[SyncState, int]
+    """How many nodes are in each state."""
     revisions: Mapping[str, int]
+    """How many nodes were last in sync with each revision."""
     oldest: str = ""
+    """Since when the oldest difference is seen: ISO 8601 with the offset of UTC; "" without one."""
 
 
 @dataclass(frozen=True)

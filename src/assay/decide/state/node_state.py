@@ -14,25 +14,30 @@ from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 from assay.model.entries.node_entries import DecisionEntry
+from assay.model.facts import fact
 from assay.model.faults.fault_record import FaultRecord
 
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class EffectRecord:
-    """An effect and how far it got: `at` is when `standing` last changed, `decision` the decision that asked for it.
-
-    `answers_fault`: a fault of the node asked for it, and no person, merge or bring-up.
-    """
+    """A change that a decision asked for, and how far it is."""
 
     id: str
+    """The id of the effect."""
     action: str
+    """What is done, such as cordon, drain or reboot."""
     decision: str
+    """The decision that asked for it."""
     standing: EffectStatus
+    """How far it is. Only verified means that it was read back."""
     at: str
+    """When that changed last: ISO 8601 UTC."""
     reason: str = ""
+    """Why it failed, or what proves it; "" if nothing is to be said."""
     answers_fault: bool = False
+    """Whether a fault of the node asked for it, and no person, merge or bring-up."""
 
 
 @dataclass(frozen=True, slots=True)

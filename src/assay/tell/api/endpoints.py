@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.model.ticket import TicketRecord
-from assay.tell.customer.customer_explanation import CustomerExplanationAnswer
+from assay.tell.customer.customer_explanation import CustomerExplanation
 from assay.tell.server.requests import make_refusal
 from assay.tell.server.visitor_rights import Visitor
 from assay.tell.views.listings import (
@@ -26,8 +26,8 @@ from assay.tell.views.listings import (
     summarize_rollout,
 )
 from assay.tell.views.machine_list import MachineList, build_machine_list
+from assay.tell.views.node_explanation import ExplainAnswer
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.node_sync import ExplainAnswer
 from assay.tell.views.records import LiveRecords
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust
 
@@ -115,7 +115,7 @@ class NodeDetail:
 
     node: NodeSummary
     """The node in short."""
-    details: NodeStatus | CustomerExplanationAnswer
+    details: NodeStatus | CustomerExplanation
     position: int
 
 
@@ -141,7 +141,7 @@ class ApiEndpoint:
     is_timed: bool = False
 
 
-Explanation = ExplainAnswer | CustomerExplanationAnswer
+Explanation = ExplainAnswer | CustomerExplanation
 """What staff and customers are told of a node."""
 
 

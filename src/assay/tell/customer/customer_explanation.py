@@ -6,13 +6,11 @@ that the records or the policy do not support. All times are UTC.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from typing_extensions import TypedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from assay.model.decision import CONFIGURE, ActionName
+from assay.model.facts import fact
 from assay.model.specs.customers import StateCustomerWords
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import format_minute, format_time, parse_time
@@ -70,51 +68,46 @@ def describe_planned_change(situation: CustomerSituation) -> Iterator[str]:
         yield PAUSED if situation.planned_change == "paused" else TURN
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class CustomerExplanation:
-    """The four texts, each of whole sentences; `happened` may have several lines."""
+    """What a customer is told of a node, in whole sentences."""
 
+    node: str
+    """The name of the node."""
+    in_service: bool
+    """Whether customers can use the node."""
+    since: str
+    """Since when: ISO 8601 with the offset of UTC."""
+    as_of: str
+    """When this was said: ISO 8601 with the offset of UTC."""
     happened: str
+    """What happened; may have several lines."""
     means: str
+    """What it means for the customer."""
     doing: str
+    """What is being done."""
     back: str
+    """When the node should be back."""
 
 
 def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
     """Return what a customer is told."""
     return CustomerExplanation(
-        "\n".join(_describe_event(situation)),
-        " ".join(_describe_meaning(situation)),
-        " ".join([*_describe_work(situation), *describe_planned_change(situation)]),
-        " ".join(describe_return(situation, _find_words(situation).back)),
+        node=situation.state.node,
+        in_service=situation.in_service,
+        since=situation.state.since,
+        as_of=format_time(situation.now),
+        happened="\n".join(_describe_event(situation)),
+        means=" ".join(_describe_meaning(situation)),
+        doing=" ".join([*_describe_work(situation), *describe_planned_change(situation)]),
+        back=" ".join(describe_return(situation, _find_words(situation).back)),
     )
 
 
-def make_customer_explanation(situation: CustomerSituation) -> CustomerExplanationAnswer:
-    """Return the texts as plain JSON data, with the node, whether and since when it serves, and the present time."""
-    state = situation.state
-    texts = explain_to_customer(situation)
-    return {
-        "node": state.node,
-        "in_service": situation.in_service,
-        "since": state.since,
-        "as_of": format_time(situation.now),
-        "happened": texts.happened,
-        "means": texts.means,
-        "doing": texts.doing,
-        "back": texts.back,
-    }
-
-
-def format_customer_explanation(situation: CustomerSituation) -> str:
+def format_customer_explanation(answer: CustomerExplanation) -> str:
     """Return the texts as paragraphs with headings."""
-    return format_customer_texts(make_customer_explanation(situation))
-
-
-def format_customer_texts(answer: Mapping[str, Any]) -> str:
-    """Return what `make_customer_explanation` gave as paragraphs with headings."""
-    paragraphs = [f"{heading}\n{_indent(answer[name])}" for name, heading in HEADINGS.items()]
-    return "\n\n".join([f"{answer['node']}, as of {format_minute(answer['as_of'])}", *paragraphs])
+    paragraphs = [f"{heading}\n{_indent(getattr(answer, name))}" for name, heading in HEADINGS.items()]
+    return "\n\n".join([f"{answer.node}, as of {format_minute(answer.as_of)}", *paragraphs])
 
 
 def _indent(text: str) -> str:
@@ -304,43 +297,3 @@ def _find_tests_start(situation: CustomerSituation) -> str:
     if any(effect is None or effect.standing != "verified" for effect in effects):
         return ""
     return max([state.since, *(effect.at for effect in effects if effect)], key=parse_time)
-
-
-class CustomerExplanationAnswer(TypedDict):
-    """What a customer is told of a node."""
-
-    node: str
-    """The name of the node."""
-    in_service: bool
-    """Whether customers can use the node."""
-    since: str
-    """Since when: ISO 8601 with the offset of UTC."""
-    as_of: str
-    """When this was said: ISO 8601 with the offset of UTC."""
-    happened: str
-    """What happened; may have several lines."""
-    means: str
-    """What it means for the customer."""
-    doing: str
-    """What is being done."""
-    back: str
-    """When the node should be back."""
-
-
-class UnknownForCustomerAnswer(TypedDict):
-    """What a customer is told while the ledger cannot be read."""
-
-    node: str
-    """The name of the node."""
-    in_service: None
-    """Always null: it is not known."""
-    since: None
-    """Always null: it is not known."""
-    happened: str
-    """That the state of the node is not known."""
-    means: None
-    """Always null: it is not known."""
-    doing: None
-    """Always null: it is not known."""
-    back: None
-    """Always null: it is not known."""

@@ -77,7 +77,7 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
 
     Specs that cannot be read are left out: the answer is then in general words.
     """
-    from assay.tell.views.node_explanation import describe_requirements
+    from assay.tell.views.node_explanation import judge_requirements
 
     ledger = source.ledger_for_reading
     policy, catalog = _find_policy(source, state), find_fault_catalog(source)
@@ -86,18 +86,18 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
     causes = [cause for decision in decisions for cause in decision.causes]
     runs = dict.fromkeys(cause.id.partition("/")[0] for cause in causes if cause.kind == "outcome" and "[" in cause.id)
     failures = {outcome.id: outcome for run in runs for outcome in ledger.outcomes(run=run, node=state.node)}
-    phases = describe_requirements(source, state)["requires"] if policy else []
-    passed = sum(phase["passed"] + phase["excused"] for phase in phases)
-    tests = (passed, passed + sum(len(phase["lacks"]) for phase in phases))
+    phases = judge_requirements(source, state)[0] if policy else ()
+    passed = sum(phase.passed + phase.excused for phase in phases)
+    tests = (passed, passed + sum(len(phase.lacks) for phase in phases))
     made = make_customer_situation(state, states, records, failures, policy, catalog, source.clock.now(), tests)
     return replace(made, planned_change=_find_planned_change(source, state.node))
 
 
 def _find_planned_change(source: RecordSource, node: str) -> PlannedChange:
-    standing = find_node_rollout(source, node)
-    if standing is None or standing.progress.kind != "waiting":
+    rollout = find_node_rollout(source, node)
+    if rollout is None or rollout.progress != "waiting":
         return ""
-    return "paused" if standing.rollout.pause else "waiting"
+    return "paused" if rollout.status == "paused" else "waiting"
 
 
 def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:

@@ -13,11 +13,10 @@ from assay.model.entries.node_entries import TransitionEntry
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
-from assay.tell.customer.customer_explanation import CustomerExplanationAnswer, make_customer_explanation
+from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.views.explanation import describe_node_status, explain_node
+from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.node_sync import ExplainAnswer
 from assay.tell.views.records import RecordSource
 
 IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
@@ -209,23 +208,23 @@ class VisibleFleet:
         state = self._find_state(name)
         return summarize_node(self.source.fleet, state, for_customer=self.for_customer) if state else None
 
-    def describe(self, name: str) -> NodeStatus | CustomerExplanationAnswer | None:
+    def describe(self, name: str) -> NodeStatus | CustomerExplanation | None:
         """Return a node's status; for a customer, what happened to it."""
         state = self._find_state(name)
         if state is None:
             return None
         return self._explain_to_customer(state) if self.for_customer else describe_node_status(self.source, state)
 
-    def explain(self, name: str, last: int) -> ExplainAnswer | CustomerExplanationAnswer | None:
+    def explain(self, name: str, last: int) -> ExplainAnswer | CustomerExplanation | None:
         """Return why a node is in its state, with its last decisions (0: all)."""
         state = self._find_state(name)
         if state is None:
             return None
         return self._explain_to_customer(state) if self.for_customer else explain_node(self.source, state, last)
 
-    def _explain_to_customer(self, state: NodeState) -> CustomerExplanationAnswer:
+    def _explain_to_customer(self, state: NodeState) -> CustomerExplanation:
         states = self.source.read_node_states()
-        return make_customer_explanation(read_customer_situation(self.source, states, state))
+        return explain_to_customer(read_customer_situation(self.source, states, state))
 
     def _list_states(self) -> list[NodeState]:
         return [state for state in self.source.read_node_states() if self.sees(state)]

@@ -1,29 +1,38 @@
-"""The evidence behind a node's state, as plain data and as lines: the answer of `assay explain`.
+"""The evidence behind a node's state: what `assay explain` and the API answer, and its lines for people.
 
-`build_decision_chain`: outcome or fault → rule → decision → effects, with what their codes mean.
-`describe_requirements`: what the state still requires, and failures that decide nothing. `describe_recent_news`:
-faults without a decision, and the agent.
+An outcome or a fault leads by a rule to a decision, and that to effects. Beside these stand what the state still
+requires, failures that decide nothing, faults without a decision, and the agent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
 
+from assay.act.loop.projections import read_unknown_jobs
+from assay.decide.drift.sync_report import NodeSync
 from assay.decide.moves.held_answers import OpenBreaker
+from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.decide.state.lemon_score import LemonReason
+from assay.decide.state.node_state import EffectRecord, NodeState
+from assay.model.decision import DecisionCause, DecisionTiming
 from assay.model.entries.node_entries import DecisionEntry
-from assay.model.facts import extend
+from assay.model.facts import extend, fact, from_json, shown
+from assay.model.faults.fault_record import FaultBlame, FaultRecord, FaultSeverity
+from assay.model.outcome import CheckVerdict
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
-from assay.tell.views.node_sync import LemonStatus
+from assay.tell.customer.customer_situation import find_fault_catalog
+from assay.tell.views.node_status import NodeStatus, make_node_status
+from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import JUDGING_HASHES
+from assay.tell.views.trust_view import NodeTrust, find_node_trust
 
 if TYPE_CHECKING:
-    from assay.decide.moves.required_checks import RequirementResult
     from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
-    from assay.decide.state.node_state import NodeState
     from assay.ledger.store import Ledger
     from assay.model.outcome import RecordedOutcome
     from assay.model.specs.fault_catalog import FaultCatalog
@@ -32,84 +41,299 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 
-def add_code_meanings(catalog: FaultCatalog | None, items: Iterable[JsonObject]) -> None:
-    """Add `meaning`, `investigate` and `sub_code` to the JSON of faults (key `class`) and outcomes (key `fault`).
+@fact
+class CodeMeaning:
+    """What a fault class means."""
 
-    "" where the catalogue has none. Other items, and all items without a catalogue, stay as they are.
-    """
-    for item in items:
-        fault = catalog.find_class(item.get("class") or item.get("fault") or "") if catalog else None
-        if fault:
-            code = decode_nvlink_xid(item.get("detail") or "", fault.units) if fault.units else None
-            item["meaning"], item["investigate"] = fault.summary, fault.investigate
-            item["sub_code"] = str(code) if code and code.info is not None else ""
+    meaning: str
+    """What the fault class means."""
+    investigate: str
+    """What to look at; "" if the catalogue does not say."""
+    sub_code: str
+    """The meaning of an NVLink sub-code; "" without one."""
 
 
-def format_code_meaning(item: Mapping[str, Any]) -> str:
-    """Return the meaning in one line, "" if there is none. A sub-code that the item's text has is not repeated."""
-    if not item.get("meaning"):
+@fact
+class ExplainedFault:
+    """A fault of the node."""
+
+    fault_class: str = shown("class")
+    """The fault class."""
+    subject: str
+    """The node or the part."""
+    severity: FaultSeverity
+    """How serious it is."""
+    blame: FaultBlame
+    """What is to blame."""
+    count: int
+    """How often it was seen."""
+    first_seen: str
+    """When it was first seen: ISO 8601 UTC."""
+    last_seen: str
+    """When it was last seen: ISO 8601 UTC."""
+    detail: str
+    """What was read."""
+    code: CodeMeaning | None
+    """What its class means; null where the fault catalogue has no such class."""
+
+
+@fact
+class ExplainedOutcome:
+    """One check on one subject in a run."""
+
+    run: str
+    """The id of the run."""
+    check: str
+    """The id of the check."""
+    subject: str
+    """What was judged: the node or a part of it."""
+    verdict: CheckVerdict
+    """The verdict."""
+    reason: str
+    """Why the verdict is so; "" for a pass."""
+    fault: str
+    """The fault class that a failure means; "" if none is named."""
+    evidence: str
+    """The digest of the evidence that was judged; "" without any."""
+    evidence_at: str
+    """When that evidence was collected: ISO 8601 UTC; "" without any."""
+    code: CodeMeaning | None
+    """What the fault class means; null where none is named, or the fault catalogue does not have it."""
+
+
+@fact
+class ExplainedCause:
+    """One reason of a decision."""
+
+    kind: str
+    """What kind of reason it is, such as fault, outcome, person, limit or rollout."""
+    id: str
+    """The record that it refers to."""
+    text: str
+    """The reason in one line."""
+    fault: ExplainedFault | None = shown(omit=True, default=None)
+    """The fault; only for a fault."""
+    outcome: ExplainedOutcome | None = shown(omit=True, default=None)
+    """The outcome; only for an outcome of one check."""
+    checks: tuple[ExplainedOutcome, ...] = shown(omit=True, default=())
+    """The outcomes of a phase that has passed; only for such a phase."""
+
+    @property
+    def code(self) -> CodeMeaning | None:
+        """What the fault class of its fault or outcome means."""
+        explained = self.fault or self.outcome
+        return explained.code if explained else None
+
+
+@fact
+class ExplainedDecision:
+    """A decision about the node, with its causes and effects."""
+
+    at: str
+    """When it was decided: ISO 8601 UTC."""
+    decision: str
+    """The id of the decision."""
+    from_state: str = shown("from")
+    """The state before."""
+    to_state: str = shown("to")
+    """The state after."""
+    timing: DecisionTiming
+    """Immediate, pending (it waits until the node is idle) or record (it moves nothing)."""
+    rule: str
+    """The rule of the policy, as `file:line name`."""
+    remedy: str
+    """What is done; "" if nothing besides the move."""
+    blockers: tuple[str, ...]
+    """What it waits for, or what held a move back."""
+    because: tuple[ExplainedCause, ...]
+    """Its reasons."""
+    effects: tuple[EffectRecord, ...]
+    """What it asked for."""
+
+
+@fact
+class RequiredPhase:
+    """A phase of checks that the node's state requires."""
+
+    phase: str
+    """The name of the phase."""
+    passed: int
+    """How many of its checks have passed."""
+    excused: int
+    """How many failures a known issue excuses."""
+    lacks: tuple[str, ...]
+    """What has not passed, one text each; the phase has passed if nothing is here."""
+
+
+@fact
+class UndecidedFailure(ExplainedOutcome):
+    """A failure that decides nothing."""
+
+    why: str
+    """Why it decides nothing: it is only observed, or a known issue excuses it."""
+
+
+@fact
+class AgentStatus:
+    """The agent on the node, as it described itself last."""
+
+    heard: str
+    """When the agent last answered: ISO 8601 UTC."""
+    received: int
+    """How many items it has delivered."""
+    cpu_s: float
+    """How many CPU seconds it has used."""
+    rss_bytes: int
+    """How many bytes of memory it holds."""
+    buffered: int
+    """How many items wait for delivery."""
+    buffered_bytes: int
+    """How many bytes these take."""
+    dropped: dict[str, int]
+    """How many items were lost before delivery, by cause."""
+    missed: int
+    """How many kernel lines were overwritten before they were read."""
+    log: str
+    """Why there is no kernel log; "" if there is one."""
+    nvml: str
+    """Why there are no GPU events; "" if there are."""
+    words: list[str]
+    """The words that the controller looks for in kernel lines, besides the agent's own."""
+
+
+@fact
+class LemonStatus:
+    """What the node has cost in its life, as points."""
+
+    points: float
+    """The sum of all reasons."""
+    threshold: float
+    """From how many points on the node is a lemon."""
+    is_lemon: bool
+    """Whether it has reached them."""
+    reasons: tuple[LemonReason, ...]
+    """The reasons, oldest first."""
+    summary: str
+    """The same in one line."""
+
+
+@fact
+class ExplainAnswer(NodeStatus):
+    """Why a node is in its state, with the evidence. Times are ISO 8601 with the offset of UTC."""
+
+    chain: tuple[ExplainedDecision, ...]
+    """The last decisions about the node, oldest first."""
+    requires: tuple[RequiredPhase, ...]
+    """The phases of checks that the node's state requires."""
+    undecided: tuple[UndecidedFailure, ...]
+    """Failures that decide nothing."""
+    new_faults: tuple[ExplainedFault, ...]
+    """Open faults that no round has decided on yet."""
+    agent: AgentStatus | None
+    """The agent on the node; null if it has never had one."""
+    breaker: OpenBreaker | None
+    """The circuit breaker that holds its answer back; null if none does."""
+    rollout: RolloutOfNode | None
+    """The active rollout with this node; null without one."""
+    lemon: LemonStatus | None
+    """Its lemon score; null if the policy has none."""
+    trust: NodeTrust | None
+    """How far automation may go with it, and what waits for a person; null without one policy."""
+    sync: NodeSync | None
+    """How it compares with the fleet repository; null if the inventory no longer has it, or no policy says so."""
+
+
+def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
+    """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
+    assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
+    returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
+    return make_node_status(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
+
+
+def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
+    """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
+    ledger, catalog = source.ledger_for_reading, find_fault_catalog(source)
+    requires, undecided = judge_requirements(source, state, catalog)
+    return extend(
+        ExplainAnswer,
+        describe_node_status(source, state),
+        chain=tuple(build_decision_chain(ledger, catalog, state, last)),
+        requires=requires,
+        undecided=undecided,
+        new_faults=tuple(_list_undecided_faults(ledger, catalog, state)),
+        agent=_read_agent_status(source, state.node),
+        breaker=_find_open_breaker(source, state),
+        rollout=find_node_rollout(source, state.node),
+        lemon=describe_lemon_score(source, state),
+        trust=find_node_trust(source.fleet, state),
+        sync=find_node_sync(source, state),
+    )
+
+
+def _find_code(catalog: FaultCatalog | None, name: str, detail: str = "") -> CodeMeaning | None:
+    """Return what a fault class means, None where the catalogue does not have it."""
+    fault = catalog.find_class(name) if catalog and name else None
+    if fault is None:
+        return None
+    code = decode_nvlink_xid(detail, fault.units) if fault.units else None
+    return CodeMeaning(fault.summary, fault.investigate, str(code) if code and code.info is not None else "")
+
+
+def format_code_meaning(code: CodeMeaning | None, text: str) -> str:
+    """Return the meaning in one line, "" if there is none. A sub-code that the text has is not repeated."""
+    if code is None or not code.meaning:
         return ""
-    text = item.get("text") or item.get("detail") or ""
-    code = f"; sub-code: {item['sub_code']}" if item["sub_code"] and item["sub_code"] not in text else ""
-    look = f"; look at: {item['investigate']}" if item["investigate"] else ""
-    return f"{item['meaning'].rstrip('.')}{code}{look}"
+    sub_code = f"; sub-code: {code.sub_code}" if code.sub_code and code.sub_code not in text else ""
+    look = f"; look at: {code.investigate}" if code.investigate else ""
+    return f"{code.meaning.rstrip('.')}{sub_code}{look}"
 
 
-JsonObject = dict[str, Any]
-
-
-def build_decision_chain(ledger: Ledger, state: NodeState, last: int) -> list[JsonObject]:
-    """Return the `last` decisions about a node (0: all), oldest first, each with its causes and effects in full."""
+def build_decision_chain(
+    ledger: Ledger, catalog: FaultCatalog | None, state: NodeState, last: int
+) -> Iterator[ExplainedDecision]:
+    """Yield the `last` decisions about a node (0: all), oldest first, each with its causes and effects in full."""
     entries = ledger.entries(state.node, kinds=[DecisionEntry.kind])
-    decisions = [(entry.at, DecisionEntry.read(entry).to_body()) for entry in (entries[-last:] if last else entries)]
-    names = ("decision", "from", "to", "timing", "rule", "remedy", "blockers")
-    of_effects = ("id", "action", "standing", "at", "reason")
-    chain = []
-    for at, decision in decisions:
-        answer = {"at": at, **{name: decision[name] for name in names}}
-        answer["because"] = [_resolve_cause(ledger, state, cause) for cause in decision["because"]]
-        effects = [effect for effect in state.effects if effect.decision == decision["decision"]]
-        answer["effects"] = [{name: getattr(effect, name) for name in of_effects} for effect in effects]
-        chain.append(answer)
-    return chain
+    for entry in entries[-last:] if last else entries:
+        decision = DecisionEntry.read(entry)
+        yield extend(
+            ExplainedDecision,
+            decision,
+            at=entry.at,
+            because=tuple(_explain_cause(ledger, catalog, state, cause) for cause in decision.causes),
+            effects=tuple(effect for effect in state.effects if effect.decision == decision.decision),
+        )
 
 
-def _resolve_cause(ledger: Ledger, state: NodeState, cause: Mapping[str, str]) -> JsonObject:
-    if cause["kind"] == "fault":
-        return {**cause, **_fault_as_json(state, cause["id"])}
-    if cause["kind"] == "outcome":
-        return {**cause, **_find_outcome(ledger, state, cause["id"])}
-    return dict(cause)
+def _explain_cause(
+    ledger: Ledger, catalog: FaultCatalog | None, state: NodeState, cause: DecisionCause
+) -> ExplainedCause:
+    """Return a cause with its fault, its outcome, or the checks of the phase that it names."""
+    fault, outcome = None, None
+    checks: tuple[ExplainedOutcome, ...] = ()
+    if cause.kind == "fault":
+        fault = next((_explain_fault(catalog, fault) for fault in state.faults if fault.id == cause.id), None)
+    elif cause.kind == "outcome":
+        run, _, phase = cause.id.partition("/")
+        recorded = ledger.outcomes(run=run, node=state.node)
+        outcome = next((_explain_outcome(catalog, each) for each in recorded if each.id == cause.id), None)
+        if outcome is None:
+            checks = tuple(_explain_outcome(catalog, each) for each in recorded if phase in each.outcome.phases)
+    return ExplainedCause(cause.kind, cause.id, cause.text, fault, outcome, checks)
 
 
-def _fault_as_json(state: NodeState, ident: str) -> JsonObject:
-    names = ("fault_class", "subject", "severity", "blame", "count", "first_seen", "last_seen", "detail")
-    for fault in state.faults:
-        if fault.id == ident:
-            return {name.removeprefix("fault_"): getattr(fault, name) for name in names}
-    return {}
+def _explain_fault(catalog: FaultCatalog | None, fault: FaultRecord) -> ExplainedFault:
+    return extend(ExplainedFault, fault, code=_find_code(catalog, fault.fault_class, fault.detail))
 
 
-def _find_outcome(ledger: Ledger, state: NodeState, cause: str) -> JsonObject:
-    """Return the outcome with the id `cause`. If it names a passed phase of a run, return the phase's checks."""
-    run, _, phase = cause.partition("/")
-    recorded = ledger.outcomes(run=run, node=state.node)
-    for outcome in recorded:
-        if outcome.id == cause:
-            return _outcome_as_json(outcome)
-    return {
-        "run": run,
-        "checks": [_outcome_as_json(outcome) for outcome in recorded if phase in outcome.outcome.phases],
-    }
+def _explain_outcome(catalog: FaultCatalog | None, recorded: RecordedOutcome) -> ExplainedOutcome:
+    outcome = recorded.outcome
+    return extend(ExplainedOutcome, outcome, run=recorded.run, code=_find_code(catalog, outcome.fault))
 
 
-def _outcome_as_json(recorded: RecordedOutcome) -> JsonObject:
-    names = ("check", "subject", "verdict", "reason", "fault", "evidence", "evidence_at")
-    return {"run": recorded.run, **{name: getattr(recorded.outcome, name) for name in names}}
-
-
-def describe_requirements(source: RecordSource, state: NodeState) -> JsonObject:
-    """Return `requires` (an object for each phase that the state requires) and `undecided` (failures without effect).
+def judge_requirements(
+    source: RecordSource, state: NodeState, catalog: FaultCatalog | None = None
+) -> tuple[tuple[RequiredPhase, ...], tuple[UndecidedFailure, ...]]:
+    """Return the phases that the state requires, and the failures without effect.
 
     Both are empty for a node that the inventory no longer has, and for a state that the policy no longer has.
     """
@@ -117,22 +341,19 @@ def describe_requirements(source: RecordSource, state: NodeState) -> JsonObject:
 
     snapshot = _make_snapshot(source, state)
     if snapshot is None:
-        return {"requires": [], "undecided": []}
+        return (), ()
     node = snapshot.nodes[0]
-    requires = [_requirement_as_json(result) for result in judge_state_requirements(snapshot, node)]
-    return {"requires": requires, "undecided": list(_list_undecided_failures(snapshot, node))}
-
-
-def format_requirements(requirements: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines for the answer of `describe_requirements`."""
-    for phase in requirements["requires"]:
-        if lacks := phase["lacks"]:
-            more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
-            yield f"phase {phase['phase']} has not passed: {lacks[0]}{more}"
-    for failure in requirements["undecided"]:
-        check = failure["check"].rpartition("::")[2]
-        meaning = f": {text}" if (text := format_code_meaning(failure)) else ""
-        yield f"{check} fails on {failure['subject']}: {failure['reason']} ({failure['why']}){meaning}"
+    results = judge_state_requirements(snapshot, node)
+    requires = tuple(
+        RequiredPhase(result.requirement.phase, len(result.passed), len(result.excused), result.missing)
+        for result in results
+    )
+    undecided = tuple(
+        extend(UndecidedFailure, _explain_outcome(catalog, recorded), why=reason)
+        for recorded in node.latest
+        if (reason := _find_excuse(snapshot, node, recorded))
+    )
+    return requires, undecided
 
 
 def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | None:
@@ -153,24 +374,7 @@ def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | No
     return FleetSnapshot(source.clock.now(), policy, (snapshot,), *known, proofs=fleet.repair_proofs)
 
 
-def _requirement_as_json(result: RequirementResult) -> JsonObject:
-    return {
-        "phase": result.requirement.phase,
-        "passed": len(result.passed),
-        "excused": len(result.excused),
-        "lacks": list(result.missing),
-    }
-
-
-def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Iterator[JsonObject]:
-    for recorded in node.latest:
-        if reason := _reason_undecided(snapshot, node, recorded):
-            names = ("check", "subject", "reason", "fault")
-            outcome = {name: getattr(recorded.outcome, name) for name in names}
-            yield {**outcome, "run": recorded.run, "why": reason}
-
-
-def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
+def _find_excuse(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
     """Return why a failure decides nothing, "" if it decides."""
     from assay.model.specs.known_issues import find_known_issue
 
@@ -180,17 +384,27 @@ def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: Rec
     return issue.annotation if issue else ""
 
 
-def describe_recent_news(source: RecordSource, state: NodeState) -> JsonObject:
-    """Return `told`, `agent` and `breaker`.
+def _list_undecided_faults(ledger: Ledger, catalog: FaultCatalog | None, state: NodeState) -> Iterator[ExplainedFault]:
+    decisions = ledger.entries(state.node, kinds=[DecisionEntry.kind])
+    causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
+    decided = {fault for cause in causes for fault in cause.fault_ids}
+    for fault in state.faults:
+        if fault.is_open and fault.id not in decided and not state.is_repaired(fault):
+            yield _explain_fault(catalog, fault)
 
-    These are open faults that no decision names yet, the node's agent (None if it has never had one), and the breaker
-    that holds its answer back (None if none does).
-    """
-    return {
-        "told": list(_list_undecided_faults(source, state)),
-        "agent": _read_agent_status(source, state.node),
-        "breaker": _find_open_breaker(source, state),
-    }
+
+def _read_agent_status(source: RecordSource, node: str) -> AgentStatus | None:
+    from assay.observe.last_seen import LastSeen
+
+    path = source.data_dir / "heard.sqlite"
+    if not path.exists():
+        return None
+    last_seen = LastSeen(path)
+    position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
+    if position is None or contact is None or contact.last_at is None:
+        return None
+    heard = contact.last_at.isoformat()
+    return from_json(AgentStatus, {"heard": heard, "received": position.received, **position.state})
 
 
 def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | None:
@@ -204,55 +418,6 @@ def _find_open_breaker(source: RecordSource, state: NodeState) -> OpenBreaker | 
     )
 
 
-def format_recent_news(source: RecordSource, news: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines for the answer of `describe_recent_news`."""
-    for fault in news["told"]:
-        times = f", {fault['count']} times" if fault["count"] > 1 else ""
-        meaning = f" ({text})" if (text := format_code_meaning(fault)) else ""
-        name = f"{fault['class']} on {fault['subject']}"
-        yield f"{fault['severity']} fault {name}{times}: the next round decides on it{meaning}"
-    if held := news["breaker"]:
-        count = format_count(len(held["nodes"]), "node")
-        yield f"the breaker of pool {held['pool']} holds its answer back, with {count}; to clear it: {held['clear']}"
-    if agent := news["agent"]:
-        yield "; ".join(_format_agent(agent, format_ago(agent["heard"], source.clock.now())))
-
-
-def _list_undecided_faults(source: RecordSource, state: NodeState) -> Iterator[JsonObject]:
-    decisions = source.ledger_for_reading.entries(state.node, kinds=["decision"])
-    causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
-    decided = {fault for cause in causes for fault in cause.fault_ids}
-    for fault in state.faults:
-        if fault.is_open and fault.id not in decided and not state.is_repaired(fault):
-            names = ("severity", "subject", "count", "first_seen", "last_seen", "detail")
-            yield {"class": fault.fault_class, **{name: getattr(fault, name) for name in names}}
-
-
-def _read_agent_status(source: RecordSource, node: str) -> JsonObject | None:
-    from assay.observe.last_seen import LastSeen
-
-    path = source.data_dir / "heard.sqlite"
-    if not path.exists():
-        return None
-    last_seen = LastSeen(path)
-    position, contact = last_seen.positions().get(node), last_seen.contacts().get((node, "agent"))
-    if position is None or contact is None or contact.last_at is None:
-        return None
-    return {"heard": contact.last_at.isoformat(), "received": position.received, **position.state}
-
-
-def _format_agent(agent: JsonObject, when: str) -> Iterator[str]:
-    yield f"its agent was last in contact {when} and has delivered {format_count(agent['received'], 'item')}"
-    yield f"it has used {agent['cpu_s']:.1f} CPU s and holds {agent['rss_bytes'] / MIB:.0f} MiB"
-    lost = {**agent["dropped"], "overwritten": agent["missed"]}
-    if losses := [f"{number} {name}" for name, number in lost.items() if number]:
-        yield f"lost before delivery: {', '.join(losses)}"
-    if agent["log"]:
-        yield f"no kernel log: {agent['log']}"
-    if agent["nvml"] and agent["nvml"] != "not asked for":
-        yield f"no GPU events: {agent['nvml']}"
-
-
 def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus | None:
     """Return the lemon score with all its reasons; None if no policy has the node's state, or it has no score."""
     from assay.decide.state.lemon_score import compute_lemon_score
@@ -260,3 +425,39 @@ def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus 
     policy = next((policy for policy in source.fleet.policies.values() if state.state in policy.states), None)
     score = compute_lemon_score(policy, state) if policy else None
     return extend(LemonStatus, score, summary=str(score)) if score else None
+
+
+def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
+    """Yield the lines of what holds now: requirements, failures, the rollout, new faults, the breaker, the agent."""
+    for phase in answer.requires:
+        if lacks := phase.lacks:
+            more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""
+            yield f"phase {phase.phase} has not passed: {lacks[0]}{more}"
+    for failure in answer.undecided:
+        check = failure.check.rpartition("::")[2]
+        meaning = f": {text}" if (text := format_code_meaning(failure.code, "")) else ""
+        yield f"{check} fails on {failure.subject}: {failure.reason} ({failure.why}){meaning}"
+    if answer.rollout:
+        yield from format_node_rollout(answer.rollout)
+    for fault in answer.new_faults:
+        times = f", {fault.count} times" if fault.count > 1 else ""
+        meaning = f" ({text})" if (text := format_code_meaning(fault.code, fault.detail)) else ""
+        name = f"{fault.fault_class} on {fault.subject}"
+        yield f"{fault.severity} fault {name}{times}: the next round decides on it{meaning}"
+    if held := answer.breaker:
+        count = format_count(len(held.nodes), "node")
+        yield f"the breaker of pool {held.pool} holds its answer back, with {count}; to clear it: {held.clear}"
+    if agent := answer.agent:
+        yield "; ".join(_format_agent(agent, format_ago(agent.heard, now)))
+
+
+def _format_agent(agent: AgentStatus, when: str) -> Iterator[str]:
+    yield f"its agent was last in contact {when} and has delivered {format_count(agent.received, 'item')}"
+    yield f"it has used {agent.cpu_s:.1f} CPU s and holds {agent.rss_bytes / MIB:.0f} MiB"
+    lost = {**agent.dropped, "overwritten": agent.missed}
+    if losses := [f"{number} {name}" for name, number in lost.items() if number]:
+        yield f"lost before delivery: {', '.join(losses)}"
+    if agent.log:
+        yield f"no kernel log: {agent.log}"
+    if agent.nvml and agent.nvml != "not asked for":
+        yield f"no GPU events: {agent.nvml}"

@@ -70,16 +70,6 @@ class OpenedCordon:
 
 
 @fact
-class JobsUnknown:
-    """Why assay does not know the jobs on a node, so that nothing that would end jobs is done."""
-
-    since: str
-    """When the scheduler's answer was first missing."""
-    reason: str
-    """What the scheduler, or the way to it, said."""
-
-
-@fact
 class NodeStatus:
     """The state of one node. Times are ISO 8601 with the offset of UTC."""
 
@@ -101,7 +91,7 @@ class NodeStatus:
     """The cordons that somebody else removed since the node came into its state."""
     returned: list[str]
     """Notes on parts of this node that were sent to their vendor once and are back; one text each."""
-    jobs_unknown: JobsUnknown | None
+    jobs_unknown: UnknownJobs | None
     """Why the jobs on the node are not known; null if they are."""
     burn_in: BurnInStatus | None
     """The last burn-in of the node; null if it had none."""
@@ -135,7 +125,7 @@ def make_node_status(
         ),
         opened=[OpenedCordon(at=lost.at, reason=lost.reason) for lost in list_current_lost_cordons(state)],
         returned=list(returned),
-        jobs_unknown=JobsUnknown(since=unknown_jobs.since, reason=unknown_jobs.reason) if unknown_jobs else None,
+        jobs_unknown=unknown_jobs,
         burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
     )

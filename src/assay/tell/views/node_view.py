@@ -10,16 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
-from assay.act.loop.projections import read_unknown_jobs
-from assay.decide.drift.sync_report import NodeSync
-from assay.decide.state.asset_history import (
-    ASSET_ENTRY_KINDS,
-    describe_returned_part,
-    find_returned_parts,
-    project_node_assets,
-)
+from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, project_node_assets
 from assay.decide.state.entry_messages import EntryFormatter
 from assay.decide.state.node_projection import describe_causes
 from assay.decide.state.node_state import NodeState
@@ -32,14 +24,11 @@ from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.timestamps import format_duration, format_time, parse_time
 from assay.tell.views.burn_in_status import format_burn_in
-from assay.tell.views.explanation import explain_decisions
-from assay.tell.views.node_explanation import describe_lemon_score, format_recent_news, format_requirements
+from assay.tell.views.node_explanation import ExplainAnswer, ExplainedDecision, explain_node, format_notes
 from assay.tell.views.node_measurements import LimitedSeries, list_peers, list_series
-from assay.tell.views.node_status import NodeStatus, Standing, find_standing, make_node_status
-from assay.tell.views.node_sync import LemonStatus, find_node_rollout, find_node_sync, format_node_rollout
+from assay.tell.views.node_status import Standing, find_standing
 from assay.tell.views.records import RecordSource
 from assay.tell.views.sources import find_commit_at
-from assay.tell.views.trust_view import NodeTrust, find_node_trust
 
 SUBJECTS_OF_KINDS = {
     **dict.fromkeys(("hold", "release", "certified", "move", "zap.asked", "breaker.cleared", "photos.taken"), "people"),
@@ -138,25 +127,21 @@ class InstalledAt:
 class NodeRecord:
     """A node of the ledger; `node` is None if the inventory no longer has it. `graph` is a SVG.
 
-    `status` and `chain` are the objects of `assay explain --format json`; each decision of the chain has the `commit`
-    of the fleet repository at its time, "" if that is unknown. `notes` are its lines, `lemon` its score. `sync` is how
-    it compares with the repository, `trust` how far automation may go; None if nothing says.
+    `answer` is that of `assay explain`, `notes` its lines. `chain` has its decisions, newest first, each with the
+    commit of the fleet repository at its time, "" if that is unknown.
     """
 
     state: NodeState
     node: Node | None
     standing: Standing
-    status: NodeStatus
-    chain: list[dict[str, Any]]
+    answer: ExplainAnswer
+    chain: tuple[tuple[ExplainedDecision, str], ...]
     notes: tuple[str, ...]
-    lemon: LemonStatus | None
     stays: tuple[StateStay, ...]
     graph: str
     timeline: tuple[TimelineItem, ...]
     series: tuple[LimitedSeries, ...]
     parts: tuple[InstalledAt, ...]
-    sync: NodeSync | None
-    trust: NodeTrust | None
 
 
 def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
@@ -171,19 +156,17 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
     outcomes = ledger.outcomes(node=name, since=format_time(now - WINDOW))
     stays = list_stays(state, [entry for entry in entries if entry.kind == DecisionEntry.kind])
     assets = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
-    chain, notes = _explain(source, state)
+    answer = explain_node(source, state, DECISIONS_SHOWN)
+    adopted = ledger.entries(kinds=[CommitAdoptedEntry.kind])
     installed, dates = sorted(project_node_assets(assets).parts.items()), _date_parts(assets)
     of_peers = ledger.latest(nodes=list_peers(fleet, node)) if node else ()
-    returned = [describe_returned_part(entry) for entry in find_returned_parts(assets)]
-    unknown = read_unknown_jobs(source.data_dir).get(name)
     return NodeRecord(
         state=state,
         node=node,
         standing=find_standing(state, policy),
-        status=make_node_status(state, returned, unknown),
-        chain=chain,
-        notes=notes,
-        lemon=describe_lemon_score(source, state),
+        answer=answer,
+        chain=tuple((made, find_commit_at(adopted, made.at, fleet.commit)) for made in reversed(answer.chain)),
+        notes=(*format_burn_in(state), *format_notes(answer, now)),
         stays=tuple(stays),
         graph=draw_path_svg(policy, make_state_path(stays, now)) if policy else "",
         timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN),
@@ -191,8 +174,6 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         parts=tuple(
             InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), "")) for place, part in installed
         ),
-        sync=find_node_sync(source, state),
-        trust=find_node_trust(fleet, state),
     )
 
 
@@ -204,15 +185,3 @@ def _date_parts(entries: Iterable[LedgerEntry]) -> dict[tuple[str, str], str]:
         if entry.kind == PartsSeenEntry.kind
         for place, part in PartsSeenEntry.read(entry).parts.items()
     }
-
-
-def _explain(source: RecordSource, state: NodeState) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Return the chain of evidence with the commits of its decisions, newest first, and the notes of `explain`."""
-    chain, requirements, news = explain_decisions(source, state, DECISIONS_SHOWN)
-    adopted = source.ledger_for_reading.entries(kinds=[CommitAdoptedEntry.kind])
-    for decision in chain:
-        decision["commit"] = find_commit_at(adopted, decision["at"], source.fleet.commit)
-    rollout = find_node_rollout(source, state.node)
-    rolling = format_node_rollout(rollout) if rollout else ()
-    lines = (*format_burn_in(state), *format_requirements(requirements), *rolling, *format_recent_news(source, news))
-    return chain[::-1], lines

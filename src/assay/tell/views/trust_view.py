@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.act.orders.orders import list_fleet_waits
@@ -11,6 +10,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.trust.gate import TrustWait
 from assay.decide.trust.record import RECORD_KINDS, WatchRecord, make_watch_record
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.specs.trust_rules import TrustStep
 from assay.model.text.lists import format_count, format_list
@@ -20,30 +20,28 @@ if TYPE_CHECKING:
     from assay.tell.views.records import RecordSource
 
 
-@dataclass(frozen=True)
+@fact
 class NodeTrust:
-    """How far automation may go with a node, or with the fleet.
-
-    `step` is watch, suggest or act: of all that has no line of its own. `where`: the file and line that say so, "" for
-    none. `waits`: what waits for a person or is only watched, the newest decisions.
-    """
+    """How far automation may go with a node, or with the fleet."""
 
     step: TrustStep
+    """Watch, suggest or act: of all that has no line of its own."""
     where: str
+    """The file and line that say so; "" for none."""
     waits: list[TrustWait]
+    """What waits for a person or is only watched, the newest decisions."""
 
 
-@dataclass(frozen=True)
+@fact
 class FleetTrust(NodeTrust):
-    """How far automation may go with the fleet.
-
-    `pools`, `actions`: the steps of those with a line of their own. `watched`: what assay would have done in the last
-    days, null if it watches nowhere.
-    """
+    """How far automation may go with the fleet."""
 
     pools: Mapping[str, TrustStep]
+    """The steps of pools with a line of their own."""
     actions: Mapping[str, TrustStep]
+    """The steps of actions with a line of their own."""
     watched: WatchRecord | None
+    """What assay would have done in the last days; null if it watches nowhere."""
 
 
 def build_fleet_trust(source: RecordSource, states: Iterable[NodeState]) -> FleetTrust | None:
