@@ -17,7 +17,7 @@ from assay.model.errors import AssayError
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
     from assay.model.specs.check_catalog import Gates
-    from assay.validate.results.run_gates import GateAnswer, GateReport
+    from assay.validate.results.run_gates import GateReport
 
 gate_app = typer.Typer(add_completion=False)
 
@@ -62,12 +62,6 @@ def _format_text(report: GateReport) -> str:
     return "\n".join([*lines, _format_summary(report)])
 
 
-def _format_json(report: GateReport) -> str:
-    bounds = list(report.bounds)
-    answer: GateAnswer = {"run": report.run, "before": report.before, "holds": report.holds, "bounds": bounds}
-    return format_answer(answer)
-
-
 def _format_github(report: GateReport) -> str:
     from assay.tell.report.github import format_annotation
 
@@ -88,6 +82,6 @@ def _format_summary(report: GateReport) -> str:
 
 GATE_FORMATTERS: dict[str, Callable[[GateReport], str]] = {
     "text": _format_text,
-    "json": _format_json,
+    "json": format_answer,
     "github": _format_github,
 }

@@ -74,7 +74,7 @@ ANSWERS: dict[str, Answer] = {
     "results": _forms(
         ("", "assay.tell.report.registry:RunAnswer"),
         ("with --compare or --against", "assay.tell.report.registry:ComparisonAnswer"),
-        ("with --list", "assay.tell.report.registry:RunListAnswer"),
+        ("with --list", "assay.tell.report.text_formats:RunListAnswer"),
         ("with --distribution", "assay.validate.results.distribution:PeerDistribution[]"),
     ),
     "check": _one("assay.declare.check:CheckReport"),
@@ -111,7 +111,7 @@ ANSWERS: dict[str, Answer] = {
     "fabric evaluate": _one("assay.fabric.fabric_answers:FabricWeekAnswer"),
     "fabric impact": _one("assay.fabric.fabric_answers:ImpactAnswer"),
     "faults": _one("assay.cli.verbs.faults:FaultsAnswer"),
-    "gate": _one("assay.validate.results.run_gates:GateAnswer"),
+    "gate": _one("assay.validate.results.run_gates:GateReport"),
     "validate": _one("assay.tell.report.registry:ValidationAnswer"),
     "explain": _forms(
         ("", "assay.tell.views.node_explanation:ExplainAnswer"),

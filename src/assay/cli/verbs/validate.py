@@ -21,7 +21,6 @@ from assay.model.errors import AssayError
 from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
-    from assay.tell.report.registry import ValidationHead
     from assay.validate.runs.run_validation import RunOptions, RunResult
     from assay.validate.runs.sharding import ShardRunner
 
@@ -204,20 +203,21 @@ def _append_to_history(workspace: Workspace) -> None:
 def _print_json(result: RunResult, workspace: Workspace) -> None:
     """Print one JSON document, outcome by outcome, since there may be a million."""
     from assay.model.outcome import VERDICTS
+    from assay.tell.report.registry import UnexpectedPass, ValidationHead
     from assay.validate.results.stale import find_stale_issues
 
     stale = find_stale_issues(result.stored, workspace.fleet)
-    head: ValidationHead = {
-        "run": result.run,
-        "whole": result.complete,
-        "counts": {verdict: result.counts[verdict] for verdict in VERDICTS},
-        "deciding": result.deciding,
-        "missing": result.missing,
-        "remark": result.remark,
-        "left_out": result.stored.count_left_out(),
-        "influences": dict(result.stored.influences),
-        "unexpected": [{"issue": passed.issue.issue, "passes": passed.passes} for passed in stale],
-    }
+    head = ValidationHead(
+        run=result.run,
+        ended=result.complete,
+        counts={verdict: result.counts[verdict] for verdict in VERDICTS},
+        deciding=result.deciding,
+        missing=result.missing,
+        remark=result.remark,
+        left_out=result.stored.count_left_out(),
+        influences=dict(result.stored.influences),
+        unexpected=[UnexpectedPass(passed.issue.issue, passed.passes) for passed in stale],
+    )
     sys.stdout.write(format_answer(head)[:-1] + ', "outcomes": [')
     for number, outcome in enumerate(result.stored.outcomes()):
         sys.stdout.write((", " if number else "") + json.dumps(outcome.as_json()))

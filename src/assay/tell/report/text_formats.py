@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from assay.ledger.runs.reader import StoredRun
 from assay.model.errors import AssayError
+from assay.model.facts import fact, to_json
 from assay.model.outcome import CheckVerdict, SuiteRun
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute
@@ -61,7 +61,7 @@ def format_text_comparison(differences: RunDifferences) -> Iterator[str]:
             yield f"  … and {len(section.lines) - MAX_TEXT_LINES} more lines"
 
 
-@dataclass(frozen=True)
+@fact
 class RunListing:
     """A run in the list."""
 
@@ -73,6 +73,16 @@ class RunListing:
     """How many outcomes there are of each verdict."""
     deciding: int
     """How many failures and errors nothing excuses."""
+
+
+@fact
+class RunListAnswer:
+    """The runs, newest first."""
+
+    runs: list[RunListing]
+    """The runs that are listed."""
+    of: int
+    """How many runs there are, damaged ones too."""
 
 
 def format_run_list_text(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:
@@ -91,24 +101,22 @@ def format_run_list_text(runs: Sequence[Path], limit: int, skipped: SkippedRun) 
 
 
 def format_run_list_json(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:
-    """Yield the first `limit` runs as one JSON document; `of` is the number of all, damaged ones too."""
-    document = {"runs": [asdict(listing) for listing in _read_listings(runs[:limit], skipped)], "of": len(runs)}
-    yield json.dumps(document, ensure_ascii=False)
+    """Yield the first `limit` runs as one JSON document."""
+    answer = RunListAnswer(list(_read_listings(runs[:limit], skipped)), len(runs))
+    yield json.dumps(to_json(answer), ensure_ascii=False)
 
 
 def _read_listings(runs: Iterable[Path], skipped: SkippedRun) -> Iterator[RunListing]:
     for path in runs:
         try:
-            yield _read_listing(path)
+            with StoredRun.open_whole(path) as stored:
+                summary = RunSummary(stored)
+                counts = {verdict: summary.counts[verdict] for verdict in VERDICT_PHRASES}
+                listing = RunListing(stored.run, summary.ended, counts, summary.deciding.total())
         except AssayError as error:
             skipped(error)
-
-
-def _read_listing(path: Path) -> RunListing:
-    with StoredRun.open_whole(path) as stored:
-        summary = RunSummary(stored)
-        counts = {verdict: summary.counts[verdict] for verdict in VERDICT_PHRASES}
-        return RunListing(stored.run, summary.ended, counts, summary.deciding.total())
+        else:
+            yield listing
 
 
 def format_markdown(summary: RunSummary) -> Iterator[str]:

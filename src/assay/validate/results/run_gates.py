@@ -9,11 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from typing_extensions import TypedDict
-
 from assay.ledger.runs.reader import StoredRun
 from assay.ledger.runs.schema import deciding_condition
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog import ANY_POOL, Gates, PoolGate
@@ -47,7 +46,8 @@ class GateResult:
     says: str
 
 
-class GateAnswer(TypedDict):
+@fact
+class GateReport:
     """Whether a run meets the fleet's gates."""
 
     run: str
@@ -56,22 +56,8 @@ class GateAnswer(TypedDict):
     """The run whose failures are not new; "" if there is none."""
     holds: bool
     """Whether every bound is kept; else the exit code is 1."""
-    bounds: list[GateResult]
-    """The bounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateReport:
-    """A run and all of its bounds. `before` is the run whose failures are not new, "" where there is none."""
-
-    run: str
-    before: str
     bounds: tuple[GateResult, ...]
-
-    @property
-    def holds(self) -> bool:
-        """Whether no bound is missed."""
-        return all(bound.holds for bound in self.bounds)
+    """The bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +106,8 @@ def check_gates(
             results.append(GateResult(document.name, "", "reliable", 0, None, False, "", says))
         results += _check_pools(fleet, document, pools)
         results += _check_new_failures(fleet, document, before, run)
-    return GateReport(run.parent.name, before.parent.name if before else "", tuple(results))
+    holds = all(result.holds for result in results)
+    return GateReport(run.parent.name, before.parent.name if before else "", holds, tuple(results))
 
 
 def find_previous_run(run: Path, runs: Sequence[Path]) -> Path | None:
