@@ -59,7 +59,7 @@ def test_a_ticket_is_told_with_its_places(ann: Person) -> None:
 
 
 def test_the_ledger_is_sealed_copied_and_found_broken(ann: Person) -> None:
-    assert ann.reads("ledger", "seal", "--anchor", f"file:{ann.root / 'seals'}")["anchors"][0]["sealed"]
+    assert ann.reads("ledger", "seal", "--anchor", f"file:{ann.root / 'seals'}")["anchors"][0]["refusal"] == ""
     assert ann.reads("ledger", "backup", str(ann.root / "copy"))["entries"] == 4
     assert ann.reads("ledger", "archive", str(ann.root / "a.gz"), "--before", "2026-11-22")["moved"] is False
     for file in (ann.root / ".assay" / "ledger.sqlite", ann.root / "copy"):
@@ -98,7 +98,7 @@ def test_a_round_of_the_controller_tells_its_entries(capsys: pytest.CaptureFixtu
 def test_an_upgrade_that_was_broken_off_tells_its_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
     assert upgrade._print_finished(["suites/test/test_gpu.py"], "json") == 1
     judge_answer(["upgrade", "--format", "json"], capsys.readouterr().out)
-    assert ("upgrade", "FinishedUpgradeAnswer") in JUDGED
+    assert ("upgrade", "UpgradeAnswer") in JUDGED
 
 
 def test_a_report_tells_where_its_pages_are(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:

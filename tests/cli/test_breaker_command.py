@@ -86,7 +86,7 @@ def test_as_json_both_verbs_say_the_same(ask):
     assert json.loads(ask("status", "--format", "json"))["breakers"] == [told]
     assert json.loads(ask("explain", "n0001", "--format", "json"))["breaker"] == told
     cleared = json.loads(ask("breaker", "clear", "h100-a", "--reason", "the leaf is mended", "--format", "json"))
-    assert (cleared["who"], cleared["reason"], cleared["nodes"]) == ("ann", "the leaf is mended", NODES)
+    assert (cleared["who"], cleared["reason"], cleared["breaker"]["nodes"]) == ("ann", "the leaf is mended", NODES)
 
 
 def test_a_cleared_breaker_is_in_the_ledger_with_who_and_why(ask, fleet):

@@ -22,7 +22,7 @@ from assay.cli.app import app
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.copies import archive as entry_archive
 from assay.ledger.copies import backup
-from assay.ledger.copies.archive import ARCHIVABLE_KINDS, check_archives, find_archived_history
+from assay.ledger.copies.archive import ARCHIVABLE_KINDS, ArchivedHistory, check_archives, find_archived_history
 from assay.ledger.copies.seal import make_seal
 from assay.ledger.copies.sealing import find_contradictions
 from assay.ledger.errors import BrokenLedgerError
@@ -108,7 +108,7 @@ def test_old_entries_move_and_what_decisions_rest_on_stays(place, tmp_path):
     assert sorted([*left, *there], key=lambda entry: entry.seq) == before, "nothing is lost"
     (checked,) = check_archives(place, [])
     assert (checked.entries, checked.is_here, checked.problems) == (28, True, ())
-    assert find_archived_history(place, "n1") == [(str(tmp_path / "a.gz"), 10, moved.until)]
+    assert find_archived_history(place, "n1") == [ArchivedHistory(str(tmp_path / "a.gz"), 10, moved.until)]
     assert ledger.append(before[10], LedgerEntry("new", NOW.isoformat(), "hold", "n1", {})) == [False, True]
     assert ledger.entries_by_node(["n1"], ["observe.failed"])["n1"][0].id == "o10"
     ledger.close()

@@ -92,17 +92,17 @@ def test_a_whole_ledger_is_said_to_be_with_its_seal(ask, fleet):
     seal = told.stdout.rpartition(" ")[2].strip()
     assert ask("ledger", "verify", "--seal", seal).exit_code == 0
     answer = json.loads(ask("ledger", "verify", "--format", "json").stdout)
+    entry, run = answer["ends"]["entry"], answer["ends"]["run"]
     assert answer == {
         "whole": True,
         "problems": [],
-        "entry": {"count": 2, "hash": answer["entry"]["hash"]},
-        "run": {"count": 1, "hash": answer["run"]["hash"]},
+        "ends": {"entry": {"seq": 2, "hash": entry["hash"]}, "run": {"seq": 1, "hash": run["hash"]}},
         "seal": seal,
         "archives": [],
         "anchors": [],
         "context": "fleet",
     }
-    assert seal == f"2:{answer['entry']['hash']},1:{answer['run']['hash']}"
+    assert seal == f"2:{entry['hash']},1:{run['hash']}"
 
 
 def test_a_broken_ledger_names_the_first_line_and_what_to_do(ask, fleet):

@@ -188,7 +188,8 @@ def test_verify_says_up_to_where_each_anchor_proves_the_ledger_and_what_came_aft
     assert "after that came 3 entries and 1 run" in told.stdout
     answer = json.loads(ask("verify", "--format", "json").stdout)
     assert [one["anchor"] for one in answer["anchors"]] == [*ANCHORS, name_of(authority)]
-    assert [one["after"] for one in answer["anchors"]] == [{"entry": 1, "run": 0}, *[{"entry": 3, "run": 1}] * 2]
+    sealed = [one["proven"]["seal"] for one in answer["anchors"]]
+    assert [(seal["entry"]["seq"], seal["run"]["seq"]) for seal in sealed] == [(5, 3), (3, 2), (3, 2)]
     assert [one["seals"] for one in answer["anchors"]] == [2, 1, 1]
     assert answer["whole"]
 

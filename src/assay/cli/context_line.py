@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -36,3 +37,9 @@ def format_answer(document: Any, **how: Any) -> str:
     if isinstance(document, dict) and (home := CHOSEN.get()):
         document = {**document, "context": home.context}
     return json.dumps(document, **how)
+
+
+def print_answer(document: Any, form: str, lines: Iterable[str]) -> None:
+    """Print an answer: as JSON, or its lines for people."""
+    text = format_answer(document, indent=1, ensure_ascii=False) if form == "json" else "\n".join(lines)
+    print(text)  # noqa: T201 — the answer

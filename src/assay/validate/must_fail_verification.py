@@ -10,7 +10,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -275,13 +274,16 @@ class UnprovedCheck:
     """What does not hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class SuiteProof:
-    """The verified checks, the number of their cases, and what is not proved; empty if every check is."""
+    """Whether each check passes on the good recording and fails on its cases for the stated reason."""
 
     checks: tuple[str, ...]
+    """The ids of the checks."""
     cases: int
+    """How many cases were run."""
     unproved: tuple[UnprovedCheck, ...]
+    """What does not hold; with any, the exit code is 1."""
 
 
 def verify_checks(

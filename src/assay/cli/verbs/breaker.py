@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat, complete_pools
 from assay.cli.workspace import Workspace
 from assay.model.entries.node_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
-from assay.model.facts import extend, fact
+from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_time, hours, parse_time
@@ -36,18 +36,10 @@ class BreakersAnswer:
 
 @fact
 class ClearedBreakerAnswer:
-    """A circuit breaker that was cleared, and what it held back until then."""
+    """A circuit breaker that was cleared."""
 
-    pool: str
-    """The pool whose breaker it is."""
-    since: str
-    """Since when it held nodes back: ISO 8601 with the offset of UTC."""
-    nodes: tuple[str, ...]
-    """The nodes whose repair it held back."""
-    cordoned: tuple[str, ...]
-    """Those of them that are cordoned meanwhile."""
-    clear: str
-    """The command that clears it."""
+    breaker: OpenBreaker
+    """What it held back until then."""
     reason: str
     """Why it was cleared, in that person's words."""
     who: str
@@ -73,13 +65,9 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     from assay.decide.moves.held_answers import list_open_breakers
 
     workspace = Workspace(fleet.resolve())
-    breakers = list_open_breakers(workspace.read_node_states())
-    if form == "json":
-        answer = BreakersAnswer(breakers=breakers)
-        typer.echo(format_answer(answer, ensure_ascii=False))
-        return
-    now = workspace.clock.now()
-    typer.echo("\n".join(format_breaker(held, now) for held in breakers) or "no breaker holds anything back")
+    breakers, now = list_open_breakers(workspace.read_node_states()), workspace.clock.now()
+    lines = [format_breaker(held, now) for held in breakers] or ["no breaker holds anything back"]
+    print_answer(BreakersAnswer(breakers), form, lines)
 
 
 @breaker_app.command()
@@ -105,13 +93,10 @@ def clear(
     held = _find_held(workspace, states, pool)
     entries = _make_entries(workspace, states, pool, operator)
     appended = workspace.ledger.append(*entries)
-    if form == "json":
-        about = {"reason": operator.reason, "who": operator.who, "at": operator.at, "new": any(appended)}
-        answer = extend(ClearedBreakerAnswer, held, **about)
-        typer.echo(format_answer(answer, ensure_ascii=False))
-        return
+    answer = ClearedBreakerAnswer(held, operator.reason, operator.who, operator.at, any(appended))
     count = format_count(len(held.nodes), "node")
-    typer.echo(f"the breaker of pool {pool} is cleared: the next rounds answer {count}, as far as the limits allow")
+    line = f"the breaker of pool {pool} is cleared: the next rounds answer {count}, as far as the limits allow"
+    print_answer(answer, form, [line])
 
 
 def _find_held(workspace: Workspace, states: list[NodeState], pool: str) -> OpenBreaker:

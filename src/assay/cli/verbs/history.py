@@ -31,7 +31,6 @@ from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute, format_second, parse_time
 
 if TYPE_CHECKING:
-    from assay.decide.state.node_state import NodeState
     from assay.ledger.copies.archive import ArchivedHistory
 
 
@@ -77,18 +76,6 @@ class HistoryEntry:
 
 
 @fact
-class ArchivedEntries:
-    """Entries of the node that were moved into an archive."""
-
-    file: str
-    """The archive."""
-    entries: int
-    """How many entries of the node it holds."""
-    until: str
-    """The time of the last of them: ISO 8601 UTC."""
-
-
-@fact
 class NodeHistoryAnswer:
     """Everything recorded about a node, oldest first."""
 
@@ -100,7 +87,7 @@ class NodeHistoryAnswer:
     """The state that it is in."""
     entries: list[HistoryEntry]
     """The entries; with --moves, only transitions and people's orders."""
-    archived: list[ArchivedEntries]
+    archived: list[ArchivedHistory]
     """Older entries, which archives hold."""
 
 
@@ -237,10 +224,14 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     from assay.ledger.copies.archive import find_archived_history
 
     state = find_node_state(workspace, node)
-    entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
+    formatter = EntryFormatter()
+    described = [(entry, formatter.format(entry)) for entry in workspace.ledger_for_reading.entries(node)]
+    entries = [(entry, text) for entry, text in described if not moves or entry.kind in MOVE_KINDS]
     archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":
-        typer.echo(format_answer(_history_as_json(state, entries, archived), indent=1, ensure_ascii=False))
+        lines = [HistoryEntry(entry.seq, entry.at, entry.kind, text, entry.body) for entry, text in entries]
+        answer = NodeHistoryAnswer(state.node, state.pool, state.state, lines, archived)
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
     for archive in archived:
         stand = "entry stands" if archive.entries == 1 else "entries stand"
@@ -251,32 +242,6 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         at = typer.style(format_second(entry.at), dim=True)
         typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {text}")
     typer.echo(f"\n{node} is in {state.state}: {escape_line(state.reason)}")
-
-
-def _describe_entries(entries: list[LedgerEntry], *, moves: bool) -> list[tuple[LedgerEntry, str]]:
-    """Return each entry with its text; with `moves`, only transitions and people's orders."""
-    from assay.decide.state.entry_messages import EntryFormatter
-
-    formatter = EntryFormatter()
-    described = [(entry, formatter.format(entry)) for entry in entries]
-    return [(entry, text) for entry, text in described if not moves or entry.kind in MOVE_KINDS]
-
-
-def _history_as_json(
-    state: NodeState, entries: list[tuple[LedgerEntry, str]], archived: list[ArchivedHistory]
-) -> NodeHistoryAnswer:
-    lines: list[HistoryEntry] = [
-        HistoryEntry(seq=entry.seq, at=entry.at, kind=entry.kind, text=text, body=entry.body) for entry, text in entries
-    ]
-    return NodeHistoryAnswer(
-        node=state.node,
-        pool=state.pool,
-        state=state.state,
-        entries=lines,
-        archived=[
-            ArchivedEntries(file=archive.file, entries=archive.entries, until=archive.until) for archive in archived
-        ],
-    )
 
 
 def show_part_history(workspace: Workspace, serial: str, form: str) -> None:

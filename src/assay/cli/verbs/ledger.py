@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.ledger_copies import archive, backup, open_ledger_workspace, restore, split
@@ -89,7 +89,7 @@ def verify(
         ends=make_seal(ledger.chain_ends()),
         archives=tuple(check_archives(workspace.ledger_location, archived)),
     )
-    typer.echo(format_answer(verification.to_json()) if form == "json" else verification.to_text())
+    print_answer(verification.to_json(), form, [verification.to_text()])
     raise typer.Exit(1 if verification.problems else 0)
 
 
@@ -103,7 +103,7 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     Exit codes: 0 sealed in every anchor; 1 the ledger is broken, or not the one that an anchor knows; 2 an anchor
     could not be written.
     """
-    from assay.cli.verbs.ledger_copies import format_sealing, format_sealing_json
+    from assay.cli.verbs.ledger_copies import LedgerSealAnswer, format_sealing
     from assay.ledger.copies.seal import make_seal
     from assay.ledger.copies.sealing import seal_ledger
 
@@ -118,11 +118,8 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     problems = ledger.verify()
     sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who))
     ends = make_seal(ledger.chain_ends())
-    typer.echo(
-        format_answer(format_sealing_json(problems, sealed, ends))
-        if form == "json"
-        else format_sealing(problems, sealed, ends)
-    )
+    answer = LedgerSealAnswer(str(ends), list(problems), sealed)
+    print_answer(answer, form, [format_sealing(problems, sealed, ends)])
     is_broken = bool(problems) or any(result.is_contradicted for result in sealed)
     raise typer.Exit(1 if is_broken else 2 if any(result.refusal for result in sealed) else 0)
 

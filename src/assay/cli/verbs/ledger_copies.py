@@ -19,11 +19,11 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.declare.home import Home
 from assay.ledger.copies.archive import CheckedArchive
-from assay.ledger.copies.seal import HASH_OF_NOTHING, LedgerSeal
+from assay.ledger.copies.seal import LedgerSeal
 from assay.ledger.copies.sealing import AnchorReport, SealedAnchor, count_unproven, format_contradictions, format_extent
 from assay.ledger.errors import BROKEN_LEDGER_FIX
 from assay.model.errors import AssayError
-from assay.model.facts import fact, from_json, shown
+from assay.model.facts import extend, fact
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute, parse_time
 
@@ -37,58 +37,6 @@ UNANCHORED = "nothing outside of the ledger proves it; to change that: assay led
 
 
 @fact
-class LedgerChainEnd:
-    """The end of one of the ledger's hash chains."""
-
-    count: int
-    """How many rows the chain has."""
-    hash: str
-    """The hash of the last row; "" for an empty chain."""
-
-
-@fact
-class AfterSeal:
-    """What came after a seal."""
-
-    entry: int
-    """How many entries."""
-    run: int
-    """How many runs."""
-
-
-@fact
-class ProvenSeal:
-    """A seal that an anchor keeps, and that the ledger fits."""
-
-    seal: str
-    """The seal."""
-    at: str
-    """When it was made: ISO 8601 UTC."""
-    who: str
-    """Who made it."""
-    anchor: str
-    """The anchor that keeps it."""
-    stamp: str | None = shown(omit=True, default=None)
-    """The answer of a time-stamp authority, in base64; missing without one."""
-
-
-@fact
-class AnchorProof:
-    """What one anchor says of the ledger."""
-
-    anchor: str
-    """The anchor."""
-    seals: int
-    """How many seals it keeps."""
-    proven: ProvenSeal | None
-    """The newest seal that the ledger fits; null if there is none."""
-    after: AfterSeal
-    """What came after that seal, which the anchor does not prove; all of the ledger without one."""
-    problems: list[str]
-    """Where the ledger is not the sealed one, and why the anchor cannot be read."""
-
-
-@fact
 class LedgerVerifyAnswer:
     """Whether the ledger is unchanged, and what proves it."""
 
@@ -96,28 +44,14 @@ class LedgerVerifyAnswer:
     """Whether nothing is wrong; else the exit code is 1."""
     problems: list[str]
     """What was changed, removed, reordered or inserted, and the anchors that cannot be read."""
-    entry: LedgerChainEnd
-    """The chain of entries."""
-    run: LedgerChainEnd
-    """The chain of runs."""
+    ends: LedgerSeal
+    """The ends of its chains."""
     seal: str
-    """The seal of the ledger as it is now."""
+    """The seal of the ledger as it is now: the same in one word."""
     archives: tuple[CheckedArchive, ...]
     """The archives of old entries."""
-    anchors: list[AnchorProof]
-    """The anchors."""
-
-
-@fact
-class SealedIn:
-    """An anchor, and whether it keeps the seal now."""
-
-    anchor: str
-    """The anchor."""
-    sealed: bool
-    """Whether it keeps the seal."""
-    refusal: str
-    """Why not; "" if it does."""
+    anchors: tuple[AnchorReport, ...]
+    """What the anchors say."""
 
 
 @fact
@@ -128,7 +62,7 @@ class LedgerSealAnswer:
     """The seal."""
     problems: list[str]
     """Why the ledger is broken, so that nothing was sealed; empty if it is not."""
-    anchors: list[SealedIn]
+    anchors: list[SealedAnchor]
     """The anchors."""
 
 
@@ -387,16 +321,7 @@ class LedgerVerification:
 
     def to_json(self) -> LedgerVerifyAnswer:
         """Return it as JSON data."""
-        entry, run = self.ends.entry, self.ends.run
-        return LedgerVerifyAnswer(
-            whole=not self.problems,
-            problems=self.problems,
-            entry=LedgerChainEnd(count=entry.seq, hash=_hash_of(entry.hash)),
-            run=LedgerChainEnd(count=run.seq, hash=_hash_of(run.hash)),
-            seal=str(self.ends),
-            archives=self.archives,
-            anchors=[_make_anchor_proof(report, self.ends) for report in self.anchors],
-        )
+        return extend(LedgerVerifyAnswer, self, whole=not self.problems, seal=str(self.ends))
 
     def to_text(self) -> str:
         """Return it as text: what is wrong and what to do, or the size of the ledger, its anchors and its seal."""
@@ -458,30 +383,6 @@ def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends
         if result.anchor.startswith("git-note") and not result.refusal
     ]
     return "\n".join([f"the seal of the ledger is {ends}", *map(_indent, [*done, *pushed, *failed])])
-
-
-def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> LedgerSealAnswer:
-    """Return it as JSON data."""
-    anchors: list[SealedIn] = [
-        SealedIn(anchor=result.anchor, sealed=not result.refusal, refusal=result.refusal) for result in sealed
-    ]
-    return LedgerSealAnswer(seal=str(ends), problems=list(problems), anchors=anchors)
-
-
-def _make_anchor_proof(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
-    proven = report.proven
-    entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq)
-    return AnchorProof(
-        anchor=report.anchor,
-        seals=report.seals,
-        proven=from_json(ProvenSeal, {**proven.to_body(), "anchor": report.anchor}) if proven else None,
-        after=AfterSeal(entry=entries, run=runs),
-        problems=[*report.contradictions, *([report.unreadable] if report.unreadable else [])],
-    )
-
-
-def _hash_of(hash_: str) -> str:
-    return "" if hash_ == HASH_OF_NOTHING else hash_
 
 
 def _count_entries(count: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
@@ -19,17 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.model.specs.serving import RetentionRules
-    from assay.validate.results.retention import EvidencePlan, PrunePlan
-
-
-@fact
-class RetainedRun:
-    """A run that is kept although it is old."""
-
-    run: str
-    """The id of the run."""
-    why: str
-    """Why it is kept."""
+    from assay.validate.results.retention import EvidencePlan, PrunePlan, UnprunedRun
 
 
 @fact
@@ -62,7 +52,7 @@ class PruneAnswer:
     """The evidence."""
     rejudgeable: int
     """How many of these runs `assay rejudge` could judge again until now."""
-    kept: list[RetainedRun]
+    kept: tuple[UnprunedRun, ...]
     """The runs that are kept although they are old."""
 
 
@@ -99,14 +89,17 @@ def prune(
     if yes:
         plan.execute()
         documents = _prune_evidence(workspace, evidence, who)
-    if form == "json":
-        typer.echo(_format_json(plan, outcomes, evidence, documents, deleted=yes))
-        return
-    for line in (
-        *_format_text(plan, rules, outcomes, deleted=yes),
-        *_format_evidence(evidence, rules, documents, deleted=yes),
-    ):
-        typer.echo(line)
+    answer = PruneAnswer(
+        deleted=yes,
+        runs=[run.parent.name for run in plan.runs],
+        artefacts=len(plan.artefacts),
+        outcomes=outcomes,
+        bytes=plan.size,
+        evidence=PrunedEvidence(documents=documents, bytes=evidence.size, kept_all=evidence.kept_all),
+        rejudgeable=plan.rejudgeable,
+        kept=tuple(plan.kept),
+    )
+    print_answer(answer, form, [*_format_text(answer, rules), *_format_evidence(answer, rules)])
 
 
 def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan) -> EvidencePlan:
@@ -153,45 +146,33 @@ def _prune_ledger(workspace: Workspace, rules: RetentionRules, who: str) -> int:
     )
 
 
-def _format_json(plan: PrunePlan, outcomes: int, evidence: EvidencePlan, documents: int, *, deleted: bool) -> str:
-    plain: PruneAnswer = PruneAnswer(
-        deleted=deleted,
-        runs=[run.parent.name for run in plan.runs],
-        artefacts=len(plan.artefacts),
-        outcomes=outcomes,
-        bytes=plan.size,
-        evidence=PrunedEvidence(documents=documents, bytes=evidence.size, kept_all=evidence.kept_all),
-        rejudgeable=plan.rejudgeable,
-        kept=[RetainedRun(run=kept.run, why=kept.why) for kept in plan.kept],
-    )
-    return format_answer(plain, ensure_ascii=False)
-
-
-def _format_text(plan: PrunePlan, rules: RetentionRules, outcomes: int, *, deleted: bool) -> Iterator[str]:
+def _format_text(pruned: PruneAnswer, rules: RetentionRules) -> Iterator[str]:
     if rules.runs_days is None:
         yield "the policy keeps every run: it has no retention.runs_days"
-    for kept in plan.kept:
+    for kept in pruned.kept:
         yield f"kept {kept.run}: {kept.why}"
-    for run in plan.runs[:MAX_NAMED]:
-        yield f"{'deleted' if deleted else 'would delete'} {run.parent.name}"
-    if len(plan.runs) > MAX_NAMED:
-        yield f"… and {len(plan.runs) - MAX_NAMED} more"
-    of_ledger = f" and {format_count(outcomes, 'outcome')} in the ledger" if rules.outcomes_days is not None else ""
-    total = f"{format_count(len(plan.runs), 'run')} and {format_count(len(plan.artefacts), 'artefact')}{of_ledger}"
-    yield f"{total}, {plan.size / 1e6:.1f} MB{'' if deleted else '; nothing is deleted without --yes'}"
-    if plan.rejudgeable:
-        runs = format_count(plan.rejudgeable, "run")
-        verb = "can" if deleted else "could"
+    for run in pruned.runs[:MAX_NAMED]:
+        yield f"{'deleted' if pruned.deleted else 'would delete'} {run}"
+    if len(pruned.runs) > MAX_NAMED:
+        yield f"… and {len(pruned.runs) - MAX_NAMED} more"
+    outcomes = format_count(pruned.outcomes, "outcome")
+    of_ledger = f" and {outcomes} in the ledger" if rules.outcomes_days is not None else ""
+    total = f"{format_count(len(pruned.runs), 'run')} and {format_count(pruned.artefacts, 'artefact')}{of_ledger}"
+    yield f"{total}, {pruned.bytes / 1e6:.1f} MB{'' if pruned.deleted else '; nothing is deleted without --yes'}"
+    if pruned.rejudgeable:
+        runs = format_count(pruned.rejudgeable, "run")
+        verb = "can" if pruned.deleted else "could"
         yield f"`assay rejudge` {verb} judge {runs} of them no more; their outcomes stay in history"
-    if outcomes:
+    if pruned.outcomes:
         yield "a check that counts growth since its last pass counts from zero when a run of that time is judged again"
 
 
-def _format_evidence(plan: EvidencePlan, rules: RetentionRules, documents: int, *, deleted: bool) -> Iterator[str]:
-    if plan.kept_all:
-        yield f"kept all evidence: {plan.kept_all}"
+def _format_evidence(pruned: PruneAnswer, rules: RetentionRules) -> Iterator[str]:
+    evidence = pruned.evidence
+    if evidence.kept_all:
+        yield f"kept all evidence: {evidence.kept_all}"
     elif rules.evidence_days is not None:
-        size = f"{format_count(documents, 'document')} of evidence, {plan.size / 1e6:.1f} MB"
-        yield f"{size}{'' if deleted else '; nothing is deleted without --yes'}"
-        if documents:
+        size = f"{format_count(evidence.documents, 'document')} of evidence, {evidence.bytes / 1e6:.1f} MB"
+        yield f"{size}{'' if pruned.deleted else '; nothing is deleted without --yes'}"
+        if evidence.documents:
             yield "nothing can judge them again; no run, outcome or entry that stays refers to them"

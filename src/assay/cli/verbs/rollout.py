@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, find_active_rollout, find_rollout, pause_rollout, resume_rollout
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
@@ -23,7 +23,7 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.location import read_all_entries
 from assay.model.entries.node_entries import DecisionWithdrawnEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry
-from assay.model.facts import extend, fact
+from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.text.safe_text import escape_line
@@ -32,64 +32,11 @@ from assay.tell.views.listings import RolloutSummary, summarize_rollout
 
 if TYPE_CHECKING:
     from assay.act.rollouts.rollout_advance import RolloutReport
-    from assay.decide.rollouts.node_progress import ProgressKind
 
 
 BAR_WIDTH = 30
 NODES_SHOWN = 12
 """So many nodes of each kind of progress have a line of their own."""
-
-
-@fact
-class RolloutProgress(RolloutSummary):
-    """A rollout, what it waits for, and how long it will still take."""
-
-    waits_for: str
-    """What it waits for; "" for nothing, and once it has ended."""
-    hours_left: float | None
-    """About how many hours it will still take; null once it has ended, or if nothing tells it."""
-
-
-@fact
-class RolloutNode:
-    """A node that takes part in a rollout."""
-
-    node: str
-    """The name of the node."""
-    progress: ProgressKind | Literal[""]
-    """How far it is; "" for a node that had not come back when the rollout ended."""
-    why: str
-    """What it waits for, what failed, or what proves that it is back; "" if there is nothing to say."""
-    to: str
-    """The state that brings the change: the node is sent there."""
-    change: str
-    """What changes on it."""
-    ordered_at: str
-    """When it was sent there: ISO 8601 with the offset of UTC; "" before that."""
-
-
-@fact
-class ComingWave:
-    """A wave: nodes that leave service together."""
-
-    number: int
-    """Its number among the waves to come, from 1."""
-    canary: bool
-    """Whether it is a small trial."""
-    nodes: list[str]
-    """Its nodes."""
-
-
-@fact
-class RolloutShowAnswer:
-    """How far one rollout is: each node, and the waves to come."""
-
-    rollout: RolloutProgress
-    """The rollout."""
-    nodes: list[RolloutNode]
-    """Each node that takes part."""
-    waves: list[ComingWave]
-    """The waves to come, in order."""
 
 
 @fact
@@ -130,29 +77,6 @@ class RolloutOrderAnswer:
     """Why, in that person's words."""
 
 
-def make_rollout_answer(report: RolloutReport) -> RolloutShowAnswer:
-    """Return a report as the object that `assay rollout show --format json` prints."""
-    rollout, step = report.rollout, report.step
-    progress = {member.node: member for member in step.progress} if step else {}
-    nodes: list[RolloutNode] = [
-        RolloutNode(
-            node=name,
-            progress=progress[name].kind if name in progress else "proven" if member.proof else "",
-            why=progress[name].why if name in progress else member.proof,
-            to=member.to,
-            change=member.reason,
-            ordered_at=member.ordered_at,
-        )
-        for name, member in rollout.members.items()
-    ]
-    waves: list[ComingWave] = [
-        ComingWave(number=wave.number + 1, canary=wave.canary, nodes=list(wave.nodes)) for wave in report.waves
-    ]
-    waits_for = step.waits_for if step else ""
-    shown = extend(RolloutProgress, summarize_rollout(rollout), waits_for=waits_for, hours_left=report.hours_left)
-    return RolloutShowAnswer(rollout=shown, nodes=nodes, waves=waves)
-
-
 def make_uncompared_commit(adopted: LedgerEntry) -> UncomparedCommit:
     """Return a commit that was adopted without a rollout, because it could not be compared with the one before."""
     body = CommitAdoptedEntry.read(adopted)
@@ -178,12 +102,8 @@ def format_rollout(rollout: Rollout, now: datetime) -> str:
     return f"{head}  {proven} of {format_count(len(rollout.members), 'node')} proven{f'  {reason}' if reason else ''}"
 
 
-def format_report(report: RolloutReport, now: datetime) -> str:
-    """Return a report as lines for people."""
-    return "\n".join(_format_lines(report, now))
-
-
-def _format_lines(report: RolloutReport, now: datetime) -> Iterator[str]:
+def format_report(report: RolloutReport, now: datetime) -> Iterator[str]:
+    """Yield a report as lines for people."""
     rollout, step = report.rollout, report.step
     yield format_rollout(rollout, now)
     total, proven = len(rollout.members), len(rollout.members) - len(rollout.unproven)
@@ -251,15 +171,14 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
     Exit codes: 0 shown; 2 there is no such rollout, or the ledger or the fleet cannot be read.
     """
     from assay.act.rollouts.rollout_advance import report_rollout
+    from assay.tell.views.rollout_view import make_rollout_answer
 
     workspace = Workspace(_pick_fleet(context, fleet).resolve())
     entries = read_all_entries(workspace.ledger_location)
     rollout, states = find_rollout(ROLLOUTS.fold(entries).rollouts.values(), ident), project_node_states(entries)
     now = workspace.clock.now()
     report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), rollout, now)
-    typer.echo(
-        format_answer(make_rollout_answer(report), ensure_ascii=False) if form == "json" else format_report(report, now)
-    )
+    print_answer(make_rollout_answer(report), form, format_report(report, now))
 
 
 @rollout_app.command()
@@ -344,17 +263,11 @@ def _print_list(fleet: Path, form: str) -> None:
     workspace = Workspace(fleet.resolve())
     history = ROLLOUTS.fold(read_all_entries(workspace.ledger_location))
     rollouts, uncompared = [*history.rollouts.values()][::-1], history.uncompared[::-1]
-    if form == "json":
-        listed: RolloutsAnswer = RolloutsAnswer(
-            rollouts=[summarize_rollout(rollout) for rollout in rollouts],
-            uncompared=[make_uncompared_commit(adopted) for adopted in uncompared],
-        )
-        typer.echo(format_answer(listed, ensure_ascii=False))
-        return
+    answer = RolloutsAnswer([summarize_rollout(each) for each in rollouts], [*map(make_uncompared_commit, uncompared)])
     now = workspace.clock.now()
     lines = [format_rollout(rollout, now) for rollout in rollouts]
     lines += [format_uncompared(adopted, now) for adopted in uncompared]
-    typer.echo("\n".join(lines) or "no merged change took nodes out of service")
+    print_answer(answer, form, lines or ["no merged change took nodes out of service"])
 
 
 def _prepare_order(
@@ -369,11 +282,6 @@ def _prepare_order(
 
 def _record(workspace: Workspace, rollout: Rollout, form: str, text: str, *entries: LedgerEntry) -> None:
     new = workspace.ledger.append(*entries)
-    if form == "json":
-        body = entries[0].body
-        answer: RolloutOrderAnswer = RolloutOrderAnswer(
-            rollout=rollout.id, new=new[0], who=body["who"], reason=body["reason"]
-        )
-        typer.echo(format_answer(answer, ensure_ascii=False))
-        return
-    typer.echo(f"rollout {shorten_id(rollout.id)} {text}")
+    body = entries[0].body
+    answer = RolloutOrderAnswer(rollout.id, new[0], body["who"], body["reason"])
+    print_answer(answer, form, [f"rollout {shorten_id(rollout.id)} {text}"])

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import format_answer, print_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.output import print_step
@@ -42,20 +42,8 @@ PERCENTILES = (50, 95, 99, 100)
 
 
 @fact
-class LastSlot:
-    """The last slot of a schedule."""
-
-    slot: str
-    """When it was due: ISO 8601 with the offset of UTC."""
-    ended: str
-    """How it ended: done, failed or lost; begun if it still runs."""
-    reason: str
-    """Why it ended so, or which attempt it is."""
-
-
-@fact
-class ScheduleInAnswer:
-    """One schedule for one pool or fabric."""
+class ScheduleRow:
+    """One schedule for one pool or fabric. Times are ISO 8601 with the offset of UTC."""
 
     schedule: str
     """The name of the schedule."""
@@ -65,82 +53,34 @@ class ScheduleInAnswer:
     """The pool or fabric that it is for."""
     when: str
     """When it runs: a cron expression with its time zone, or every so many minutes."""
-    last: LastSlot | None
-    """Its last slot; null if there was none, or if the ledger cannot be read."""
-    due: bool | None
+    slot: str = ""
+    """When its last slot was due; "" if there was none, or if the ledger cannot be read."""
+    ended: str = ""
+    """How that ended: done, failed or lost; begun if it still runs; unknown if the ledger cannot be read."""
+    reason: str = ""
+    """Why it ended so, or which attempt it is."""
+    next: str = ""
+    """When it runs next; "" if nothing says it."""
+    due: bool | None = False
     """Whether it is due now; null if that is not known."""
-    next: str | None
-    """When it runs next: ISO 8601 with the offset of UTC; null if nothing says it."""
 
 
 @fact
 class SchedulesAnswer:
     """Every schedule: its last slot, how that ended, and the next one."""
 
-    schedules: list[ScheduleInAnswer]
+    schedules: list[ScheduleRow]
     """The schedules."""
     problem: str | None = shown(omit=True, default=None)
     """Why the ledger cannot be read; missing if it can. The exit code is 2 then."""
 
 
 @fact
-class RanSlot:
-    """A scheduled job that was run now."""
-
-    of: str
-    """The pool or fabric that it was for."""
-    schedule: str
-    """The name of the schedule."""
-    does: str
-    """What it does, such as observe or validate."""
-    slot: str
-    """When it was due: ISO 8601 with the offset of UTC."""
-    ended: str
-    """How it ended: done, failed or lost."""
-    reason: str
-    """Why it ended so."""
-
-
-@fact
 class ScheduledRunsAnswer:
     """The scheduled jobs that were due and were run now."""
 
-    ran: list[RanSlot]
+    ran: list[ScheduleRanEntry]
     """The jobs; with one that failed, the exit code is 2."""
-
-
-@fact
-class LoadPartCoverage:
-    """How one part of a load has covered one GPU."""
-
-    covered_at: str | None
-    """When it last covered the GPU: ISO 8601 UTC; null for never."""
-    hours_since: float | None
-    """How many hours ago that was; null for never."""
-    visits: int
-    """How many visits it covered the GPU in."""
-    cut: int
-    """How many visits a customer's job cut short."""
-    lacking: int
-    """In how many visits the node lacked something for it."""
-    units: int | None = shown(omit=True, default=None)
-    """How many units it computed in all; only for a part that counts in units."""
-    tests: dict[str, int] | None = shown(omit=True, default=None)
-    """The units by test; only for a part that counts in units."""
-    last_unit: str | None = shown(omit=True, default=None)
-    """The unit at which it stands; only for a part that counts in units."""
-
-
-@fact
-class CoveredGpu:
-    """A GPU, known by its serial number."""
-
-    serial: str
-    """The serial number."""
-    node: str
-    """The node where it was seen last."""
-    parts: dict[str, LoadPartCoverage]
-    """How each part of the load has covered it."""
 
 
 @fact
@@ -177,28 +117,13 @@ class ScheduledVisits:
 class CoverageAnswer:
     """Which parts of a load each GPU has seen in its idle time, and what that cost customers."""
 
-    gpus: list[CoveredGpu]
+    gpus: list[GpuCoverage]
     """The GPUs, by node."""
     visits: list[ScheduledVisits]
     """The visits, by schedule and pool."""
 
 
 schedules_app = typer.Typer(add_completion=False)
-
-
-@dataclass(frozen=True)
-class ScheduleRow:
-    """One schedule for one pool or fabric (`part`). Times are ISO 8601 UTC, "" for none; `due` is None if unknown."""
-
-    schedule: str
-    job: str
-    part: str
-    when: str
-    slot: str = ""
-    ended: str = ""
-    reason: str = ""
-    next: str = ""
-    due: bool | None = False
 
 
 @schedules_app.callback(invoke_without_command=True)
@@ -228,8 +153,7 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 
 def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
     if form == "json":
-        answer = SchedulesAnswer(schedules=[_make_schedule_row(row) for row in rows], problem=problem or None)
-        typer.echo(format_answer(answer, indent=1))
+        typer.echo(format_answer(SchedulesAnswer(rows, problem or None), indent=1))
     elif rows:
         _print_rows(rows)
     else:
@@ -267,12 +191,8 @@ def run(
     tasks = select_tasks(controller, names or [], part)
     done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]
     results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
-    if form == "json":
-        answer = ScheduledRunsAnswer(ran=[_make_ran_slot(result) for result in results])
-        print(format_answer(answer))  # noqa: T201 — the answer
-    else:
-        lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
-        print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
+    lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
+    print_answer(ScheduledRunsAnswer(results), form, lines or ["nothing is due"])
     raise typer.Exit(2 if any(result.ended == "failed" for result in results) else 0)
 
 
@@ -303,22 +223,9 @@ def coverage(
     ]
     require_known(nodes or [], {*pools, *(entry.node for entry in entries)}, "node")
     entries = [entry for entry in entries if not nodes or entry.node in nodes]
-    gpus, costs = list(COVERAGE.fold(entries).values()), collect_visit_costs(entries, pools)
-    if form == "json":
-        typer.echo(format_answer(make_coverage_document(gpus, costs, now), indent=1))
-    else:
-        typer.echo("\n".join(format_coverage(gpus, costs, now)))
-
-
-def _make_ran_slot(result: ScheduleRanEntry) -> RanSlot:
-    return RanSlot(
-        of=result.part,
-        schedule=result.schedule,
-        does=result.job,
-        slot=result.slot,
-        ended=result.ended,
-        reason=result.reason,
-    )
+    gpus = sorted(COVERAGE.fold(entries).values(), key=lambda gpu: (gpu.node, gpu.serial))
+    visits = [_summarize_costs(cost) for cost in collect_visit_costs(entries, pools)]
+    print_answer(CoverageAnswer(gpus, visits), form, format_coverage(gpus, visits, now))
 
 
 def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[ScheduleRow]:
@@ -369,13 +276,6 @@ def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
     return schedule.cron if zone == "UTC" else f"{schedule.cron} {zone}"
 
 
-def _make_schedule_row(row: ScheduleRow) -> ScheduleInAnswer:
-    last: LastSlot | None = LastSlot(slot=row.slot, ended=row.ended, reason=row.reason) if row.slot else None
-    return ScheduleInAnswer(
-        schedule=row.schedule, does=row.job, of=row.part, when=row.when, last=last, due=row.due, next=row.next or None
-    )
-
-
 def _print_rows(rows: list[ScheduleRow]) -> None:
     from rich.console import Console
 
@@ -398,7 +298,7 @@ def _make_table(rows: list[ScheduleRow]) -> Table:
     for row in rows:
         end = row.reason if row.ended in ("", "done") else f"{row.ended}: {row.reason}"
         next_ = "now" if row.due else _format_short_minute(row.next)
-        table.add_row(row.schedule, row.part, row.when, _format_short_minute(row.slot), next_, escape(end))
+        table.add_row(row.schedule, row.of, row.when, _format_short_minute(row.slot), next_, escape(end))
     return table
 
 
@@ -406,76 +306,29 @@ def _format_short_minute(at: str) -> str:
     return at[:16].replace("T", " ")
 
 
-def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> CoverageAnswer:
-    """Return the coverage of each GPU and the costs as plain JSON data."""
-    return CoverageAnswer(
-        gpus=[
-            CoveredGpu(
-                serial=gpu.serial,
-                node=gpu.node,
-                parts={name: _make_part_coverage(part, now) for name, part in sorted(gpu.parts.items())},
-            )
-            for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial))
-        ],
-        visits=[
-            ScheduledVisits(
-                schedule=cost.schedule,
-                pool=cost.pool,
-                visits=cost.visits,
-                made_room=cost.made_room,
-                gone_ms=WaitPercentiles(
-                    p50=cost.find_percentile(50),
-                    p95=cost.find_percentile(95),
-                    p99=cost.find_percentile(99),
-                    p100=cost.find_percentile(100),
-                ),
-            )
-            for cost in costs
-        ],
-    )
+def _summarize_costs(cost: VisitCosts) -> ScheduledVisits:
+    waits = WaitPercentiles(*(cost.find_percentile(percent) for percent in PERCENTILES))
+    return ScheduledVisits(cost.schedule, cost.pool, cost.visits, cost.made_room, waits)
 
 
-def _make_part_coverage(part: PartCoverage, now: datetime) -> LoadPartCoverage:
-    return LoadPartCoverage(
-        covered_at=part.covered_at or None,
-        hours_since=measure_hours_since(part, now),
-        visits=part.visits,
-        cut=part.cut,
-        lacking=part.lacking,
-        units=part.units or None,
-        tests=dict(sorted(part.tests.items())) if part.units else None,
-        last_unit=part.last_unit if part.units else None,
-    )
-
-
-def measure_hours_since(part: PartCoverage, now: datetime) -> float | None:
-    """Return the hours since a part covered a GPU, None for never."""
-    return round((now - parse_time(part.covered_at)).total_seconds() / 3600, 1) if part.covered_at else None
-
-
-def format_coverage(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> Iterator[str]:
+def format_coverage(gpus: Sequence[GpuCoverage], visits: Sequence[ScheduledVisits], now: datetime) -> Iterator[str]:
     """Yield the lines for people: a line for each GPU, then one for each schedule and pool."""
-    for gpu in sorted(gpus, key=lambda gpu: (gpu.node, gpu.serial)):
+    for gpu in gpus:
         parts = ", ".join(f"{name} {_format_part(part, now)}" for name, part in sorted(gpu.parts.items()))
         yield f"{gpu.node}  {gpu.serial}  {parts}"
     if not gpus:
         yield "no idle node was visited yet"
-    for cost in costs:
-        yield format_costs(cost)
+    for cost in visits:
+        waits = ((percent, getattr(cost.gone_ms, f"p{percent}")) for percent in PERCENTILES)
+        known = ", ".join(f"p{percent} {wait / 1000:.1f} s" for percent, wait in waits if wait is not None)
+        words = f"; customers waited at most: {known}" if known else ""
+        count = f"{format_count(cost.visits, 'visit')}, {cost.made_room} made room"
+        yield f"{cost.schedule} of {cost.pool or 'no pool'}: {count}{words}"
 
 
 def _format_part(part: PartCoverage, now: datetime) -> str:
-    hours = measure_hours_since(part, now)
-    if hours is None:
+    if not part.covered_at:
         return "never: the node lacks something for it" if part.lacking else "never to its end"
+    hours = round((now - parse_time(part.covered_at)).total_seconds() / 3600, 1)
     done = format_count(part.units, "unit") if part.units else format_count(part.visits, "time")
     return f"{hours:g} h ago ({done})"
-
-
-def format_costs(cost: VisitCosts) -> str:
-    """Return one line about what the visits of a schedule cost the customers of a pool."""
-    waits = [(percent, cost.find_percentile(percent)) for percent in PERCENTILES]
-    known = ", ".join(f"p{percent} {wait / 1000:.1f} s" for percent, wait in waits if wait is not None)
-    words = f"; customers waited at most: {known}" if known else ""
-    visits = f"{format_count(cost.visits, 'visit')}, {cost.made_room} made room"
-    return f"{cost.schedule} of {cost.pool or 'no pool'}: {visits}{words}"

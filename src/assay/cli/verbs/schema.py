@@ -80,13 +80,7 @@ ANSWERS: dict[str, Answer] = {
     "check": _one("assay.declare.check:CheckReport"),
     "doctor": _one("assay.cli.verbs.doctor:DoctorAnswer"),
     "images": _one("assay.cli.verbs.boot:ImageFile[]"),
-    "upgrade": _forms(
-        ("", "assay.cli.verbs.upgrade:UpgradeAnswer"),
-        (
-            "if it finished an upgrade that was broken off",
-            "assay.cli.verbs.upgrade:FinishedUpgradeAnswer",
-        ),
-    ),
+    "upgrade": _one("assay.cli.verbs.upgrade:UpgradeAnswer"),
     "discover": _one("assay.tell.views.machine_list:MachineList"),
     "observe": _forms(
         ("", "assay.cli.verbs.observe:ObserveAnswer"),
@@ -94,7 +88,7 @@ ANSWERS: dict[str, Answer] = {
         ("with --here", "assay.cli.verbs.observe:LocalEvidenceAnswer"),
     ),
     "suites list": _one("assay.cli.verbs.suites:SuitesListAnswer"),
-    "suites verify": _one("assay.cli.verbs.suites:SuitesVerifyAnswer"),
+    "suites verify": _one("assay.validate.must_fail_verification:SuiteProof"),
     "rejudge": _one("assay.cli.verbs.rejudge:RejudgeAnswer"),
     "report": _one("assay.cli.verbs.report:ReportPagesAnswer"),
     "prune": _one("assay.cli.verbs.prune:PruneAnswer"),
@@ -164,7 +158,7 @@ ANSWERS: dict[str, Answer] = {
     ),
     "rollout": _one("assay.cli.verbs.rollout:RolloutsAnswer"),
     "rollout list": _one("assay.cli.verbs.rollout:RolloutsAnswer"),
-    "rollout show": _one("assay.cli.verbs.rollout:RolloutShowAnswer"),
+    "rollout show": _one("assay.tell.views.rollout_view:RolloutShowAnswer"),
     "rollout pause": _one("assay.cli.verbs.rollout:RolloutOrderAnswer"),
     "rollout resume": _one("assay.cli.verbs.rollout:RolloutOrderAnswer"),
     "rollout abort": _one("assay.cli.verbs.rollout:RolloutOrderAnswer"),

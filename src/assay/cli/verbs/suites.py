@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import format_answer, print_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
@@ -16,7 +17,7 @@ from assay.model.text.lists import format_count
 
 if TYPE_CHECKING:
     from assay.validate.check_catalogue import CheckDescription
-    from assay.validate.must_fail_verification import SuiteProof, UnprovedCheck
+    from assay.validate.must_fail_verification import SuiteProof
 
 
 @fact
@@ -25,18 +26,6 @@ class SuitesListAnswer:
 
     checks: list[CheckDescription]
     """The checks, by file and name."""
-
-
-@fact
-class SuitesVerifyAnswer:
-    """Whether each check passes on the good recording and fails on its cases for the stated reason."""
-
-    checks: list[str]
-    """The ids of the checks."""
-    cases: int
-    """How many cases were run."""
-    unproved: tuple[UnprovedCheck, ...]
-    """What does not hold; with any, the exit code is 1."""
 
 
 suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -99,25 +88,15 @@ def verify(check: Patterns = None, jobs: Jobs = 1, fleet: FleetDir = Path(), for
             show({"verified": (done, total)})
 
         proof = verify_checks(declared, check or [], jobs=jobs, progress=progress)
-    typer.echo(_format_json(proof) if form == "json" else _format_text(proof))
+    print_answer(proof, form, _format_text(proof))
     raise typer.Exit(1 if proof.unproved else 0)
 
 
-def _format_json(proof: SuiteProof) -> str:
-    plain: SuitesVerifyAnswer = SuitesVerifyAnswer(
-        checks=list(proof.checks),
-        cases=proof.cases,
-        unproved=proof.unproved,
-    )
-    return format_answer(plain, indent=1, ensure_ascii=False)
-
-
-def _format_text(proof: SuiteProof) -> str:
-    lines = []
+def _format_text(proof: SuiteProof) -> Iterator[str]:
     for failure in proof.unproved:
         case = f"  [{failure.case}]" if failure.case else ""
-        lines.append(f"{failure.check}{case}\n    {failure.why}")
+        yield f"{failure.check}{case}\n    {failure.why}"
     unproved = len({failure.check for failure in proof.unproved})
     proved = "each passes on the good recording and fails for its stated reasons"
     counts = f"{format_count(len(proof.checks), 'check')}, {format_count(proof.cases, 'case')}"
-    return "\n".join([*lines, f"{counts}: {f'{unproved} of them not proved' if unproved else proved}"])
+    yield f"{counts}: {f'{unproved} of them not proved' if unproved else proved}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who
 from assay.cli.options import FleetDir, OutputFormat, TableFormat
 from assay.cli.workspace import Workspace
@@ -85,18 +85,6 @@ class WorkDoneAnswer:
 
 
 @fact
-class UndeliveredAnswer:
-    """A ticket that a sink still lacks."""
-
-    sink: str
-    """The name of the TicketRoute."""
-    ticket: str
-    """The id of the ticket; "" if the sink as a whole failed."""
-    why: str
-    """What the sink, or the way to it, said."""
-
-
-@fact
 class DeliveryAnswer:
     """What was delivered to the ticket systems, and what was not."""
 
@@ -104,7 +92,7 @@ class DeliveryAnswer:
     """The tickets that sinks have now."""
     digests: list[DigestSentEntry]
     """The messages about several tickets that were sent."""
-    undelivered: list[UndeliveredAnswer]
+    undelivered: list[UndeliveredTicket]
     """What failed; the exit code is then 2."""
 
 
@@ -145,16 +133,14 @@ def tickets(
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer
-    if form == "json":
-        answer = TicketsAnswer(tickets=[_make_ticket_answer(record) for record in records])
-        print(format_answer(answer))  # noqa: T201 — the answer
-        return
+    answers = [
+        extend(TicketInAnswer, record, reopened=record.reopen_count, photos=len(record.photos)) for record in records
+    ]
     if form == "csv":
-        rows = map(_make_ticket_answer, records)
-        print("\n".join(format_csv(CSV_COLUMNS, rows)))  # noqa: T201 — the answer
+        typer.echo("\n".join(format_csv(CSV_COLUMNS, answers)))
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
-    print(text or "no open tickets")  # noqa: T201 — the answer
+    print_answer(TicketsAnswer(answers), form, [text or "no open tickets"])
 
 
 @tickets_app.command()
@@ -178,8 +164,7 @@ def done(
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
     order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
     recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
-    answer: WorkDoneAnswer = WorkDoneAnswer(recorded=recorded, message=order.message)
-    print(format_answer(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
+    print_answer(WorkDoneAnswer(recorded=recorded, message=order.message), form, [order.message])
 
 
 @tickets_app.command()
@@ -223,24 +208,12 @@ def _hold_delivery(workspace: Workspace) -> Iterator[None]:
 def _print_delivery(
     delivered: list[TicketDeliveredEntry], digests: list[DigestSentEntry], failed: list[UndeliveredTicket], form: str
 ) -> None:
-    if form == "json":
-        answer: DeliveryAnswer = DeliveryAnswer(
-            delivered=delivered,
-            digests=digests,
-            undelivered=[UndeliveredAnswer(sink=lack.route, ticket=lack.ticket, why=lack.reason) for lack in failed],
-        )
-        print(format_answer(answer))  # noqa: T201 — the answer
-        return
     lines = [f"{body.ticket} → {body.sink} {body.external}".rstrip() for body in delivered]
     lines += [f"a digest of {format_count(body.count, 'ticket')} → {body.route}" for body in digests]
-    print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
-    for lack in failed:
+    print_answer(DeliveryAnswer(delivered, digests, failed), form, lines or ["nothing new to deliver"])
+    for lack in failed if form == "text" else ():
         target = f"{lack.route} {lack.ticket}".strip()
         print(f"not delivered to {target}: {lack.reason}", file=sys.stderr)  # noqa: T201 — beside the answer
-
-
-def _make_ticket_answer(record: TicketRecord) -> TicketInAnswer:
-    return extend(TicketInAnswer, record, reopened=record.reopen_count, photos=len(record.photos))
 
 
 def _format_ticket(record: TicketRecord) -> str:

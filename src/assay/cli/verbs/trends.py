@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace, tell_left_out
 from assay.decide.trends.warning_answers import TrendRulesAnswer
@@ -53,7 +53,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
     plain = TrendRulesAnswer([*records])
-    typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
+    print_answer(plain, form, format_records(records))
 
 
 def read_rule_records(
@@ -144,11 +144,8 @@ def trends(
     report = read_without_damaged(read, skip)
     if html:
         _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
-    if form == "json":
-        typer.echo(format_answer(report.make_answer(), indent=1))
-    else:
-        lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
-        typer.echo("\n".join(lines))
+    lines = [*format_trends(report.answer, report.advised), *format_records(report.judged_records)]
+    print_answer(report.make_answer(), form, lines)
     raise typer.Exit(1 if report.answer.warnings else 0)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
 from assay.model.errors import AssayError
@@ -57,9 +57,9 @@ class UpgradeAnswer:
     """What an upgrade does to the files of a fleet repository."""
 
     from_: str = shown("from")
-    """The version of assay that the files are of."""
+    """The version of assay that the files are of; "" if it finished an upgrade that was broken off."""
     to: str
-    """The version of assay that they are brought to."""
+    """The version of assay that they are brought to; "" if it finished an upgrade that was broken off."""
     applied: bool
     """Whether the files were written; false without --apply."""
     finished: bool
@@ -67,19 +67,7 @@ class UpgradeAnswer:
     uncommitted: list[str]
     """Files that are not committed and would be touched."""
     files: list[UpgradedFile]
-    """Every file, also those that stay as they are."""
-
-
-@fact
-class FinishedUpgradeAnswer:
-    """An upgrade that was broken off and is finished now."""
-
-    applied: bool
-    """Always true."""
-    finished: bool
-    """Always true."""
-    files: list[UpgradedFile]
-    """The files with conflicts."""
+    """Every file, also those that stay as they are; those with conflicts if it finished an upgrade."""
 
 
 upgrade_app = typer.Typer(add_completion=False)
@@ -202,24 +190,17 @@ def _describe_next_steps(plan: UpgradePlan, undo: str) -> list[str]:
 def _print(
     plan: UpgradePlan, form: OutputFormat, notes: list[str], uncommitted: list[str], *, is_applied: bool = False
 ) -> None:
-
-    if form == "json":
-        typer.echo(format_answer(format_upgrade_json(plan, is_applied, uncommitted), indent=2))
-    else:
-        typer.echo("\n".join([*format_upgrade(plan), *notes]))
+    files = [UpgradedFile(change.path, change.status, change.reason, change.old_path) for change in plan.changes]
+    answer = UpgradeAnswer(plan.before.version, plan.version, is_applied, False, uncommitted, files)
+    print_answer(answer, form, [*format_upgrade(plan), *notes])
 
 
 def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
-    if form == "json":
-        files: list[UpgradedFile] = [
-            UpgradedFile(path=path, status="conflict", reason="", moved_from="") for path in conflicts
-        ]
-        answer: FinishedUpgradeAnswer = FinishedUpgradeAnswer(applied=True, finished=True, files=files)
-        typer.echo(format_answer(answer, indent=2))
-    else:
-        lines = [f"conflict  {path}" for path in conflicts]
-        marked = [CONFLICTS] if conflicts else []
-        typer.echo("\n".join(["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO_BY_FILE]))
+    files = [UpgradedFile(path, "conflict", "", "") for path in conflicts]
+    lines = [f"conflict  {path}" for path in conflicts]
+    marked = [CONFLICTS] if conflicts else []
+    text = ["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO_BY_FILE]
+    print_answer(UpgradeAnswer("", "", True, True, [], files), form, text)
     return 1 if conflicts else 0
 
 
@@ -231,22 +212,6 @@ def format_upgrade(plan: UpgradePlan) -> list[str]:
         if number := len(plan.select(status)):
             counts.append(f"{number} {'conflicts' if status == 'conflict' and number > 1 else status}")
     return [*lines, f"assay {plan.before.version} → {plan.version}: {', '.join(counts) or 'no files'}"]
-
-
-def format_upgrade_json(plan: UpgradePlan, is_applied: bool, uncommitted: Sequence[str]) -> UpgradeAnswer:
-    """Return the same for machines, with every file."""
-    files: list[UpgradedFile] = [
-        UpgradedFile(path=change.path, status=change.status, reason=change.reason, moved_from=change.old_path)
-        for change in plan.changes
-    ]
-    return UpgradeAnswer(
-        from_=plan.before.version,
-        to=plan.version,
-        applied=is_applied,
-        finished=False,
-        uncommitted=[*uncommitted],
-        files=files,
-    )
 
 
 def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.schedule_entries import NodeLoadedEntry
+from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.reading import ReadingTree, value
 from assay.model.specs.load_parts import LoadPart
@@ -26,32 +27,38 @@ from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import parse_time
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PartCoverage:
-    """One part on one GPU. Times are ISO 8601 UTC, "" for never.
-
-    `turn_at`: the newest visit in which it had its turn. `covered_at`: the newest visit in which it ran to its end, or,
-    where it counts in units, computed at least one. `visits`, `cut` and `lacking` count visits by how the part ended.
-    `units`: how many units it computed in all; `tests`: by test. `last_unit`: the unit at which it stands.
-    """
+    """How one part of a load has covered one GPU. Times are ISO 8601 UTC, "" for never."""
 
     turn_at: str = ""
+    """The newest visit in which it had its turn."""
     covered_at: str = ""
+    """The newest visit in which it ran to its end, or, where it counts in units, computed at least one."""
     visits: int = 0
+    """How many visits it covered the GPU in."""
     cut: int = 0
+    """How many visits a customer's job cut short."""
     lacking: int = 0
+    """In how many visits the node lacked something for it."""
     units: int = 0
+    """How many units it computed in all; 0 for a part that does not count in units."""
     tests: Mapping[str, int] = field(default_factory=dict)
+    """The units by test."""
     last_unit: str = ""
+    """The unit at which it stands."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class GpuCoverage:
-    """One GPU by its serial number; `node` is where it was seen last. `parts` is the coverage by part."""
+    """A GPU, known by its serial number."""
 
     serial: str
+    """The serial number."""
     node: str = ""
+    """The node where it was seen last."""
     parts: Mapping[str, PartCoverage] = field(default_factory=dict)
+    """How each part of the load has covered it."""
 
     def find(self, part: str) -> PartCoverage:
         """Return the coverage of a part; that of a part that never ran is empty."""

@@ -240,12 +240,16 @@ def check_archives(where: Path | str, files: Sequence[Path]) -> list[CheckedArch
     return [*checked, *(CheckedArchive(str(file), 0, True, (problem.format(file),)) for file in sums.values())]
 
 
-class ArchivedHistory(NamedTuple):
-    """How many entries of a node stand in an archive, and the time of the last of them."""
+@fact
+class ArchivedHistory:
+    """Entries of a node that were moved into an archive."""
 
     file: str
+    """The archive."""
     entries: int
+    """How many entries of the node it holds."""
     until: str
+    """The time of the last of them: ISO 8601 UTC."""
 
 
 def find_archived_history(where: Path | str, node: str) -> list[ArchivedHistory]:

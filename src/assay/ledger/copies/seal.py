@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from assay.ledger.hash_chain import ChainName
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.timestamps import parse_time
 
 CHAINS: tuple[ChainName, ChainName] = ("entry", "run")
@@ -23,36 +23,43 @@ SEAL_FIX = "use SEQ:HASH,SEQ:HASH (entries, runs) as `assay ledger verify` print
 LOST_FIX = "bring it back; if it was given up, name the other anchors with --anchor, and its lines leave {register}"
 
 
-class ChainEnd(NamedTuple):
-    """The last line of a chain: its number, 0 where there is none, and its hash in hexadecimal."""
+@fact
+class ChainEnd:
+    """The last line of a chain."""
 
     seq: int
+    """Its number; 0 where there is none."""
     hash: str
+    """Its hash in hexadecimal."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LedgerSeal:
-    """The ends of both chains."""
+    """The ends of both chains of a ledger."""
 
     entry: ChainEnd
+    """The end of the chain of entries."""
     run: ChainEnd
+    """The end of the chain of runs."""
 
     def __str__(self) -> str:
         return ",".join(f"{end.seq}:{end.hash}" for end in (self.entry, self.run))
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class StoredSeal:
-    """A seal as an anchor stores it: when it was made (ISO 8601 UTC) and by whom.
-
-    `stamp` is the answer of a time-stamp authority in base64; `anchor` names the anchor. Both may be "".
-    """
+    """A seal as an anchor stores it."""
 
     seal: LedgerSeal
+    """The seal."""
     at: str
+    """When it was made: ISO 8601 UTC."""
     who: str
+    """Who made it."""
     stamp: str = ""
+    """The answer of a time-stamp authority, in base64; "" without one."""
     anchor: str = ""
+    """The anchor; "" if nothing names it."""
 
     def to_body(self) -> dict[str, str]:
         """Return it as JSON data."""

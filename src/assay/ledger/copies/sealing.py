@@ -6,32 +6,34 @@ The register names each anchor that was used, so that one that lost its seals is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from assay.ledger.copies.anchors import TimeStampAnchor, append_to_seal_file, read_seal_file
 from assay.ledger.copies.seal import CHAINS, Anchor, LedgerSeal, StoredSeal, make_seal
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.timestamps import format_second
 
 MAX_CONTRADICTIONS = 3
 """Contradictions of one anchor that are shown; who sees so many knows enough."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class AnchorReport:
-    """What one anchor says of a ledger.
-
-    `proven` is the newest seal that fits, None if none does. `contradictions` say where the ledger is not the sealed
-    one. `unreadable` is why the anchor gives no seals back, "" if it does.
-    """
+    """What one anchor says of the ledger."""
 
     anchor: str
+    """The anchor."""
     proven: StoredSeal | None = None
+    """The newest seal that the ledger fits; null if there is none."""
     seals: int = 0
+    """How many seals it keeps."""
     contradictions: tuple[str, ...] = ()
+    """Where the ledger is not the sealed one."""
     unreadable: str = ""
+    """Why the anchor gives no seals back; "" if it does."""
 
 
 def find_contradictions(ledger: Ledger, seal: LedgerSeal) -> list[str]:
@@ -86,13 +88,16 @@ def count_unproven(seal: LedgerSeal, ends: LedgerSeal) -> tuple[int, int]:
     return ends.entry.seq - seal.entry.seq, ends.run.seq - seal.run.seq
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class SealedAnchor:
-    """How sealing in one anchor ended: `refusal` is "" if the anchor keeps the seal, else what to tell people."""
+    """How sealing in one anchor ended."""
 
     anchor: str
+    """The anchor."""
     refusal: str = ""
+    """Why it does not keep the seal, for people; "" if it does."""
     is_contradicted: bool = False
+    """Whether its older seals contradict the ledger, or are lost."""
 
 
 def list_registered_anchors(register: Path) -> list[str]:

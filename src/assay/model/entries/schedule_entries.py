@@ -24,17 +24,25 @@ class ScheduleStartedEntry(EntryContent):
 
 @fact
 class ScheduleRanEntry(EntryContent):
-    """A slot of a schedule ended (done, failed, lost). `facts` holds what the work found, stored beside the rest."""
+    """A slot of a schedule ended."""
 
     kind = "schedule.ran"
     schedule: str
+    """The name of the schedule."""
     part: str
+    """The pool or fabric that it was for."""
     job: str = shown("does", missing="")
+    """What it does, such as observe or validate."""
     slot: str = shown(missing="")
+    """When it was due: ISO 8601 with the offset of UTC."""
     attempt: int = shown(missing=1)
+    """Which attempt it was."""
     ended: str
+    """How it ended: done, failed or lost."""
     reason: str = shown(missing="")
+    """Why it ended so."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the work found; the ledger has it beside the rest."""
 
     @classmethod
     def _parse_body(cls, body: EntryBody) -> Self:

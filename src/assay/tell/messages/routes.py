@@ -19,6 +19,7 @@ from assay.ledger.store import Ledger
 from assay.model.backoff import Backoff
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.plugins import load_sink_class
@@ -97,17 +98,18 @@ def _read_failures(path: Path) -> dict[str, Any]:
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class UndeliveredTicket:
-    """A ticket that a sink did not take, why, and when it is tried again (ISO 8601).
-
-    `ticket` is "" if the sink takes no ticket at all.
-    """
+    """A ticket that a sink still lacks."""
 
     route: str
+    """The name of the TicketRoute."""
     ticket: str
+    """The id of the ticket; "" if the sink as a whole failed."""
     reason: str
+    """What the sink, or the way to it, said."""
     retry_at: str = ""
+    """When it is tried again: ISO 8601; "" if that is not known."""
 
 
 class DeliveryContext(Protocol):

@@ -31,7 +31,7 @@ from assay.tell.views.fleet_news import build_fleet_news, list_pool_breakers
 from assay.tell.views.fleet_trends import DAYS
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.records import LiveRecords
-from assay.tell.views.rollout_view import build_rollout_view, find_rollout
+from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
 from assay.tell.views.ticket_proof import find_ticket_proof
 from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
@@ -145,7 +145,9 @@ def render_rollout_page(records: LiveRecords, request: PageRequest) -> str | Non
     if rollout is None:
         return None
     orders = list(filter(request.visitor.may_order, list_rollout_orders(rollout)))
-    return render_frame("rollout.html.j2", request, view=build_rollout_view(records, rollout), orders=orders)
+    return render_frame(
+        "rollout.html.j2", request, rollout=rollout, answer=show_rollout(records, rollout), orders=orders
+    )
 
 
 def render_source_page(records: LiveRecords, request: PageRequest) -> str | None:

@@ -197,8 +197,6 @@ class AgentStatus:
     """Why there is no kernel log; "" if there is one."""
     nvml: str
     """Why there are no GPU events; "" if there are."""
-    words: list[str]
-    """The words that the controller looks for in kernel lines, besides the agent's own."""
 
 
 @fact

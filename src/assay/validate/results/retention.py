@@ -23,17 +23,20 @@ from assay.ledger.history import parquet_files
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.model.errors import AssayError
 from assay.model.evidence import OBJECT_SUFFIX, read_digest
+from assay.model.facts import fact
 from assay.model.specs.serving import RetentionRules
 
 ASIDE_SUFFIX = ".pruned"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class UnprunedRun:
-    """A run that is old enough, and why it is kept nevertheless."""
+    """A run that is kept although it is old."""
 
     run: str
+    """The id of the run."""
     why: str
+    """Why it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
