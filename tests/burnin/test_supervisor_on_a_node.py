@@ -13,7 +13,7 @@ from assay.model.specs.burn_in import BurnIn
 from assay.node.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
 from assay.node.burnin.supervisor import Supervisor, find_phase, is_swung_low, time_to_edge, time_with_load
 from assay.node.probe.node_access import NodeRoot
-from assay.validate.active.burn_in_plan import make_node_plan
+from assay.validate.active.burn_in_windows import make_node_plan
 
 PLAN: dict[str, Any] = {
     "id": "one",

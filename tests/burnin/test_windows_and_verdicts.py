@@ -13,8 +13,15 @@ from written_lines import Journal
 from assay.act.ingest.burn_ins import find_outvoted_gpu
 from assay.model.facts import from_json, to_json
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
-from assay.validate.active.burn_in_plan import compute_shift, list_expected_work, make_node_plan
-from assay.validate.active.burn_in_windows import cut_windows, find_missing_work, find_verdict, has_ended
+from assay.validate.active.burn_in_windows import (
+    compute_shift,
+    cut_windows,
+    find_missing_work,
+    find_verdict,
+    has_ended,
+    list_expected_work,
+    make_node_plan,
+)
 
 WINDOW_S = 900.0
 

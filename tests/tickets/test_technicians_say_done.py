@@ -20,8 +20,8 @@ from assay.fabric.scan import format_fabric_subject
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.ticket import Ticket, TicketRecord
+from assay.tell.pages.fleet_pages import TicketProof, find_ticket_proof
 from assay.tell.views.records import LiveRecords
-from assay.tell.views.ticket_proof import TicketProof, find_ticket_proof
 
 CHECK = "suites/test_heat.py::test_heat"
 

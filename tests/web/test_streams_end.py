@@ -13,7 +13,7 @@ from starlette.types import Message
 from web.access.asgi_calls import make_state
 
 from assay.declare.loader import load_fleet
-from assay.tell.api.change_stream import ChangeStream
+from assay.tell.api.conditional_answers import ChangeStream
 from assay.tell.pages.page_routes import PageRoutes
 from assay.tell.server import ledger_changes
 from assay.tell.server.ledger_changes import EventStream

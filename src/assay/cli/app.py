@@ -59,7 +59,7 @@ OPERATE = "Operate"
 ORDERS = "Give orders"
 FABRIC_AND_LAB = "Fabric and virtual fleet"
 VERBS = {
-    "init": Verb("assay.cli.verbs.init", DECLARE, "Create a fleet repository."),
+    "init": Verb("assay.cli.verbs.upgrade", DECLARE, "Create a fleet repository."),
     "upgrade": Verb("assay.cli.verbs.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
     "check": Verb("assay.cli.verbs.check", DECLARE, "Find every mistake in the inventory and the specs."),
     "doctor": Verb("assay.cli.verbs.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
@@ -101,7 +101,7 @@ VERBS = {
     "explain": Verb("assay.cli.verbs.explain", OPERATE, "Show why a node is in its state."),
     "history": Verb("assay.cli.verbs.history", OPERATE, "Show everything recorded about a node or a part."),
     "schedules": Verb("assay.cli.verbs.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
-    "metrics": Verb("assay.cli.verbs.metrics", OPERATE, "Print the metrics of fleet and controller for Prometheus."),
+    "metrics": Verb("assay.cli.verbs.serve", OPERATE, "Print the metrics of fleet and controller for Prometheus."),
     "tickets": Verb("assay.cli.verbs.tickets", OPERATE, "Show the open work for technicians."),
     "rma": Verb("assay.cli.verbs.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
     "ledger": Verb("assay.cli.verbs.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),

@@ -19,7 +19,7 @@ from assay.ledger.history.queries import OutcomeHistory
 from assay.ledger.runs.reader import StoredRun, list_runs
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.tell.report.measured_peers import read_past
+from assay.tell.report.distribution_page import read_past
 from assay.tell.report.report_builder import AllureTools, build_reports
 from assay.validate.results.distribution import NodeKind, list_node_kinds, query_distributions
 
@@ -120,7 +120,7 @@ def test_the_pages_show_the_distribution_and_the_outlier(measured, monkeypatch):
 def test_a_report_of_too_many_values_reads_fewer_days_and_says_when_none_fits(measured, monkeypatch):
     def read(most: int) -> tuple[list[int], list[str]]:
         unread: list[str] = []
-        monkeypatch.setattr("assay.tell.report.measured_peers.MAX_VALUES", most)
+        monkeypatch.setattr("assay.tell.report.distribution_page.MAX_VALUES", most)
         now = datetime.now(UTC).timestamp()
         found = read_past(load_fleet(measured), measured / "reports", now, unread)
         return [len(each.course) for each in found.distributions], unread

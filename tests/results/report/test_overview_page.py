@@ -10,7 +10,7 @@ from browser import measure_overflow, needs_browser, show
 
 from assay.ledger.history.append import append_missing_runs
 from assay.tell.report.allure import allure_status, describe_problems
-from assay.tell.report.measured_peers import read_past
+from assay.tell.report.distribution_page import read_past
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import PoolInSync, SyncNumbers, render_overview
 from assay.tell.report.overview_phrases import headline, place, reach, title, where

@@ -14,7 +14,7 @@ from openapi_spec_validator import validate
 from web.pages.fleet_with_history import HOSTILE
 
 from assay.model.fleet import Fleet
-from assay.tell.api.change_stream import ChangeStream
+from assay.tell.api.conditional_answers import ChangeStream
 from assay.tell.api.endpoints import ENDPOINTS
 from assay.tell.server.app_state import AppState
 from assay.tell.server.visitor_rights import Visitor

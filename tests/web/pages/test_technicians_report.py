@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from web.pages.fleet_with_history import make_fleet_with_history, make_ticket
 
 from assay.act.orders import ticket_photos
-from assay.tell.api import order_routes, photo_routes
+from assay.tell.api import order_routes
 from assay.tell.pages import page_routes
 from assay.tell.server.app_state import AppState
 from assay.tell.server.requests import reply_refusal
@@ -56,7 +56,7 @@ def site(tmp_path: Path) -> Site:
     visitors = {name: {"role": role, "token": {"sha256": digests[name]}} for name, role in ROLES.items()}
     visitors["cus"] = {"role": "customer", "pools": ["h100-a"], "token": {"sha256": digests["cus"]}}  # type: ignore[dict-item]
     state = make_state(let_in(make_fleet_with_history(tmp_path), {"visitors": visitors}), tmp_path / ".assay")
-    routes = [*page_routes.routes(state), *order_routes.routes(state), *photo_routes.routes(state)]
+    routes = [*page_routes.routes(state), *order_routes.routes(state), *order_routes.photo_routes(state)]
     return Site(Caller(Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal})), state)
 
 

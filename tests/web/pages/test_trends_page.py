@@ -21,8 +21,7 @@ from assay.ledger.history.parquet_files import history_folder
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.tell.pages import page_routes
-from assay.tell.views.fleet_trends import Direction, FleetTrends, build_trend_table, find_direction
-from assay.tell.views.node_measurements import LimitedSeries
+from assay.tell.views.node_measurements import Direction, FleetTrends, LimitedSeries, build_trend_table, find_direction
 
 CHECK = "suites/production/test_gpu.py::test_temperature"
 

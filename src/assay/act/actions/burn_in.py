@@ -8,7 +8,7 @@ from __future__ import annotations
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.observe.transports.transport import TransportRegistry, ask_burn_in
 from assay.observe.transports.transport_protocol import TransportContext
-from assay.validate.active.burn_in_plan import find_burn_in, make_plan_for
+from assay.validate.active.burn_in_windows import find_burn_in, make_plan_for
 
 patience_s = 300.0
 undone_by = ""

@@ -32,8 +32,18 @@ from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
 from assay.observe.transports.transport_protocol import TransportContext
-from assay.validate.active.burn_in_plan import HOUR_S, find_burn_in, list_expected_work, make_node_plan, make_plan_for
-from assay.validate.active.burn_in_windows import Line, cut_windows, find_missing_work, find_verdict, has_ended
+from assay.validate.active.burn_in_windows import (
+    HOUR_S,
+    Line,
+    cut_windows,
+    find_burn_in,
+    find_missing_work,
+    find_verdict,
+    has_ended,
+    list_expected_work,
+    make_node_plan,
+    make_plan_for,
+)
 from assay.validate.active.drift_against_neighbours import compute_gpu_rates, find_drifts, list_slow_gpus
 from assay.validate.active.run_verdict import judge_run
 from assay.validate.active.unit_results import UnreadableRun, read_load_run

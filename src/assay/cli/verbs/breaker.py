@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +18,8 @@ from assay.model.entries.node_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.text.lists import format_count
-from assay.model.timestamps import format_time, hours, parse_time
-from assay.tell.views.open_breakers import format_breaker
+from assay.model.text.lists import format_count, format_list
+from assay.model.timestamps import format_ago, format_time, hours, parse_time
 
 if TYPE_CHECKING:
     from assay.decide.moves.held_answers import OpenBreaker
@@ -126,3 +126,14 @@ def _make_entries(
         ident = derive_id(content.kind, state.node, state.stay_id, state.deadline_held_at, *faults)
         entries.append(content.make_entry(ident, operator.at, state.node))
     return entries
+
+
+def format_breaker(breaker: OpenBreaker, now: datetime) -> str:
+    """Return a breaker as lines for people: what it holds, why, and how to clear it."""
+    cordoned = f", {len(breaker.cordoned)} cordoned" if breaker.cordoned else ""
+    return (
+        f"the breaker of pool {breaker.pool} holds back {format_count(len(breaker.nodes), 'node')}{cordoned}, "
+        f"since {format_ago(breaker.since, now)}: {format_list(list(breaker.nodes))}\n"
+        f"  {breaker.reason}\n"
+        f"  → find the common cause; then, to have them answered within the limits: {breaker.clear}"
+    )

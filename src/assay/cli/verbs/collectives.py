@@ -5,6 +5,7 @@ Its plan says beforehand which nodes are free, how long the rounds take, and wha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.adapters.scheduler import StatusReadings, group_by_scheduler, load_scheduler_adapter
+from assay.adapters.scheduler import StatusReadings, format_jobs, group_by_scheduler, load_scheduler_adapter
 from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
@@ -30,7 +31,6 @@ from assay.validate.collectives.fabric_map import (
     build_fabric_map,
     find_nvlink_domains,
 )
-from assay.validate.collectives.free_nodes import FreeNodes, select_free_nodes
 from assay.validate.collectives.judging import GroupObservation, PairObservation
 from assay.validate.collectives.report import (
     CollectivesReport,
@@ -471,3 +471,49 @@ def _list_plan_lines(plan: CollectivesPlan) -> Iterator[str]:
     yield f"time: about {plan.time.healthy_minutes:.1f} min if nothing is wrong, at most {longest}"
     yield "would exercise:"
     yield from (f"  {share}" for share in plan.coverage.values())
+
+
+@fact
+class FreeNodes:
+    """The nodes that take part, and the others."""
+
+    free: tuple[str, ...]
+    """The free nodes."""
+    excluded: Mapping[str, str]
+    """The other nodes, each with the reason."""
+
+    @property
+    def names_by_reason(self) -> Mapping[str, Sequence[str]]:
+        """The excluded nodes by their reason, the most frequent first."""
+        by_reason: defaultdict[str, list[str]] = defaultdict(list)
+        for name, reason in self.excluded.items():
+            by_reason[reason].append(name)
+        return dict(sorted(by_reason.items(), key=lambda item: -len(item[1])))
+
+
+def select_free_nodes(
+    names: Collection[str], wanted: Collection[str], readings: StatusReadings, holds: Mapping[str, str]
+) -> FreeNodes:
+    """Return which of `names` are free: no job, no cordon, no hold, and a scheduler that says so.
+
+    `wanted` are the nodes that a person named; empty means all. `holds` has the reason of each held node.
+    """
+    excluded = {name: reason for name in names if (reason := _find_reason(name, wanted, readings, holds))}
+    return FreeNodes(tuple(name for name in names if name not in excluded), excluded)
+
+
+def _find_reason(name: str, wanted: Collection[str], readings: StatusReadings, holds: Mapping[str, str]) -> str:
+    if wanted and name not in wanted:
+        return "not selected"
+    if name in holds:
+        return f"held: {holds[name]}"
+    if name in readings.errors:
+        return f"cannot tell whether it is in use: {readings.errors[name].splitlines()[0]}"
+    status = readings.statuses.get(name)
+    if status is None:
+        return "cannot tell whether it is in use: its scheduler does not know it"
+    if status.jobs:
+        return f"in use: {format_jobs(status.jobs)}"
+    if status.cordon or status.foreign_cordon:
+        return f"cordoned: {status.foreign_cordon or status.cordon}"
+    return ""

@@ -23,6 +23,7 @@ from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFi
 from assay.cli.name_check import require_known
 from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat
 from assay.cli.output import escape
+from assay.cli.verbs.breaker import format_breaker
 from assay.cli.workspace import Workspace, load_fleet_records, pick_node_state
 from assay.decide.state.node_state import NodeState
 from assay.ledger.errors import LedgerError
@@ -34,7 +35,6 @@ from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
 from assay.tell.views.node_status import list_current_lost_cordons, make_node_status
-from assay.tell.views.open_breakers import format_breaker
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`assay upgrade`: brings the files that `assay init` copied to the installed version of assay."""
+"""`assay init` creates a fleet repository; `assay upgrade` brings the files that it copied to the installed version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,10 +17,10 @@ from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, Upgr
 from assay.model.errors import AssayError
 from assay.model.facts import fact, shown
 from assay.model.text.lists import format_count, format_list
+from assay.model.text.safe_text import escape_line
 
 if TYPE_CHECKING:
     from assay.declare.starter.starter_record import SiteFiles
-
 
 APPLY = "To write this into the working tree: `assay upgrade --apply`"
 CONFLICTS = "In each conflict, choose between the marked lines, then `git add` the file. `git status` lists them."
@@ -226,3 +226,37 @@ def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[st
             yield f"{status:<9} {folder}/ ({format_count(len(some), 'file')}){end}"
         else:
             yield from (f"{status:<9} {change.path}{end}" for change in some)
+
+
+init_app = typer.Typer(add_completion=False)
+
+NEXT_STEPS = """\
+{folder} is now a fleet repository with {nodes} example nodes. Replace them by your own.
+Next:
+  cd {folder}
+  assay check
+  git add --all && git commit --message "Our fleet"
+Commands there work on its lab (assay lab up) until you choose the real machines: assay context fleet.
+README.md there is a guide for the first hour."""
+
+
+@init_app.command()
+def init(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An empty folder, or one that does not exist yet.", show_default=False)
+    ],
+    ci: Annotated[
+        Literal["github", "gitlab", "both"], typer.Option(help="Whose workflows to add: see docs/ci.md.")
+    ] = "github",
+) -> None:
+    """Create a fleet repository with an example inventory, specs, suites and playbooks.
+
+    `assay check` accepts it as it is, and its suites run against the lab, which is chosen in it.
+    """
+    from assay.declare.home import choose_context
+    from assay.declare.loader import load_fleet
+    from assay.declare.starter.new_repository import create_repository
+
+    create_repository(folder, ci)
+    choose_context(folder, "lab")
+    typer.echo(NEXT_STEPS.format(folder=escape_line(str(folder)), nodes=len(load_fleet(folder).nodes)))

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from assay.act.loop.context import ControllerContext
 from assay.ledger.ledger_reader import read_projection
 from assay.model.specs.customers import NoticeRules
-from assay.tell.customer.service_notice import ServiceNotice, ServiceStanding, list_standings, make_notice
+from assay.tell.customer.view import ServiceNotice, ServiceStanding, list_standings, make_notice
 from assay.tell.messages.scheduler_notices import SHOWN_NOTICES, NoticeJournal, show_on_nodes
 from assay.tell.messages.webhook_notices import WEBHOOK_RECORDS, list_told_out, send_to_webhooks
 from assay.tell.views.records import LiveRecords

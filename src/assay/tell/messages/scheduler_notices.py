@@ -14,7 +14,7 @@ from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.customers import SchedulerNotices
 from assay.model.timestamps import parse_time
-from assay.tell.customer.service_notice import ServiceNotice
+from assay.tell.customer.view import ServiceNotice
 
 KINDS = (NoticeIntentEntry.kind, NoticeVerifiedEntry.kind, NoticeFailedEntry.kind)
 

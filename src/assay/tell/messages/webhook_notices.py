@@ -19,7 +19,7 @@ from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.specs.customers import CustomerWebhook
 from assay.model.text.safe_text import redact
 from assay.model.timestamps import parse_time
-from assay.tell.customer.service_notice import ServiceNotice
+from assay.tell.customer.view import ServiceNotice
 from assay.tell.messages.routes import PostponedDeliveries, read_sink_secret
 
 KINDS = (NoticesStartedEntry.kind, NoticesSentEntry.kind)

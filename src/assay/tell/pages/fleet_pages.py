@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Literal
 
 from markupsafe import Markup
 
 from assay.act.orders.orders import describe_wait, list_rollout_orders
 from assay.act.tickets.ticket_updates import FABRIC_SCAN
 from assay.model.errors import AssayError
+from assay.model.outcome import RecordedOutcome
 from assay.model.page import SIZE, group_rows
-from assay.model.timestamps import format_time
+from assay.model.ticket import TicketRecord
+from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.customer_explanation import HEADINGS
 from assay.tell.customer.view import build_customer_view
 from assay.tell.pages.fabric_pages import draw_ticket_part, list_drawn_faults
@@ -28,12 +31,11 @@ from assay.tell.views.fleet import (
     select_rack_tickets,
 )
 from assay.tell.views.fleet_news import build_fleet_news, list_pool_breakers
-from assay.tell.views.fleet_trends import DAYS
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
-from assay.tell.views.records import LiveRecords
+from assay.tell.views.node_measurements import DAYS
+from assay.tell.views.records import LiveRecords, RecordSource
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
-from assay.tell.views.ticket_proof import find_ticket_proof
 from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
 
 MAX_NAMED_NODES, MAX_LETTERS = 200, 1500
@@ -231,3 +233,42 @@ def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
         source_link=link_source,
         commit=records.fleet.commit,
     )
+
+
+ProofState = Literal["open", "waits", "refuted", "closed"]
+"""`waits`: for the proof, since a technician said that it is done. `refuted`: the check was run, and still fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class TicketProof:
+    """Where a ticket stands, and what the checks that failed after the work say, one line for each."""
+
+    state: ProofState
+    lines: tuple[str, ...] = ()
+
+
+def find_ticket_proof(records: RecordSource, record: TicketRecord) -> TicketProof:
+    """Return how the proof of a ticket stands."""
+    if record.closed_at:
+        return TicketProof("closed")
+    if record.done is None:
+        return TicketProof("open")
+    verbs = {"fail": "still fails", "error": "could not be judged", "skip": "was skipped"}
+    outcomes = [recorded.outcome for recorded in _list_failed(records, record, record.done.at)]
+    failed = tuple(f"{outcome.subject} {verbs[outcome.verdict]}: {outcome.reason}" for outcome in outcomes)
+    return TicketProof("refuted" if failed else "waits", failed)
+
+
+def _list_failed(records: RecordSource, record: TicketRecord, since: str) -> list[RecordedOutcome]:
+    """Return the outcomes of the ticket's checks, measured since a time, that are no pass."""
+    checks = {line for line in record.ticket.verify.splitlines() if line.startswith("suites/")}
+    if not checks or not record.ticket.node:
+        return []
+    newest = records.ledger_for_reading.latest(nodes=[record.ticket.node])
+    return [
+        recorded
+        for recorded in newest
+        if f"{recorded.outcome.check}[{recorded.outcome.subject}]" in checks
+        and recorded.outcome.verdict != "pass"
+        and parse_time(recorded.measured_at) > parse_time(since)
+    ]

@@ -11,7 +11,7 @@ from assay.model.page import draw_polyline, format_quantity, render_page
 from assay.model.timestamps import format_duration
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure import NO_ALLURE, AllureLinks
-from assay.tell.report.measured_peers import CheckOutlier
+from assay.tell.report.distribution_page import CheckOutlier
 from assay.tell.report.overview_model import FleetOverview, HolderSummary, PoolTrend, group_by_pool_and_rack
 
 TREND_SIZE = (220, 36)

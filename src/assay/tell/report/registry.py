@@ -109,9 +109,9 @@ class SideCounts:
 class NameChanges:
     """Names that only one of two runs has."""
 
-    appeared: list[str]
+    appeared: tuple[str, ...]
     """The names that only the newer run has."""
-    vanished: list[str]
+    vanished: tuple[str, ...]
     """The names that only the older run has."""
 
 

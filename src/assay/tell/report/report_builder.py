@@ -25,9 +25,8 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.tell.report.allure import ALLURE_PAGE, AllureLinks, ReportAttachments, write_allure_results
-from assay.tell.report.distribution_page import render_distributions
+from assay.tell.report.distribution_page import list_outliers, read_past, render_distributions
 from assay.tell.report.latest_outcomes import LatestOutcomes
-from assay.tell.report.measured_peers import list_outliers, read_past
 from assay.tell.report.overview_model import build_overview
 from assay.tell.report.overview_page import SyncNumbers, render_overview
 from assay.tell.report.status_changes import DAY_S, NO_ROLLOUT, RolloutWaits

@@ -1,7 +1,8 @@
-"""`GET /metrics`: assay's own metrics, by the server, or by a small one beside a process such as `assay reconcile`.
+"""`GET /metrics`, `/healthz` and `/readyz`, by the server, or by a small one beside `assay reconcile`.
 
-One scrape is computed at a time, in a thread beside the event loop. This machine needs no token, unless a proxy passes
-the request on. Others present a `metrics_token` of a Monitoring.
+`/healthz` says whether the process works, `/readyz` whether all that it needs is there. One scrape is computed at a
+time, in a thread beside the event loop. This machine needs no token, unless a proxy passes the request on. Others
+present a `metrics_token` of a Monitoring.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from assay.model.errors import AssayError
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
 from assay.tell.server.agent_tokens import read_bearer_token, read_expected_digest
 from assay.tell.server.app_state import AppState
-from assay.tell.server.health_routes import FLEET_IN_ERROR, find_ledger_error, reply_readiness
 from assay.tell.server.requests import make_refusal, reply_internal_error, reply_refusal
 
 MAX_WAITING = 8
@@ -183,3 +183,43 @@ def _open_listener(host: str, port: int) -> socket.socket:
         sock.close()
         raise AssayError(f"cannot listen: {error.strerror}", where=f"{host}:{port}") from None
     return sock
+
+
+FLEET_IN_ERROR = "its files are in error; this process works with the fleet that it read before"
+
+
+def health_routes(state: AppState) -> Sequence[BaseRoute]:
+    """Return the routes of `assay serve`. `/healthz` is 200 while batches can be written, else 503."""
+
+    async def get_health(_request: Request) -> Response:
+        return _reply({} if state.intake.alive() else {"intake": "its thread has ended"})
+
+    async def get_readiness(_request: Request) -> Response:
+        return await reply_readiness(lambda: _find_missing(state))
+
+    return [Route("/healthz", get_health), Route("/readyz", get_readiness)]
+
+
+def _find_missing(state: AppState) -> Iterator[tuple[str, str]]:
+    if not state.intake.alive():
+        yield "intake", "its thread has ended"
+    if not state.current.is_usable:
+        yield "fleet", FLEET_IN_ERROR
+    yield from find_ledger_error(state.context)
+
+
+def find_ledger_error(context: ControllerContext) -> Iterator[tuple[str, str]]:
+    """Yield why the ledger cannot be read, if it cannot."""
+    try:
+        context.ledger.head()
+    except AssayError as error:
+        yield "ledger", error.what
+
+
+async def reply_readiness(find_missing: Callable[[], Iterator[tuple[str, str]]]) -> Response:
+    """Reply 200, or 503 with what is missing; a thread finds that out, since a ledger may hang."""
+    return _reply(await run_in_threadpool(lambda: dict(find_missing())))
+
+
+def _reply(missing: dict[str, str]) -> Response:
+    return JSONResponse({"ok": not missing, **missing}, 503 if missing else 200)

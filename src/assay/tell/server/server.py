@@ -27,9 +27,9 @@ from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.fleet_reload import CurrentContext
 from assay.model.errors import AssayError
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
-from assay.tell.api import conditional_answers, machine_reports, order_routes, photo_routes
+from assay.tell.api import conditional_answers, machine_reports, order_routes
 from assay.tell.pages import page_routes
-from assay.tell.server import health_routes, identity_routes, intake_routes, login_routes, metrics_routes, start_files
+from assay.tell.server import identity_routes, intake_routes, login_routes, metrics_routes, start_files
 from assay.tell.server.agent_tokens import AgentTokens
 from assay.tell.server.app_state import AppState
 from assay.tell.server.batch_writer import BatchWriter
@@ -42,7 +42,7 @@ CERTIFICATE_LOOK_S = 10.0
 
 RouteBuilders = Sequence[Callable[[AppState], Sequence[BaseRoute]]]
 BOOT_ROUTE_BUILDERS: RouteBuilders = (
-    health_routes.routes,
+    metrics_routes.health_routes,
     start_files.script_routes,
     start_files.image_routes,
     identity_routes.routes,
@@ -57,7 +57,7 @@ ROUTE_BUILDERS: RouteBuilders = (
     login_routes.routes,
     conditional_answers.routes,
     order_routes.routes,
-    photo_routes.routes,
+    order_routes.photo_routes,
     machine_reports.routes,
 )
 SHUTDOWN_GRACE_S = 10

@@ -26,7 +26,7 @@ from assay.model.clock import Clock
 from assay.model.fleet import Fleet
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fabric_view import ScannedFabric
-from assay.tell.views.fleet_trends import FleetTrends, TrendTable
+from assay.tell.views.node_measurements import FleetTrends, TrendTable
 
 
 class RecordSource(Protocol):

@@ -1,15 +1,17 @@
 """Takes over the test functions of a fleet's suites: one pytest item per check × subject, one outcome per item.
 
 Items are slim where a check only judges evidence, else pytest makes them. In a session that stores outcomes, a module
-that cannot be opened costs its own checks only.
+that cannot be opened costs its own checks only. It also notes files outside the suites that may change what is judged.
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import inspect
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +57,6 @@ from assay.validate.runs.typed_selection import TypedSelection
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
     from assay.validate.runs.subjects import NodeSelection
-
 
 OWN_MARKS = frozenset(line.partition(":")[0].partition("(")[0] for line in CHECK_MARKERS)
 """Marks on which no plugin acts. A check with any other mark gets ordinary items, so that the mark takes effect."""
@@ -204,8 +205,6 @@ class SuiteHooks:
         protocol = SlimItemProtocol(config, self.evidence, self.take_outcome, current)
         ordinary = OrdinaryItemHooks(config, self.fleet, self.open_context, self.take_outcome, current)
         if self._delivery is not None:
-            from assay.validate.runs.outside_influences import list_influences
-
             config.pluginmanager.register(ModuleCollection(self._delivery, self._name_module), "assay-modules")
             self._delivery.note_influences(list_influences(config, self.fleet.root))
         config.pluginmanager.register(fixtures, "assay-fixtures")
@@ -407,3 +406,41 @@ class ModuleCollection:
         if name and self._delivery.unjudged.find(name):
             return pytest.CollectReport(collector.nodeid, "passed", None, [])
         return None
+
+
+INFLUENCING_HOOKS = (
+    *("pytest_collect", "pytest_pycollect", "pytest_ignore_collect", "pytest_itemcollected", "pytest_generate_tests"),
+    *("pytest_make_collect_report", "pytest_deselected", "pytest_runtest", "pytest_fixture_setup", "pytest_exception"),
+    *("pytest_report_teststatus", "pytest_configure", "pytest_sessionfinish"),
+)
+"""Beginnings of the names of hooks that touch selection or reports."""
+TRUSTED_PACKAGES = frozenset({"_pytest", "assay", "pluggy", "pytest", "xdist"})
+
+
+def list_influences(config: pytest.Config, root: Path) -> Mapping[str, str]:
+    """Return these files, by their name relative to `root`: the sha256, and the hooks that each has."""
+    influences = {_shorten(path, root): f"{_hash(path)} {hooks}" for path, hooks in _find_plugins(config)}
+    if config.inipath is not None:
+        influences[_shorten(config.inipath, root)] = f"{_hash(config.inipath)} settings"
+    return dict(sorted(influences.items()))
+
+
+def _find_plugins(config: pytest.Config) -> Iterator[tuple[Path, str]]:
+    """Yield the file and the hooks of each plugin that is neither pytest's nor assay's."""
+    manager = config.pluginmanager
+    for plugin in manager.get_plugins():
+        module = sys.modules.get(getattr(plugin, "__name__", "") or type(plugin).__module__, plugin)
+        names = sorted({caller.name for caller in manager.get_hookcallers(plugin) or ()})
+        hooks = [name.removeprefix("pytest_") for name in names if name.startswith(INFLUENCING_HOOKS)]
+        file = getattr(plugin, "__file__", None) or getattr(module, "__file__", None)
+        package = getattr(module, "__name__", "").partition(".")[0]
+        if hooks and file and package not in TRUSTED_PACKAGES:
+            yield Path(file), ", ".join(hooks)
+
+
+def _shorten(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
