@@ -92,7 +92,7 @@ def test_a_round_of_the_controller_tells_its_entries(capsys: pytest.CaptureFixtu
     judge_answer(["reconcile", "--once", "--format", "json"], capsys.readouterr().out)
     reconcile._make_change_printer("json")([moved, moved])
     judge_answer(["reconcile", "--format", "json"], capsys.readouterr().out)
-    assert {("reconcile", "ReconcileAnswer"), ("reconcile", "EntryInAnswer")} <= JUDGED
+    assert {("reconcile", "ReconcileAnswer"), ("reconcile", "LedgerEntry")} <= JUDGED
 
 
 def test_an_upgrade_that_was_broken_off_tells_its_conflicts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,7 +98,7 @@ def test_failures_further_down_are_shown_few_and_counted() -> None:
     assert exit_code_of([said]) == 0
     assert said.line.startswith("n1  probe ok (gpu.devices.0000:00:00.0: GPU is lost; ")
     assert said.line.endswith("; and 2 more)")
-    shown = to_json(said.json_data)
+    shown = to_json(said.answer)
     assert len(shown["failed"]) == shown["readings"]["failed"] == 5
 
 

@@ -56,9 +56,9 @@ def find_rule_name(rule: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecisionCause:
-    """One reason of a decision. `id` refers to its record; `text` describes it in one line for people.
+    """One reason of a decision.
 
-    `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
+    Its kind is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
     that excuses a failure), flapping, repeated, lemon, burn-in, setting (id: its path in the spec). Reasons that held
     something back have the kind person, profile, limit, breaker, foreign, jobs, pause, trust (id: the step and the
@@ -66,8 +66,11 @@ class DecisionCause:
     """
 
     kind: str
+    """What kind of reason it is, such as fault, outcome, person, limit or rollout."""
     id: str
+    """The record that it refers to."""
     text: str
+    """The reason in one line."""
 
     @property
     def fault_ids(self) -> tuple[str, ...]:

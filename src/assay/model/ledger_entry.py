@@ -11,25 +11,29 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+from assay.model.facts import fact
+
 Context = Literal["fleet", "lab"]
 IN_LAB = "lab"
 """The key that the ledger of a lab puts into the body of each of its entries."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LedgerEntry:
-    """One entry. Appending an id that the ledger has already changes nothing.
-
-    `at` is ISO 8601 UTC; `node` is "" for an entry about no single node; `body` is the stored JSON. The ledger gives
-    `seq`, counted from 1.
-    """
+    """One entry of the ledger. Appending an id that the ledger has already changes nothing."""
 
     id: str
+    """What tells it from all others."""
     at: str
+    """When it was written: ISO 8601 with the offset of UTC."""
     kind: str
+    """The kind of entry, such as fault, decision, transition or effect.verified."""
     node: str = ""
+    """The node that it is about; "" for none."""
     body: dict[str, Any] = field(default_factory=dict)
+    """The fields of an entry of this kind."""
     seq: int = 0
+    """Its number in the ledger, counted from 1."""
 
     @property
     def context(self) -> Context:

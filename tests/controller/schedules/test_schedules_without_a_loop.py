@@ -86,7 +86,7 @@ def test_a_named_schedule_is_carried_out_now_due_or_not_and_the_clock_goes_on(ro
     one = typed(root, "stale", "--of", "byo-b", "--format", "json")
     assert done == ["stale of byo-b"]
     [ran] = json.loads(one.stdout)["ran"]
-    assert (ran["schedule"], ran["of"], ran["ended"], ran["reason"]) == ("stale", "byo-b", "done", "as it should be")
+    assert (ran["schedule"], ran["part"], ran["ended"], ran["reason"]) == ("stale", "byo-b", "done", "as it should be")
     assert ran["slot"] == "2026-11-21T12:01:00+00:00"
     assert typed(root).stdout == "nothing is due\n", "what was done out of turn stands for the slot before it"
     clock.sleep(14 * 60)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import html
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from browser import measure_overflow, needs_browser, show
 
+from assay.decide.drift.sync_report import SYNC_STATES, PoolSync
 from assay.ledger.history.append import append_missing_runs
 from assay.tell.report.allure import allure_status, describe_problems
 from assay.tell.report.distribution_page import read_past
 from assay.tell.report.overview_model import build_overview
-from assay.tell.report.overview_page import PoolInSync, SyncNumbers, render_overview
+from assay.tell.report.overview_page import SyncNumbers, render_overview
 from assay.tell.report.overview_phrases import headline, place, reach, title, where
 from assay.tell.report.status_changes import RolloutWaits
 
@@ -21,8 +23,18 @@ FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"
 MEMORY = "suites/seatrial/test_host.py::test_memory_size"
 NODES = [f"n{number:04}" for number in range(1, 17)]
 RACK = NODES[4:8]
-POOLS = (PoolInSync("h100-a", 16, 12, 0, 3, 0, 1, "40 min ago"), PoolInSync("byo-b", 4, 4, 0, 0, 0, 0))
-SYNC = SyncNumbers(POOLS, "c0ffee1234", 1_795_350_000.0)
+AT = datetime.fromtimestamp(1_795_350_000, UTC)
+POOLS = (
+    PoolSync(
+        "h100-a",
+        16,
+        dict(zip(SYNC_STATES, (12, 0, 3, 0, 1), strict=True)),
+        {},
+        (AT - timedelta(minutes=40)).isoformat(),
+    ),
+    PoolSync("byo-b", 4, dict(zip(SYNC_STATES, (4, 0, 0, 0, 0), strict=True)), {}),
+)
+SYNC = SyncNumbers(POOLS, "c0ffee1234", AT)
 
 
 def text(page: str) -> str:

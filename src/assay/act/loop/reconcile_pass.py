@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from assay.act.effects.gates import hold_outlived_orders
 from assay.act.effects.pending_effect_runner import run_effects
@@ -34,6 +34,7 @@ from assay.ledger.leases import current_process
 from assay.ledger.store import Ledger
 from assay.model.decision import Decision
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry
 
 DELIVERY_LEASE = "tickets"
@@ -73,17 +74,18 @@ def hold_delivery_lease(ledger: Ledger, *, keep: bool = False) -> Iterator[bool]
 MAX_PASSES = 12
 
 
-@dataclass(frozen=True)
+@fact
 class PassReport:
-    """What one pass did: the ledger entries that it appended, in order, and the ids of its suite runs.
-
-    `held` are the nodes that the breaker holds back after it.
-    """
+    """One pass of the controller over the fleet."""
 
     at: str
+    """When it began: ISO 8601 with the offset of UTC."""
     entries: list[LedgerEntry] = field(default_factory=list)
+    """The entries that it wrote into the ledger, in order."""
     runs: list[str] = field(default_factory=list)
+    """The ids of the runs of checks that it made."""
     held: list[str] = field(default_factory=list)
+    """The nodes that the breaker holds back after it."""
 
 
 @records_pass("once")

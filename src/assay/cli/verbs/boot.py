@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.facts import fact, to_json
+from assay.model.facts import fact
 
 if TYPE_CHECKING:
     from assay.act.boot.image_store import ImageStore
@@ -94,7 +94,7 @@ def images(
     if fetch:
         _fetch_missing(workspace.fleet, store)
     rows = list(_list_files(workspace.fleet, store))
-    typer.echo(json.dumps(to_json(rows), indent=1) if form == "json" else _format_rows(rows))
+    print_answer(rows, form, _format_rows(rows))
     raise typer.Exit(0 if all(row.bytes is not None for row in rows) else 1)
 
 
@@ -135,17 +135,16 @@ def _list_files(fleet: Fleet, store: ImageStore) -> Iterator[ImageFile]:
             )
 
 
-def _format_rows(rows: list[ImageFile]) -> str:
+def _format_rows(rows: list[ImageFile]) -> Iterator[str]:
     if not rows:
-        return "no Image is declared: specs/images/"
-    lines, shown = list[str](), ""
+        yield "no Image is declared: specs/images/"
+    shown = ""
     for row in rows:
         if row.image != shown:
             shown = row.image
-            lines.append(f"{shown}  version {row.version}, {row.nodes} nodes")
+            yield f"{shown}  version {row.version}, {row.nodes} nodes"
         size = "missing" if row.bytes is None else f"{row.bytes / 2**20:,.1f} MiB"
         where = f"  {row.url}" if row.bytes is None else ""
-        lines.append(f"  {row.file:8} {size:>12}  {row.sha256[:12]}{where}")
+        yield f"  {row.file:8} {size:>12}  {row.sha256[:12]}{where}"
     if any(row.bytes is None for row in rows):
-        lines.append("fetch what is missing: assay images --fetch")
-    return "\n".join(lines)
+        yield "fetch what is missing: assay images --fetch"

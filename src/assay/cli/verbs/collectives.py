@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.adapters.scheduler import StatusReadings, format_jobs, group_by_scheduler, load_scheduler_adapter
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.verbs.fabric_learn import read_dump
@@ -166,7 +166,7 @@ def plan(
         time=estimate_time(len(search.screening), longest, at_once, deadline or USUAL_DEADLINE_S),
         coverage=measure_planned_coverage(search),
     )
-    typer.echo(format_answer(planned, indent=1) if form == "json" else "\n".join(_list_plan_lines(planned)))
+    print_answer(planned, form, _list_plan_lines(planned))
 
 
 @collectives_app.command()
@@ -267,7 +267,6 @@ def explain(
 
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the results cannot be read.
     """
-    from assay.validate.collectives.fabric_map import FabricMap
     from assay.validate.collectives.report import build_staged_report
     from assay.validate.collectives.result_file import ResultFile
     from assay.validate.collectives.search import SearchResults, StagedSearch
@@ -335,7 +334,7 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, f
 
 
 def _show(report: CollectivesReport, form: str) -> None:
-    typer.echo(format_answer(report, indent=1) if form == "json" else format_report(report))
+    print_answer(report, form, [format_report(report)])
     raise typer.Exit(1 if report.named or report.stages.needed_blocks else 0)
 
 

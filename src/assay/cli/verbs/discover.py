@@ -6,7 +6,6 @@ as a branch of one commit for each delivery.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,11 +20,11 @@ from assay.adapters.bmc.errors import BmcLoginRefused
 from assay.adapters.bmc.quirks import BmcQuirkSet
 from assay.adapters.bmc.scan import FoundBmc, read_machine
 from assay.adapters.bmc.session import UserPassword, parse_user_password
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
 from assay.declare.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
-from assay.model.facts import to_json
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.machines import SeenMachine
 from assay.model.text.lists import fold_names, format_count
@@ -63,7 +62,6 @@ def discover(
     context.obj = fleet
     if context.invoked_subcommand is not None:
         return
-    from assay.act.boot.matching import read_sightings
     from assay.tell.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
@@ -73,7 +71,7 @@ def discover(
         _scan(workspace, scan, port, with_login=login)
     seen = read_sightings(workspace.ledger, workspace.clock.now())
     listed = build_machine_list(workspace.fleet, seen, workspace.ledger)
-    typer.echo(machines_as_json(listed) if form == "json" else "\n".join(format_machines(listed)))
+    print_answer(listed, form, format_machines(listed))
     if propose:
         for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
@@ -93,7 +91,7 @@ def lease(context: typer.Context) -> None:
     except ValueError as error:
         fix = "let dnsmasq or Kea call it; docs/day-0.md shows the configuration"
         raise AssayError(str(error), where="assay discover lease", fix=fix) from None
-    workspace = Workspace(_pick_fleet(context).resolve())
+    workspace = Workspace(context.obj.resolve())
     _record(workspace, seen, "lease")
 
 
@@ -116,7 +114,7 @@ def take_over(
     from assay.act.ingest.bmc_takeovers import take_over as take_over_bmc
     from assay.cli.name_check import select_nodes
 
-    workspace = Workspace(_pick_fleet(context).resolve())
+    workspace = Workspace(context.obj.resolve())
     chosen = select_nodes(workspace.fleet, names, []) if names else None
     controller = workspace.controller_context()
     failed = False
@@ -152,11 +150,6 @@ def delivery(
         fix = "name a CSV file in UTF-8"
         raise AssayError(f"the list cannot be read: {reason}", where=str(csv), fix=fix) from None
     typer.echo(draft_delivery(name, read_delivery_list(text, str(csv))), nl=False)
-
-
-def _pick_fleet(context: typer.Context) -> Path:
-    fleet: Path = context.obj
-    return fleet
 
 
 def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: bool) -> None:
@@ -266,11 +259,6 @@ def propose_deliveries(workspace: Workspace, matches: Sequence[MachineMatch]) ->
         yield f"{branch} has {format_count(len(new_nodes), 'new node')} in {path} ({proposal.commit[:10]}): {names}"
         yield f"  git push -u origin {branch}   # and open its pull request; `assay plan` shows what merging it does"
         yield from (f"  before the merge, settle {mistake}" for mistake in proposal.mistakes)
-
-
-def machines_as_json(listed: MachineList) -> str:
-    """Return what `/api/v1/machines` answers."""
-    return json.dumps(to_json(listed), indent=1, ensure_ascii=False)
 
 
 def format_machines(listed: MachineList) -> Iterator[str]:

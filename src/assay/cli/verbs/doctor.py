@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from pydantic import BaseModel
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.declare.repository.git import read_revision
@@ -54,10 +54,7 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     workspace = Workspace(fleet.resolve())
     needs, unused = list(list_needs(workspace)), find_unused_extras(workspace.fleet)
     lab = [str(part) for part in list_parts(workspace.fleet) if part.fix]
-    if form == "json":
-        typer.echo(format_answer(DoctorAnswer(needs=needs, unused_extras=[*unused]), indent=2))
-    else:
-        typer.echo("\n".join(_format_text(needs, unused, lab)))
+    print_answer(DoctorAnswer(needs, unused), form, _format_text(needs, unused, lab))
     sys.exit(1 if any(need.trouble for need in needs) else 0)
 
 

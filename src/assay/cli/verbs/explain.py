@@ -60,15 +60,13 @@ def build_explanation_tree(answer: ExplainAnswer, notes: Iterable[str]) -> Tree:
     tree = Tree(f"[bold]{escape(answer.node)}[/] is in [bold]{escape(answer.state)}[/] {since}")
     if hold := answer.held:
         until = f" until {format_second(hold.until)} UTC" if hold.until else ""
-        tree.add(
-            f"[yellow]held by {escape(hold.who)}[/] since {format_second(hold.since)}{until}: {escape(hold.reason)}"
-        )
+        tree.add(f"[yellow]held by {escape(hold.who)}[/] since {format_second(hold.at)}{until}: {escape(hold.reason)}")
     if request := answer.asked:
         who, reason = escape(request.who), escape(request.reason)
-        tree.add(f"[yellow]{who} asked for {escape(request.to)}[/] at {format_second(request.since)}: {reason}")
+        tree.add(f"[yellow]{who} asked for {escape(request.to)}[/] at {format_second(request.at)}: {reason}")
     if pending := answer.pending:
         next_ = "stays cordoned" if pending.to == answer.state else f"will go to {escape(pending.to)}"
-        tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending.waiting_for))}")
+        tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending.blockers))}")
     if unknown := answer.jobs_unknown:
         tree.add(f"[yellow]jobs unknown[/] since {format_second(unknown.since)}: {escape(unknown.reason)}")
     for decision in answer.chain:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import format_answer, print_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state
 from assay.decide.state.asset_history import list_serial_stays
@@ -253,15 +253,13 @@ def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
         fix = "write it as the part reports it; `assay history NODE` lists the parts of a node"
         raise AssayError(f"no part with the serial number {serial} was ever seen", fix=fix)
     places = [PlaceOfPart(**stay, happened=_list_events(workspace, stay, serial)) for stay in stays]
-    if form == "json":
-        typer.echo(format_answer(PartHistoryAnswer(serial=serial, stays=places), indent=1, ensure_ascii=False))
-        return
-    for stay in places:
-        until = f"until {format_minute(stay.until)}" if stay.until else "until today"
-        place = f"{stay.node} {stay.place}".strip()
-        typer.echo(f"{stay.kind} in {place}, seen since {format_minute(stay.since)}, {until}")
-        for event in stay.happened:
-            typer.echo(f"  {format_second(event.at)}  {event.text}")
+    lines = []
+    for place in places:
+        until = f"until {format_minute(place.until)}" if place.until else "until today"
+        where = f"{place.node} {place.place}".strip()
+        lines.append(f"{place.kind} in {where}, seen since {format_minute(place.since)}, {until}")
+        lines += [f"  {format_second(event.at)}  {event.text}" for event in place.happened]
+    print_answer(PartHistoryAnswer(serial, places), form, lines)
 
 
 def _list_events(workspace: Workspace, stay: dict[str, Any], serial: str) -> list[PartEvent]:

@@ -145,17 +145,7 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
         turns = query_turns(history, query, days=days)
         flaky = query_flaky_checks(history, query, days=days)
     if form == "json":
-        outcomes: NodeOutcomesAnswer = NodeOutcomesAnswer(
-            node=node,
-            days=days,
-            runs=extent.runs,
-            outcomes=extent.outcomes,
-            first=extent.first,
-            last=extent.last,
-            turns=turns,
-            flapping=flaky,
-        )
-        _print_json(outcomes)
+        _print_json(extend(NodeOutcomesAnswer, extent, node=node, days=days, turns=turns, flapping=flaky))
         return
     if not extent.runs:
         _report_nothing_judged(workspace, node, days, check)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from assay.cli.context_line import describe_context, format_answer
+from assay.cli.context_line import describe_context, print_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.output import escape
 from assay.cli.workspace import Workspace
@@ -81,12 +81,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
 
     The lab has a home of its own, `.assay-lab`. What a former lab left there is deleted, and named.
     """
-    from assay.declare.loader import load_fleet
-    from assay.lab import process_control
     from assay.lab.optional_parts import list_parts
-    from assay.lab.process_control import DEFAULT_CLOCK_RATE
-    from assay.lab.scenario import load_scenario
-    from assay.lab.world import LabWorld
 
     require_extra("lab")
     home = Home(fleet.resolve(), "lab")
@@ -94,7 +89,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
     if find_lab_pid(world.home):
         raise AssayError("the lab is up already", where=str(world.home), fix="run: assay lab down")
     declared, plan = load_fleet(home.root), load_scenario(scenario) if scenario else None
-    start, rate = (plan.starts_at, plan.rate) if plan else (datetime.now(UTC), DEFAULT_CLOCK_RATE)
+    start, rate = (plan.starts_at, plan.rate) if plan else (datetime.now(UTC), process_control.DEFAULT_CLOCK_RATE)
     choose_context(home.root, "lab")  # first: a lab that fails to start must not leave the real machines chosen
     if deleted := process_control.delete_lab(home):
         _print_line(f"deleted the former lab in {home.folder.name}: {', '.join(deleted)}")
@@ -113,11 +108,8 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
 @lab_app.command()
 def down(fleet: FleetDir = Path()) -> None:
     """Stop the virtual fleet. What happened in it stays, and so does the choice: see `assay context`."""
-    from assay.lab.process_control import stop_lab
-    from assay.lab.world import LabWorld
-
     home = Home(fleet.resolve(), "lab")
-    stopped = stop_lab(LabWorld(home.world))
+    stopped = process_control.stop_lab(LabWorld(home.world))
     _print_line("the lab is down" if stopped else "the lab was not up")
     if find_home(home.root).is_lab:
         _print_line("the lab is still chosen, and commands that act refuse; for the real machines: assay context fleet")
@@ -134,15 +126,9 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     world = _find_world(fleet)
     pid, parts = find_lab_pid(world.home), [str(part) for part in list_parts(None, world)]
     nodes = [_make_lab_node(world, name) for name in world.nodes()]
-    if form == "json":
-        answer: LabStatusAnswer = LabStatusAnswer(up=bool(pid), pid=pid, parts=". ".join(parts), nodes=nodes)
-        _print_line(format_answer(answer))
-    else:
-        _print_line(f"the lab is {'up' if pid else 'down'}")
-        for part in parts:
-            _print_line(f"  {part}")
-        for node in nodes:
-            _print_line(f"  {node.node}  power {node.power}, boot {node.boots}, {node.flashes} flashes")
+    lines = [f"the lab is {'up' if pid else 'down'}", *(f"  {part}" for part in parts)]
+    lines += [f"  {node.node}  power {node.power}, boot {node.boots}, {node.flashes} flashes" for node in nodes]
+    print_answer(LabStatusAnswer(bool(pid), pid, ". ".join(parts), nodes), form, lines)
     raise typer.Exit(0 if pid else 1)
 
 
@@ -216,8 +202,6 @@ def tour(
 
 
 def _find_world(fleet: Path) -> LabWorld:
-    from assay.lab.world import LabWorld
-
     return LabWorld(Home(fleet.resolve(), "lab").world)
 
 

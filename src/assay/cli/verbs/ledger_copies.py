@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
@@ -239,28 +239,23 @@ def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime
 
 
 def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *, moved_now: bool) -> None:
-    if form == "json":
-        plain: LedgerArchiveAnswer = LedgerArchiveAnswer(
-            moved=moved_now and bool(moved.entries),
-            file=str(file),
-            before=until.isoformat(),
-            entries=moved.entries,
-            kinds=moved.kinds,
-            bytes=moved.size,
-            until=moved.until,
-        )
-        typer.echo(format_answer(plain, ensure_ascii=False))
-        return
+    answer = LedgerArchiveAnswer(
+        moved=moved_now and bool(moved.entries),
+        file=str(file),
+        before=until.isoformat(),
+        entries=moved.entries,
+        kinds=moved.kinds,
+        bytes=moved.size,
+        until=moved.until,
+    )
+    lines = [f"  {count:>9,} {kind}" for kind, count in sorted(moved.kinds.items())]
     if not moved.entries:
-        typer.echo(f"no entry before {format_minute(until.isoformat())} can be moved; no archive was made")
-        return
-    for kind, count in sorted(moved.kinds.items()):
-        typer.echo(f"  {count:>9,} {kind}")
-    extent = f"{moved.entries:,} entries until {format_minute(moved.until)}, {moved.size / 1e3:,.0f} kB"
-    if moved_now:
-        typer.echo(f"{extent}, moved to {file}; keep this file: the ledger does not have them any more")
+        lines.append(f"no entry before {format_minute(until.isoformat())} can be moved; no archive was made")
     else:
-        typer.echo(f"{extent}, would move to {file}; nothing is moved without --yes")
+        extent = f"{moved.entries:,} entries until {format_minute(moved.until)}, {moved.size / 1e3:,.0f} kB"
+        done = f"moved to {file}; keep this file: the ledger does not have them any more"
+        lines.append(f"{extent}, {done if moved_now else f'would move to {file}; nothing is moved without --yes'}")
+    print_answer(answer, form, lines)
 
 
 def open_ledger_workspace(fleet: Path) -> Workspace:
@@ -277,23 +272,12 @@ def _print_copy(copied: CopiedLedger, headline: str, file: str, form: str) -> No
 
     seal = make_seal(copied.ends)
     entries, runs = copied.ends["entry"][0], copied.ends["run"][0]
-    if form == "json":
-        plain: LedgerCopyAnswer = LedgerCopyAnswer(
-            file=file, entries=entries, runs=runs, seal=str(seal), schema=copied.version
-        )
-        typer.echo(format_answer(plain, ensure_ascii=False))
-        return
-    typer.echo(f"{headline}: {count_lines(seal)}; every hash is verified")
-    typer.echo(f"  its seal is {seal}")
+    answer = LedgerCopyAnswer(file, entries, runs, str(seal), copied.version)
+    print_answer(answer, form, [f"{headline}: {count_lines(seal)}; every hash is verified", f"  its seal is {seal}"])
 
 
 def _end_broken(error: BrokenLedgerError, consequence: str, form: str) -> typer.Exit:
-
-    if form == "json":
-        answer = BrokenLedgerAnswer(problems=[*error.problems])
-        typer.echo(format_answer(answer, ensure_ascii=False))
-    else:
-        typer.echo(format_broken(consequence, error.problems))
+    print_answer(BrokenLedgerAnswer([*error.problems]), form, [format_broken(consequence, error.problems)])
     return typer.Exit(1)
 
 

@@ -94,27 +94,34 @@ class CollectionReport:
     """The answer about one node, as a line and as JSON data, without the evidence itself."""
 
     line: str
-    json_data: CollectedNode
-    has_silent_channel: bool
-    has_answer: bool
+    answer: CollectedNode
 
 
 def describe_collection(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectionReport:
     """Return the report about a node's evidence; `digest` is that of the stored document."""
     from assay.model.reading import parse_reading
+    from assay.observe.evidence_contents import iterate_leaves
 
     channels = [_format_channel(name, tree) for name, tree in sorted(evidence.channels.items(), reverse=True)]
-    has_answer = any(parse_reading(tree) is None for tree in evidence.channels.values())
-    line = f"{evidence.node}  {'; '.join(channels)}"
-    document = _make_collected_node(fleet, evidence, digest)
-    return CollectionReport(line, document, bool(find_unanswered(evidence)), has_answer)
+    wholes = {name: parse_reading(tree) for name, tree in evidence.channels.items()}
+    answer = CollectedNode(
+        node=evidence.node,
+        pool=fleet.nodes[evidence.node].pool,
+        at=evidence.at.isoformat(),
+        evidence=digest,
+        channels={name: "value" if whole is None else whole.kind for name, whole in wholes.items()},
+        unanswered=find_unanswered(evidence),
+        readings=dict(Counter(reading.kind for _, reading in iterate_leaves(evidence.channels))),
+        failed=find_failed_readings(evidence.channels),
+    )
+    return CollectionReport(f"{evidence.node}  {'; '.join(channels)}", answer)
 
 
 def exit_code_of(reports: Sequence[CollectionReport]) -> int:
     """Return the exit code: 0 all channels answered, 1 some did not, 2 none did on any node."""
-    if not any(report.has_silent_channel for report in reports):
+    if not any(report.answer.unanswered for report in reports):
         return 0
-    return 1 if any(report.has_answer for report in reports) else 2
+    return 1 if any("value" in report.answer.channels.values() for report in reports) else 2
 
 
 def find_unanswered(evidence: EvidenceDocument) -> dict[str, dict[str, str]]:
@@ -133,8 +140,8 @@ def print_collection_summary(reports: Sequence[CollectionReport], took_s: float)
 
     console = Console(soft_wrap=True, highlight=False)
     for report in reports:
-        console.print(f"{'[red]✗[/]' if report.has_silent_channel else '[green]✓[/]'} {escape(report.line)}")
-    silent = sum(report.has_silent_channel for report in reports)
+        console.print(f"{'[red]✗[/]' if report.answer.unanswered else '[green]✓[/]'} {escape(report.line)}")
+    silent = sum(bool(report.answer.unanswered) for report in reports)
     console.print(f"{len(reports)} observed in {took_s:g} s, {silent} with channels that did not answer")
 
 
@@ -205,23 +212,6 @@ def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) ->
         console.print(f"  {kind}: {escape(', '.join(paths))}: {escape(reason)}")
     for host in foreign_hosts:
         console.print(f"  the lines are of the host {escape(host)}, not of {escape(evidence.node)}: is it that node?")
-
-
-def _make_collected_node(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectedNode:
-    from assay.model.reading import parse_reading
-    from assay.observe.evidence_contents import iterate_leaves
-
-    wholes = {name: parse_reading(tree) for name, tree in evidence.channels.items()}
-    return CollectedNode(
-        node=evidence.node,
-        pool=fleet.nodes[evidence.node].pool,
-        at=evidence.at.isoformat(),
-        evidence=digest,
-        channels={name: "value" if whole is None else whole.kind for name, whole in wholes.items()},
-        unanswered=find_unanswered(evidence),
-        readings=dict(Counter(reading.kind for _, reading in iterate_leaves(evidence.channels))),
-        failed=find_failed_readings(evidence.channels),
-    )
 
 
 observe_app = typer.Typer(add_completion=False)
@@ -303,7 +293,7 @@ def observe(
         evidence, foreign = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
         digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
         report = describe_collection(workspace.fleet, evidence, digest)
-        recorded = extend(RecordingAnswer, report.json_data, foreign_hosts=foreign)
+        recorded = extend(RecordingAnswer, report.answer, foreign_hosts=foreign)
         _print_answer(form, recorded, lambda: print_recording(evidence, foreign))
         raise typer.Exit(exit_code_of([report]))
     if here:
@@ -317,7 +307,7 @@ def observe(
     selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
     reports = _observe_nodes(workspace, selected, parts, deadline, out)
     took_s = round(time.monotonic() - start, 1)
-    document: ObserveAnswer = ObserveAnswer(nodes=[report.json_data for report in reports], took_s=took_s)
+    document = ObserveAnswer(nodes=[report.answer for report in reports], took_s=took_s)
     _print_answer(form, document, lambda: print_collection_summary(reports, took_s))
     raise typer.Exit(exit_code_of(reports))
 
@@ -417,6 +407,6 @@ def _write(evidence: EvidenceDocument, folder: Path) -> str:
 
 def _print_answer(form: str, document: object, print_text: Callable[[], None]) -> None:
     if form == "json":
-        print(format_answer(document))  # noqa: T201 — the answer
+        typer.echo(format_answer(document))
     else:
         print_text()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -37,32 +37,6 @@ if TYPE_CHECKING:
 
 
 @fact
-class EntryInAnswer:
-    """An entry of the ledger."""
-
-    at: str
-    """When it was written: ISO 8601 with the offset of UTC."""
-    kind: str
-    """The kind of entry, such as fault, decision, transition or effect.verified."""
-    node: str
-    """The node that it is about; "" for none."""
-    body: dict[str, Any]
-    """The fields of an entry of this kind."""
-
-
-@fact
-class PassInAnswer:
-    """One pass of the controller over the fleet."""
-
-    at: str
-    """When it began: ISO 8601 with the offset of UTC."""
-    changes: list[EntryInAnswer]
-    """The entries that it wrote into the ledger, in order."""
-    runs: list[str]
-    """The ids of the runs of checks that it made."""
-
-
-@fact
 class DueSlot:
     """A scheduled job that is due and that a round does not run."""
 
@@ -78,7 +52,7 @@ class DueSlot:
 class ReconcileAnswer:
     """What one round of the controller did."""
 
-    passes: list[PassInAnswer]
+    passes: list[PassReport]
     """The passes of the round."""
     due: list[DueSlot]
     """The scheduled jobs that are due: `assay schedules run` runs them."""
@@ -224,12 +198,8 @@ def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> 
     if due:
         LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
     if form == "json":
-        passes = [
-            PassInAnswer(at=report.at, changes=[*map(_make_entry_answer, report.entries)], runs=report.runs)
-            for report in reports
-        ]
         slots = [DueSlot(schedule=task.line.name, of=task.line.target, slot=task.slot.isoformat()) for task in due]
-        print(format_answer(ReconcileAnswer(passes=passes, due=slots)))  # noqa: T201 — the answer
+        print(format_answer(ReconcileAnswer(passes=reports, due=slots)))  # noqa: T201 — the answer
         return
     from assay.decide.state.entry_messages import format_entries
 
@@ -245,11 +215,7 @@ def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
 
     def print_changes(entries: list[LedgerEntry]) -> None:
         for entry in entries:
-            line = json.dumps(to_json(_make_entry_answer(entry))) if form == "json" else format_entry(entry, formatter)
+            line = json.dumps(to_json(entry)) if form == "json" else format_entry(entry, formatter)
             print(line, flush=True)  # noqa: T201 — the answer
 
     return print_changes
-
-
-def _make_entry_answer(entry: LedgerEntry) -> EntryInAnswer:
-    return EntryInAnswer(at=entry.at, kind=entry.kind, node=entry.node, body=entry.body)

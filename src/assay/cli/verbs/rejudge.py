@@ -128,7 +128,7 @@ def format_rejudge_json(rejudged: RejudgedRun, differences: RunDifferences) -> I
     from assay.tell.report.registry import format_json_comparison
 
     equality = rejudged.equality
-    head: RejudgeHead = RejudgeHead(
+    head = RejudgeHead(
         run=differences.old.id,
         spec=rejudged.rev,
         itself=rejudged.is_original_spec,

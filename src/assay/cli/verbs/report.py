@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -58,12 +58,8 @@ def report(
     pages = build_reports(workspace.fleet, ledger, reports, workspace.evidence_dir, since * 3600, sync, rollout)
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
-    if form == "json":
-        answer: ReportPagesAnswer = ReportPagesAnswer(overview=str(pages.overview), allure=str(pages.allure))
-        print(format_answer(answer))  # noqa: T201 — the answer
-    else:
-        typer.echo(f"overview: {pages.overview}")
-        typer.echo(f"Allure report: {pages.allure}")
+    lines = [f"overview: {pages.overview}", f"Allure report: {pages.allure}"]
+    print_answer(ReportPagesAnswer(str(pages.overview), str(pages.allure)), form, lines)
     if serve:
         _serve_reports(reports)
     elif form == "text":
@@ -74,29 +70,14 @@ def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
     """Return how far the pools are in sync, None where that cannot be read; stderr says why."""
     from assay.cli.verbs.sync import format_short_revision
     from assay.cli.workspace import load_sync_report
-    from assay.model.timestamps import format_ago
-    from assay.tell.report.overview_page import PoolInSync, SyncNumbers
+    from assay.tell.report.overview_page import SyncNumbers
 
-    now = workspace.clock.now()
     try:
         report = load_sync_report(workspace)
     except AssayError as error:
         typer.echo(f"left out: how far the fleet is in sync: {error}", err=True)
         return None
-    pools = tuple(
-        PoolInSync(
-            pool.pool,
-            pool.nodes,
-            in_sync=pool.counts["in_sync"],
-            rolling=pool.counts["rolling"],
-            drifted=pool.counts["drifted"],
-            held=pool.counts["held"],
-            unknown=pool.counts["unknown"],
-            oldest=format_ago(pool.oldest, now) if pool.oldest else "",
-        )
-        for pool in report.pools
-    )
-    return SyncNumbers(pools, format_short_revision(report.revision), now.timestamp())
+    return SyncNumbers(report.pools, format_short_revision(report.revision), workspace.clock.now())
 
 
 def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:

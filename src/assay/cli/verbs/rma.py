@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import find_operator_name
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state
@@ -113,7 +113,7 @@ def rma(
     workspace = Workspace(fleet.resolve())
     find_node_state(workspace, node)
     dossier = _build_dossier(workspace, _find_dossier_intent(workspace, node), find_operator_name(who))
-    typer.echo(format_answer(dossier, indent=1, ensure_ascii=False) if form == "json" else _format_dossier(dossier))
+    print_answer(dossier, form, _format_dossier(dossier))
 
 
 def _find_dossier_intent(workspace: Workspace, node: str) -> EffectIntent:
@@ -157,7 +157,7 @@ def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> Doss
     )
 
 
-def _format_dossier(dossier: DossierAnswer) -> str:
+def _format_dossier(dossier: DossierAnswer) -> list[str]:
     lines = [f"{dossier.archive}  {dossier.bytes / 1024:.0f} KiB, sha256 {dossier.sha256[:12]}…"]
     for suspect in dossier.suspects:
         place = suspect.place or "the node"
@@ -173,4 +173,4 @@ def _format_dossier(dossier: DossierAnswer) -> str:
     lines += [f"  not taken: {name}: {reason}" for name, reason in dossier.refused.items()]
     if any(not request.files for request in dossier.photos):
         lines.append(f"  put the missing photos into {dossier.folder}/ (label.jpg …), and run this command again")
-    return "\n".join(lines)
+    return lines

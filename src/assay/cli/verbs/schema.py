@@ -126,7 +126,7 @@ ANSWERS: dict[str, Answer] = {
     ),
     "reconcile": (
         AnswerForm("assay.cli.verbs.reconcile:ReconcileAnswer", "with --once"),
-        AnswerForm("assay.cli.verbs.reconcile:EntryInAnswer", "without --once, a document on each line", is_lines=True),
+        AnswerForm("assay.model.ledger_entry:LedgerEntry", "without --once, a document on each line", is_lines=True),
     ),
     "schedules": _one("assay.cli.verbs.schedules:SchedulesAnswer"),
     "schedules run": _one("assay.cli.verbs.schedules:ScheduledRunsAnswer"),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 160
 """Columns of the table when stdout is not a terminal."""
 CSV_COLUMNS = (
-    *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.waiting_for"),
+    *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.blockers"),
     *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
 )
 LISTED = 100

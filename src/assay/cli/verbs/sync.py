@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
@@ -64,12 +64,8 @@ def sync(
     workspace = Workspace(fleet.resolve())
     names = select_nodes(workspace.fleet, node or [], pool or [])
     report = load_sync_report(workspace, names)
-    if form == "json":
-        typer.echo(format_answer(extend(SyncAnswer, report), indent=1, ensure_ascii=False))
-    elif form == "csv":
-        typer.echo("\n".join(format_sync_csv(report)))
-    else:
-        typer.echo("\n".join(format_sync(report, workspace.clock.now())))
+    lines = format_sync_csv(report) if form == "csv" else format_sync(report, workspace.clock.now())
+    print_answer(extend(SyncAnswer, report), form, lines)
     raise typer.Exit(0 if report.is_in_sync else 1)
 
 

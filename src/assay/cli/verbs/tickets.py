@@ -173,7 +173,6 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
     Exit codes: 0 every sink has all its tickets; 2 some deliveries failed.
     """
-    from assay.model.entries.tickets import DigestSentEntry
     from assay.tell.messages.delivery import TICKET_DELIVERED, deliver_tickets
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())

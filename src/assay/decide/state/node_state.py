@@ -77,17 +77,24 @@ class TransitionRecord:
         return not self.decision or find_rule_name(self.rule) == PERSON_RULE
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PendingDecision:
-    """A decision that waits until the node is idle. `rule` is `file:line name`; `blockers` are jobs it waits for."""
+    """A decision that waits until the node is idle."""
 
     decision: str
+    """The id of the decision."""
     to: str
+    """The state that the node will go to."""
     since: str
+    """When it was decided."""
     rule: str
+    """The rule of the policy, as `file:line name`."""
     remedy: str
+    """What is done; "" if nothing besides the move."""
     because: tuple[DecisionCause, ...]
+    """Its reasons."""
     blockers: tuple[str, ...]
+    """What it waits for, such as jobs that must end first."""
 
     @property
     def rule_name(self) -> str:
@@ -104,15 +111,20 @@ class FlapRecord:
     decision: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class OperatorNote:
-    """A hold or a certification by a person. `until` is when a hold ends, "" for a hold without an end."""
+    """A hold or a certification by a person. With a hold, automation observes the node but does not act on it."""
 
     id: str
+    """The id of the order."""
     who: str
+    """Who gave it."""
     reason: str
+    """Why, in that person's words."""
     at: str
+    """When."""
     until: str = ""
+    """When a hold ends by itself; "" if only `assay release` ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +141,20 @@ class WithdrawnDecision:
     cordoned: bool
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class LostCordon:
-    """A node that must be cordoned was read without a cordon; `decision` cordons it again.
-
-    `stay_id` is the stay of that time, `pending_decision` the decision that was pending then, "" for none.
-    """
+    """A cordon of assay that somebody else has removed."""
 
     decision: str
+    """The decision that cordons the node again."""
     at: str
+    """When assay saw that the cordon was gone."""
     reason: str
+    """What assay saw."""
     stay_id: str
+    """The node's stay in a state of that time."""
     pending_decision: str
+    """The decision that was pending then; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)

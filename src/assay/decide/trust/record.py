@@ -38,19 +38,24 @@ TRUST_KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """The state that a person or a `rollout` (its id) wants, until the node is there; `now`: even while it has jobs.
-
-    `within_hours` is how long the order is meant, 0 for as long as the policy says.
-    """
+    """The state that a person or a rollout wants, until the node is there."""
 
     id: str
+    """The id of the order."""
     to: str
+    """The state that the node shall go to."""
     who: str
+    """Who gave the order."""
     reason: str
+    """Why, in that person's words."""
     at: str
+    """When the order was given."""
     now: bool = False
+    """Whether the node shall go even while it has jobs."""
     rollout: str = ""
+    """The id of the rollout that wants it; "" for a person's order."""
     within_hours: float = 0.0
+    """For how many hours it is meant; 0 for as long as the policy says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,27 @@ from typing import Literal
 from assay.act.loop.pass_log import PASS_EDGES
 
 FamilyType = Literal["gauge", "counter", "histogram"]
+UNITS = ("seconds", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """One family. `labels` maps each label to what it says; all of its values come from the fleet's own lists.
 
-    Units are base units; `unit` is "" for a plain number. `edges` are the upper bounds of a histogram's buckets.
+    `edges` are the upper bounds of a histogram's buckets.
     """
 
     name: str
     type: FamilyType
     help: str
     labels: Mapping[str, str]
-    unit: str = ""
     edges: tuple[float, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The base unit with which the name ends, "" for a plain number."""
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        return last if last in UNITS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +83,19 @@ LABELS = {
 """What each label says, for every family that has it."""
 
 
-def gauge(name: str, text: str, *labels: str, unit: str = "") -> Family:
+def gauge(name: str, text: str, *labels: str) -> Family:
     """Return a family of values that go up and down."""
-    return Family(name, "gauge", text, _describe(labels), unit)
+    return Family(name, "gauge", text, _describe(labels))
 
 
-def counter(name: str, text: str, *labels: str, unit: str = "") -> Family:
+def counter(name: str, text: str, *labels: str) -> Family:
     """Return a family of values that only grow, over all of the ledger's history."""
-    return Family(f"{name}_total", "counter", text, _describe(labels), unit)
+    return Family(f"{name}_total", "counter", text, _describe(labels))
 
 
-def histogram(name: str, text: str, *labels: str, edges: tuple[float, ...], unit: str = "seconds") -> Family:
+def histogram(name: str, text: str, *labels: str, edges: tuple[float, ...]) -> Family:
     """Return a family of distributions, over all of the ledger's history."""
-    return Family(name, "histogram", text, _describe(labels), unit, edges)
+    return Family(name, "histogram", text, _describe(labels), edges)
 
 
 def _describe(labels: tuple[str, ...]) -> dict[str, str]:
@@ -102,19 +108,15 @@ EFFECT_EDGES = (1.0, 5.0, 15.0, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR,
 DELAY_EDGES = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, MINUTE)
 
 NODES = gauge("assay_nodes", "Nodes in each state, and why they are there.", "pool", "state", "in_service", "reason")
-STATE_OLDEST = gauge(
-    "assay_state_oldest_age_seconds", "How long the longest stay in a state lasts.", "pool", "state", unit="seconds"
-)
+STATE_OLDEST = gauge("assay_state_oldest_age_seconds", "How long the longest stay in a state lasts.", "pool", "state")
 STAYS = histogram(
     "assay_stay_duration_seconds", "How long ended stays in a state lasted.", "pool", "state", edges=STAY_EDGES
 )
 TRANSITIONS = counter("assay_transitions", "Moves of nodes between states.", "pool", "from_state", "to_state")
 PENDING = gauge("assay_pending_decisions", "Decisions that wait.", "pool", "to_state", "blocker")
-PENDING_OLDEST = gauge(
-    "assay_pending_oldest_age_seconds", "Age of the oldest decision that waits.", "pool", "blocker", unit="seconds"
-)
+PENDING_OLDEST = gauge("assay_pending_oldest_age_seconds", "Age of the oldest decision that waits.", "pool", "blocker")
 HOLDS = gauge("assay_holds", "Nodes that people hold.", "pool")
-HOLD_OLDEST = gauge("assay_hold_oldest_age_seconds", "Age of the oldest hold.", "pool", unit="seconds")
+HOLD_OLDEST = gauge("assay_hold_oldest_age_seconds", "Age of the oldest hold.", "pool")
 BREAKER_OPEN = gauge("assay_breaker_open", "1 while the circuit breaker of a pool holds nodes back, else 0.", "pool")
 BREAKER_NODES = gauge("assay_breaker_held_nodes", "Nodes that the breaker holds back.", "pool")
 JOBS_UNKNOWN = gauge("assay_jobs_unknown_nodes", "Nodes whose jobs no scheduler tells.", "pool")
@@ -124,7 +126,6 @@ NODE_STATE_AGE = gauge(
     "node",
     "pool",
     "state",
-    unit="seconds",
 )
 NODES_UNLISTED = gauge("assay_nodes_unlisted", "Nodes out of service that assay_node_* leaves out.")
 
@@ -139,19 +140,16 @@ EFFECT_UNREADABLE = counter(
     "assay_effect_unreadable", "Readings after an effect that could not tell whether it is there.", "action"
 )
 EFFECTS_OPEN = gauge("assay_effects_open", "Effects that have begun and not ended.", "action", "status")
-EFFECT_OLDEST = gauge(
-    "assay_effect_oldest_age_seconds", "Age of the oldest effect that has not ended.", "action", unit="seconds"
-)
+EFFECT_OLDEST = gauge("assay_effect_oldest_age_seconds", "Age of the oldest effect that has not ended.", "action")
 
 OUTCOMES = counter("assay_outcomes", "Outcomes of checks.", "family", "verdict")
 RUNS = counter("assay_runs", "Recorded runs of the checks.")
-RUN_AGE = gauge("assay_last_run_age_seconds", "Age of the newest run of the checks.", unit="seconds")
+RUN_AGE = gauge("assay_last_run_age_seconds", "Age of the newest run of the checks.")
 PASS_OLDEST = gauge(
     "assay_phase_oldest_pass_age_seconds",
     "Age of the oldest pass on nodes whose state asks for the phase now; of each check, the newest pass counts.",
     "pool",
     "phase",
-    unit="seconds",
 )
 UNPROVEN = gauge(
     "assay_phase_unproven_nodes", "Nodes whose state asks for the phase, and that have no pass in it.", "pool", "phase"
@@ -161,33 +159,24 @@ FAULTS = counter(
     "assay_faults", "Faults that were found. One that is seen again while it is open counts once.", "fault", "severity"
 )
 FAULTS_OPEN = gauge("assay_faults_open", "Faults that nothing has cleared.", "pool", "fault", "severity")
-FAULT_OLDEST = gauge(
-    "assay_fault_oldest_age_seconds", "Age of the oldest open fault.", "pool", "severity", unit="seconds"
-)
+FAULT_OLDEST = gauge("assay_fault_oldest_age_seconds", "Age of the oldest open fault.", "pool", "severity")
 TICKETS = counter("assay_tickets", "Tickets opened, reopened and closed.", "result")
 TICKETS_OPEN = gauge("assay_tickets_open", "Open tickets.", "severity")
-TICKET_OLDEST = gauge("assay_ticket_oldest_age_seconds", "Age of the oldest open ticket.", "severity", unit="seconds")
+TICKET_OLDEST = gauge("assay_ticket_oldest_age_seconds", "Age of the oldest open ticket.", "severity")
 
 ROLLOUTS = counter("assay_rollouts", "Rollouts started, finished, aborted and superseded.", "result")
 ROLLOUT_NODES = gauge("assay_rollout_nodes", "Nodes of the active rollout, and how far they are.", "progress")
-ROLLOUT_AGE = gauge("assay_rollout_age_seconds", "Age of the active rollout.", unit="seconds")
-ROLLOUT_PAUSE_AGE = gauge(
-    "assay_rollout_pause_age_seconds", "How long the active rollout has been paused.", "rule", unit="seconds"
-)
+ROLLOUT_AGE = gauge("assay_rollout_age_seconds", "Age of the active rollout.")
+ROLLOUT_PAUSE_AGE = gauge("assay_rollout_pause_age_seconds", "How long the active rollout has been paused.", "rule")
 COMMITS = counter("assay_commits_adopted", "Commits of the fleet repository that the controller took up.")
 
-SCHEDULE_LAST = gauge(
-    "assay_schedule_last_end_age_seconds", "How long ago the last slot ended.", "schedule", "target", unit="seconds"
-)
-SCHEDULE_NEXT = gauge(
-    "assay_schedule_next_start_seconds", "Time until the next slot starts.", "schedule", "target", unit="seconds"
-)
+SCHEDULE_LAST = gauge("assay_schedule_last_end_age_seconds", "How long ago the last slot ended.", "schedule", "target")
+SCHEDULE_NEXT = gauge("assay_schedule_next_start_seconds", "Time until the next slot starts.", "schedule", "target")
 SCHEDULE_LATE = gauge(
     "assay_schedule_late_seconds",
     "How long a slot has been due that nobody has begun; 0 if none is due.",
     "schedule",
     "target",
-    unit="seconds",
 )
 SCHEDULE_RUNS = counter("assay_schedule_runs", "Slots that ended: done, failed or lost.", "schedule", "result")
 VISITS = counter("assay_idle_visits", "Idle verifications of a node; cut if a customer took it.", "schedule", "result")
@@ -211,90 +200,51 @@ SOURCE_OLDEST = gauge(
     "Age of the oldest last answer of a source that has ever answered.",
     "pool",
     "source",
-    unit="seconds",
 )
 AGENT_ITEMS = counter("assay_agent_items", "Items that agents have delivered.")
 AGENT_LOSSES = counter("assay_agent_losses", "Times that an agent lost items before it could deliver them.", "pool")
-LISTENING_AGE = gauge(
-    "assay_agents_heard_age_seconds", "How long ago a server last listened to agents.", unit="seconds"
-)
+LISTENING_AGE = gauge("assay_agents_heard_age_seconds", "How long ago a server last listened to agents.")
 
 BUILD_INFO = gauge("assay_build_info", "Always 1: which assay this is.", "version")
 FLEET_INFO = gauge("assay_fleet_info", "Always 1: which commit of the fleet this process works with.", "commit")
 LEDGER_UP = gauge("assay_ledger_up", "1 if the ledger could be read for this scrape, else 0.")
 LEDGER_ENTRIES = counter("assay_ledger_entries", "Entries of the ledger.")
 LEDGER_READ = gauge("assay_ledger_read_entries", "Up to which entry the ledger is counted in these metrics.")
-LEDGER_AGE = gauge("assay_ledger_last_entry_age_seconds", "Age of the newest entry.", unit="seconds")
-LEDGER_BYTES = gauge("assay_ledger_size_bytes", "Size of an SQLite ledger with its log.", unit="bytes")
+LEDGER_AGE = gauge("assay_ledger_last_entry_age_seconds", "Age of the newest entry.")
+LEDGER_BYTES = gauge("assay_ledger_size_bytes", "Size of an SQLite ledger with its log.")
 PASS_DURATION = histogram(
     "assay_pass_duration_seconds",
     "How long passes of `assay reconcile` took; the loop has a pass for each stage.",
     "stage",
     edges=PASS_EDGES,
 )
-PASS_CPU = counter(
-    "assay_pass_cpu_seconds",
-    "CPU time of passes, without threads and processes of theirs.",
-    "stage",
-    unit="seconds",
-)
+PASS_CPU = counter("assay_pass_cpu_seconds", "CPU time of passes, without threads and processes of theirs.", "stage")
 PASS_FAILURES = counter("assay_pass_failures", "Passes that ended with an error.", "stage")
-PASS_AGE = gauge(
-    "assay_pass_last_end_age_seconds", "How long ago the last pass ended, in real time.", "stage", unit="seconds"
-)
+PASS_AGE = gauge("assay_pass_last_end_age_seconds", "How long ago the last pass ended, in real time.", "stage")
 WORKFLOWS = gauge("assay_dbos_workflows", "Workflows of DBOS that have not ended.", "queue", "status")
-WORKFLOW_OLDEST = gauge(
-    "assay_dbos_oldest_workflow_age_seconds", "Age of the oldest of them, in real time.", "queue", unit="seconds"
-)
-COLLECT_CPU = gauge(
-    "assay_metrics_collect_cpu_seconds", "CPU time that collecting took for this scrape.", unit="seconds"
-)
+WORKFLOW_OLDEST = gauge("assay_dbos_oldest_workflow_age_seconds", "Age of the oldest of them, in real time.", "queue")
+COLLECT_CPU = gauge("assay_metrics_collect_cpu_seconds", "CPU time that collecting took for this scrape.")
 
-FAMILIES: dict[str, tuple[Family, ...]] = {
-    "Nodes": (
-        NODES,
-        STATE_OLDEST,
-        STAYS,
-        TRANSITIONS,
-        PENDING,
-        PENDING_OLDEST,
-        HOLDS,
-        HOLD_OLDEST,
-        BREAKER_OPEN,
-        BREAKER_NODES,
-        JOBS_UNKNOWN,
-        NODE_STATE_AGE,
-        NODES_UNLISTED,
-    ),
-    "Effects": (EFFECTS, EFFECT_DURATION, EFFECT_RETRIES, EFFECT_UNREADABLE, EFFECTS_OPEN, EFFECT_OLDEST),
-    "Checks": (OUTCOMES, RUNS, RUN_AGE, PASS_OLDEST, UNPROVEN),
-    "Faults and tickets": (FAULTS, FAULTS_OPEN, FAULT_OLDEST, TICKETS, TICKETS_OPEN, TICKET_OLDEST),
-    "Rollouts": (ROLLOUTS, ROLLOUT_NODES, ROLLOUT_AGE, ROLLOUT_PAUSE_AGE, COMMITS),
-    "Schedules and idle verification": (
-        SCHEDULE_LAST,
-        SCHEDULE_NEXT,
-        SCHEDULE_LATE,
-        SCHEDULE_RUNS,
-        VISITS,
-        CUSTOMER_DELAY,
-        VERIFICATIONS_MISSED,
-    ),
-    "Agents, probes and BMCs": (SOURCES, SOURCES_SILENT, SOURCE_OLDEST, AGENT_ITEMS, AGENT_LOSSES, LISTENING_AGE),
-    "assay itself": (
-        BUILD_INFO,
-        FLEET_INFO,
-        LEDGER_UP,
-        LEDGER_ENTRIES,
-        LEDGER_READ,
-        LEDGER_AGE,
-        LEDGER_BYTES,
-        PASS_DURATION,
-        PASS_CPU,
-        PASS_FAILURES,
-        PASS_AGE,
-        WORKFLOWS,
-        WORKFLOW_OLDEST,
-        COLLECT_CPU,
-    ),
+FIRST_OF_SUBJECT = {
+    "Nodes": NODES,
+    "Effects": EFFECTS,
+    "Checks": OUTCOMES,
+    "Faults and tickets": FAULTS,
+    "Rollouts": ROLLOUTS,
+    "Schedules and idle verification": SCHEDULE_LAST,
+    "Agents, probes and BMCs": SOURCES,
+    "assay itself": BUILD_INFO,
 }
+"""The families of a subject stand together above, and this one begins them."""
+
+
+def _group_by_subject() -> dict[str, list[Family]]:
+    subject, grouped = "", dict[str, list[Family]]()
+    for family in [each for each in globals().values() if isinstance(each, Family)]:
+        subject = next((name for name, first in FIRST_OF_SUBJECT.items() if first is family), subject)
+        grouped.setdefault(subject, []).append(family)
+    return grouped
+
+
+FAMILIES = _group_by_subject()
 """Every family, by subject, in the order of docs/metrics.md."""

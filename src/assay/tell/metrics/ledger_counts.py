@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import get_args
+from typing import Any, get_args
 
 from assay.act.schedules.staleness_sweep import list_judged_phases
 from assay.decide.state.node_state import NodeState
@@ -21,7 +21,6 @@ from assay.model.entries.entry_content import EntryContent
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_epoch_seconds
 from assay.tell.metrics import families
 from assay.tell.metrics.families import Distribution, Family, Series
@@ -133,15 +132,15 @@ class OpenTicket:
     opened_s: float
 
 
-Handler = Callable[["LedgerCounts", LedgerEntry], None]
-_HANDLERS: dict[str, Handler] = {}
+Handler = Callable[["LedgerCounts", Any, LedgerEntry], None]
+_HANDLERS: dict[str, tuple[type[EntryContent], Handler]] = {}
 
 
 def _counts(*contents: type[EntryContent]) -> Callable[[Handler], Handler]:
-    """Let a method of LedgerCounts count the entries of these kinds."""
+    """Let a method of LedgerCounts count the entries of these kinds: it gets the content of each."""
 
     def register(handler: Handler) -> Handler:
-        _HANDLERS.update((content.kind, handler) for content in contents)
+        _HANDLERS.update((content.kind, (content, handler)) for content in contents)
         return handler
 
     return register
@@ -180,7 +179,8 @@ class LedgerCounts:
 
     def add(self, entry: LedgerEntry) -> LedgerCounts:
         """Count the next entry, and return this object."""
-        _HANDLERS[entry.kind](self, entry)
+        content, handler = _HANDLERS[entry.kind]
+        handler(self, content.read(entry), entry)
         return self
 
     def series(self) -> Iterator[Series]:
@@ -189,24 +189,21 @@ class LedgerCounts:
         return chain.from_iterable(tally.series() for tally in tallies)
 
     @_counts(node_entries.NodeEnrolledEntry)
-    def _enrol(self, entry: LedgerEntry) -> None:
-        enrolled = node_entries.NodeEnrolledEntry.read(entry)
+    def _enrol(self, enrolled: node_entries.NodeEnrolledEntry, entry: LedgerEntry) -> None:
         self._stays[entry.node] = NodeStay(enrolled.pool, enrolled.state, parse_epoch_seconds(entry.at))
 
     @_counts(node_entries.NodeRenamedEntry)
-    def _rename(self, entry: LedgerEntry) -> None:
-        renamed = node_entries.NodeRenamedEntry.read(entry)
+    def _rename(self, renamed: node_entries.NodeRenamedEntry, entry: LedgerEntry) -> None:
         if stay := self._stays.get(renamed.old):
             self._stays[entry.node] = NodeStay(renamed.pool, stay.state, stay.since_s)
 
     @_counts(node_entries.NodeLeftEntry)
-    def _leave(self, entry: LedgerEntry) -> None:
+    def _leave(self, _: node_entries.NodeLeftEntry, entry: LedgerEntry) -> None:
         self._stays.pop(entry.node, None)
 
     @_counts(node_entries.TransitionEntry)
-    def _move(self, entry: LedgerEntry) -> None:
-        moved, at_s = node_entries.TransitionEntry.read(entry), parse_epoch_seconds(entry.at)
-        before = self._stays.get(entry.node)
+    def _move(self, moved: node_entries.TransitionEntry, entry: LedgerEntry) -> None:
+        at_s, before = parse_epoch_seconds(entry.at), self._stays.get(entry.node)
         pool = before.pool if before else ""
         self._transitions.add(pool, moved.from_state, moved.to_state)
         if before:
@@ -214,75 +211,53 @@ class LedgerCounts:
         self._stays[entry.node] = NodeStay(pool, moved.to_state, at_s)
 
     @_counts(effects.EffectIntentEntry)
-    def _begin_effect(self, entry: LedgerEntry) -> None:
-        intent = effects.EffectIntentEntry.read(entry)
+    def _begin_effect(self, intent: effects.EffectIntentEntry, entry: LedgerEntry) -> None:
         self.effects.setdefault(intent.effect, OpenEffect(intent.action, parse_epoch_seconds(entry.at)))
 
-    @_counts(effects.EffectDoneEntry)
-    def _finish_attempt(self, entry: LedgerEntry) -> None:
-        self._advance_effect(effects.EffectDoneEntry.read(entry).effect, "done")
+    @_counts(effects.EffectDoneEntry, effects.EffectTriedEntry, effects.EffectUnknownEntry)
+    def _advance_effect(
+        self, progress: effects.EffectProgressEntry | effects.EffectTriedEntry, entry: LedgerEntry
+    ) -> None:
+        if effect := self.effects.get(progress.effect):
+            status = entry.kind.removeprefix("effect.")
+            self.effects[progress.effect] = OpenEffect(effect.action, effect.begun_s, status)
+            if status == "tried":
+                self._retries.add(effect.action)
+            elif status == "unknown":
+                self._unreadable.add(effect.action)
 
-    @_counts(effects.EffectTriedEntry)
-    def _retry_effect(self, entry: LedgerEntry) -> None:
-        if effect := self._advance_effect(effects.EffectTriedEntry.read(entry).effect, "tried"):
-            self._retries.add(effect.action)
-
-    @_counts(effects.EffectUnknownEntry)
-    def _lose_sight(self, entry: LedgerEntry) -> None:
-        if effect := self._advance_effect(effects.EffectUnknownEntry.read(entry).effect, "unknown"):
-            self._unreadable.add(effect.action)
-
-    def _advance_effect(self, ident: str, status: str) -> OpenEffect | None:
-        if effect := self.effects.get(ident):
-            self.effects[ident] = OpenEffect(effect.action, effect.begun_s, status)
-        return effect
-
-    @_counts(effects.EffectVerifiedEntry)
-    def _verify_effect(self, entry: LedgerEntry) -> None:
-        self._end_effect(effects.EffectVerifiedEntry.read(entry).effect, entry, "verified")
-
-    @_counts(effects.EffectFailedEntry)
-    def _fail_effect(self, entry: LedgerEntry) -> None:
-        self._end_effect(effects.EffectFailedEntry.read(entry).effect, entry, "failed")
-
-    def _end_effect(self, ident: str, entry: LedgerEntry, result: str) -> None:
-        if effect := self.effects.pop(ident, None):
+    @_counts(effects.EffectVerifiedEntry, effects.EffectFailedEntry)
+    def _end_effect(self, ended: effects.EffectProgressEntry, entry: LedgerEntry) -> None:
+        if effect := self.effects.pop(ended.effect, None):
+            result = entry.kind.removeprefix("effect.")
             self._effects.add(effect.action, result)
             self._effect_times.add(parse_epoch_seconds(entry.at) - effect.begun_s, effect.action, result)
 
     @_counts(faults.FaultEntry)
-    def _find_fault(self, entry: LedgerEntry) -> None:
-        fault = faults.FaultEntry.read(entry)
+    def _find_fault(self, fault: faults.FaultEntry, _: LedgerEntry) -> None:
         if fault.fault not in self._open_faults:
             self._open_faults.add(fault.fault)
             self._faults.add(fault.fault_class, fault.severity)
 
     @_counts(faults.FaultClearedEntry)
-    def _clear_fault(self, entry: LedgerEntry) -> None:
-        self._open_faults.discard(faults.FaultClearedEntry.read(entry).fault)
+    def _clear_fault(self, cleared: faults.FaultClearedEntry, _: LedgerEntry) -> None:
+        self._open_faults.discard(cleared.fault)
 
     @_counts(faults.ObservationFailedEntry)
-    def _lose_items(self, entry: LedgerEntry) -> None:
-        if faults.ObservationFailedEntry.read(entry).channel == "agent":
+    def _lose_items(self, failed: faults.ObservationFailedEntry, entry: LedgerEntry) -> None:
+        if failed.channel == "agent":
             stay = self._stays.get(entry.node)
             self._losses.add(stay.pool if stay else "")
 
-    @_counts(tickets.TicketOpenedEntry)
-    def _open_ticket(self, entry: LedgerEntry) -> None:
-        self._add_ticket(tickets.TicketOpenedEntry.read(entry).ticket, entry, "opened")
-
-    @_counts(tickets.TicketReopenedEntry)
-    def _reopen_ticket(self, entry: LedgerEntry) -> None:
-        self._add_ticket(tickets.TicketReopenedEntry.read(entry).ticket, entry, "reopened")
-
-    def _add_ticket(self, ticket: Ticket, entry: LedgerEntry, result: str) -> None:
-        self._ticket_counts.add(result)
-        self.tickets[ticket.id] = OpenTicket(ticket.severity or "none", parse_epoch_seconds(entry.at))
+    @_counts(tickets.TicketOpenedEntry, tickets.TicketReopenedEntry)
+    def _open_ticket(self, opened: tickets.TicketOpenedEntry | tickets.TicketReopenedEntry, entry: LedgerEntry) -> None:
+        self._ticket_counts.add(entry.kind.removeprefix("ticket."))
+        self.tickets[opened.ticket.id] = OpenTicket(opened.ticket.severity or "none", parse_epoch_seconds(entry.at))
 
     @_counts(tickets.TicketClosedEntry)
-    def _close_ticket(self, entry: LedgerEntry) -> None:
+    def _close_ticket(self, closed: tickets.TicketClosedEntry, _: LedgerEntry) -> None:
         self._ticket_counts.add("closed")
-        self.tickets.pop(tickets.TicketClosedEntry.read(entry).ticket, None)
+        self.tickets.pop(closed.ticket, None)
 
     @_counts(
         rollouts.RolloutStartedEntry,
@@ -290,30 +265,28 @@ class LedgerCounts:
         rollouts.RolloutAbortedEntry,
         rollouts.RolloutSupersededEntry,
     )
-    def _change_rollout(self, entry: LedgerEntry) -> None:
+    def _change_rollout(self, _: EntryContent, entry: LedgerEntry) -> None:
         self._rollouts.add(entry.kind.removeprefix("rollout."))
 
     @_counts(rollouts.CommitAdoptedEntry)
-    def _adopt_commit(self, _: LedgerEntry) -> None:
+    def _adopt_commit(self, _: rollouts.CommitAdoptedEntry, __: LedgerEntry) -> None:
         self._commits.add()
 
     @_counts(schedule_entries.ScheduleRanEntry)
-    def _end_slot(self, entry: LedgerEntry) -> None:
-        ran = schedule_entries.ScheduleRanEntry.read(entry)
+    def _end_slot(self, ran: schedule_entries.ScheduleRanEntry, entry: LedgerEntry) -> None:
         self._slots.add(ran.schedule, ran.ended)
         if entry.at:
             self.slot_ends[ran.schedule, ran.part] = parse_epoch_seconds(entry.at)
 
     @_counts(schedule_entries.NodeLoadedEntry)
-    def _visit_node(self, entry: LedgerEntry) -> None:
-        visit = schedule_entries.NodeLoadedEntry.read(entry)
+    def _visit_node(self, visit: schedule_entries.NodeLoadedEntry, _: LedgerEntry) -> None:
         self._visits.add(visit.schedule, "cut" if visit.reason else "done")
         if visit.gone_ms is not None:
             self._delays.add(visit.gone_ms / 1000, visit.schedule)
 
     @_counts(schedule_entries.VerificationMissedEntry)
-    def _miss_verification(self, entry: LedgerEntry) -> None:
-        self._missed.add(schedule_entries.VerificationMissedEntry.read(entry).schedule)
+    def _miss_verification(self, missed: schedule_entries.VerificationMissedEntry, _: LedgerEntry) -> None:
+        self._missed.add(missed.schedule)
 
 
 LEDGER_COUNTS = Projection(frozenset(_HANDLERS), LedgerCounts, LedgerCounts.add, LedgerCounts.copy)

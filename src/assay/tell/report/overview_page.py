@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from assay.decide.drift.sync_report import PoolSync
 from assay.model.page import draw_polyline, format_quantity, render_page
-from assay.model.timestamps import format_duration
+from assay.model.timestamps import format_ago, format_duration
 from assay.tell.report import overview_phrases
 from assay.tell.report.allure import NO_ALLURE, AllureLinks
 from assay.tell.report.distribution_page import CheckOutlier
@@ -62,26 +63,12 @@ class TrendLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolInSync:
-    """How far a pool is what the fleet repository says: its nodes by state, and the age of the oldest difference."""
-
-    pool: str
-    nodes: int
-    in_sync: int
-    rolling: int
-    drifted: int
-    held: int
-    unknown: int
-    oldest: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SyncNumbers:
-    """The pools, the revision that they are compared with, and the time of the comparison (Unix seconds)."""
+    """The pools, the revision that they are compared with, and the time of the comparison."""
 
-    pools: tuple[PoolInSync, ...]
+    pools: tuple[PoolSync, ...]
     revision: str
-    at: float
+    at: datetime
 
 
 def render_overview(
@@ -105,6 +92,7 @@ def render_overview(
         in_lab=in_lab,
         overview=overview,
         sync=sync,
+        drift_ages={pool.pool: format_ago(pool.oldest, sync.at) for pool in sync.pools if pool.oldest} if sync else {},
         words=overview_phrases,
         link=links,
         outliers=outliers,
