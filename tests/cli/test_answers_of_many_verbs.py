@@ -38,13 +38,13 @@ BECAUSE = ("--reason", "bisecting a kernel bug")
 )
 def test_an_order_is_answered_with_what_was_recorded(ann: Person, words: Sequence[str], kind: str) -> None:
     (told,) = ann.reads(*words)["words"]
-    assert (told["kind"], told["who"], told["new"]) == (kind, "ann", True)
+    assert (told["entry"]["kind"], told["entry"]["body"]["who"], told["new"]) == (kind, "ann", True)
     assert (words[0], "OrdersAnswer") in JUDGED
 
 
 def test_a_release_is_answered_like_the_hold(ann: Person) -> None:
     ann.types("hold", "n0001", *BECAUSE)
-    assert ann.reads("release", "n0001", *BECAUSE)["words"][0]["kind"] == "release"
+    assert ann.reads("release", "n0001", *BECAUSE)["words"][0]["entry"]["kind"] == "release"
 
 
 def test_a_ticket_is_told_with_its_places(ann: Person) -> None:

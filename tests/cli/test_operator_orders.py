@@ -27,8 +27,8 @@ NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 def test_a_word_about_several_nodes_is_written_for_each_with_who_and_why(ann):
     told = ann.reads("hold", "n[0003-0004]", *BECAUSE, "--who", "bob")["words"]
-    assert [(one["node"], one["new"], one["kind"], one["who"], one["reason"]) for one in told] == [
-        (node, True, "hold", "bob", BECAUSE[1]) for node in ("n0003", "n0004")
+    assert [(one["node"], one["new"], one["entry"]["kind"], one["entry"]["body"]["who"]) for one in told] == [
+        (node, True, "hold", "bob") for node in ("n0003", "n0004")
     ]
     assert {
         node: story.hold.who for node, story in project_node_states(ann.ledger().entries()).items() if story.hold

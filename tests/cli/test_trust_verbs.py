@@ -73,10 +73,11 @@ def test_a_person_says_yes_or_no_by_the_id_that_status_shows(ann):
         "cordon is undone by uncordon, nothing undoes reboot",
     )
     [said] = ann.reads("decline", ident, *BECAUSE)["words"]
-    assert (said["kind"], said["decision"], said["who"], said["new"]) == ("declined", ident, "ann", True)
+    body = said["entry"]["body"]
+    assert (said["entry"]["kind"], body["decision"], body["who"], said["new"]) == ("declined", ident, "ann", True)
     assert "said no" in ann.reads("explain", "n0003")["trust"]["waits"][0]["said"]
     [said] = ann.reads("approve", ident[:8], *BECAUSE, "--within", "4h")["words"]
-    assert (said["kind"], said["within_hours"]) == ("approved", 4.0)
+    assert (said["entry"]["kind"], said["entry"]["body"]["within_hours"]) == ("approved", 4.0)
     assert "you have said so before" in ann.types("approve", ident, *BECAUSE)
     assert "waits for a person" not in ann.types("explain", "n0004")
     assert "nothing that waits" in ann.is_refused("approve", "ffff", *BECAUSE)
@@ -84,7 +85,7 @@ def test_a_person_says_yes_or_no_by_the_id_that_status_shows(ann):
 
 def test_an_order_says_how_long_it_is_meant(ann):
     [said] = ann.reads("move", "n0003", "draining", *BECAUSE, "--within", "30m")["words"]
-    assert said["within_hours"] == 0.5
+    assert said["entry"]["body"]["within_hours"] == 0.5
     assert "not a duration" in ann.is_refused("move", "n0004", "draining", *BECAUSE, "--within", "soon")
 
 

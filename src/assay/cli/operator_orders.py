@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.act.orders.orders import OperatorIdentity, OperatorOrder, strip_to_one_line
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import nodes_argument
 from assay.model.errors import AssayError
-from assay.model.facts import fact, from_json, shown
+from assay.model.facts import extend, fact, shown
 from assay.model.timestamps import parse_duration
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
     from assay.decide.state.node_state import NodeState
+    from assay.model.ledger_entry import LedgerEntry
 
-NodeNames = Annotated[
-    list[str],
-    nodes_argument("One or more nodes, such as n[0001-0099]."),
-]
+NodeNames = Annotated[list[str], nodes_argument("One or more nodes, such as n[0001-0099].")]
 Reason = Annotated[
     str,
     typer.Option("--reason", metavar="TEXT", help="Why. It is shown wherever the node is shown.", show_default=False),
@@ -46,34 +44,16 @@ Within = Annotated[
 
 @fact
 class OrderInAnswer:
-    """What became of an order for one node. What follows `told` is missing if nothing had to be recorded."""
+    """What became of an order for one node."""
 
     node: str
     """The name of the node."""
     new: bool
     """Whether the order was recorded now; false if somebody gave the same order just before, or nothing had to be."""
-    told: str
+    message: str
     """What comes next."""
-    id: str | None = shown(omit=True, default=None)
-    """The id of the order's entry in the ledger."""
-    kind: str | None = shown(omit=True, default=None)
-    """The kind of that entry: hold, release, move, zap.asked, certified, approved or declined."""
-    at: str | None = shown(omit=True, default=None)
-    """When the order was given: ISO 8601 with the offset of UTC."""
-    who: str | None = shown(omit=True, default=None)
-    """Who gave the order."""
-    reason: str | None = shown(omit=True, default=None)
-    """Why, in that person's words."""
-    to: str | None = shown(omit=True, default=None)
-    """The state that the node shall go to; only for move, zap and wipe."""
-    decision: str | None = shown(omit=True, default=None)
-    """The id of what the word is about; only for approve and decline."""
-    within_hours: float | None = shown(omit=True, default=None)
-    """For how many hours it is meant; missing for as long as the policy says."""
-    now: bool | None = shown(omit=True, default=None)
-    """True if the node shall go even while it has jobs; else missing."""
-    until: str | None = shown(omit=True, default=None)
-    """When a hold ends by itself: ISO 8601; missing if only `assay release` ends it."""
+    entry: LedgerEntry | None = shown(omit=True, default=None)
+    """The order in the ledger: its `body` says who gave it and why; missing if nothing had to be recorded."""
 
 
 @fact
@@ -141,16 +121,10 @@ def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError
 
 
 def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
-    if form == "json":
-        words = []
-        for order in orders:
-            about = {"node": order.node, "new": order.node in new, "told": order.message}
-            if entry := order.entry:
-                about |= {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body}
-            words.append(from_json(OrderInAnswer, about))
-        typer.echo(format_answer(OrdersAnswer(words=words), ensure_ascii=False))
-        return
-    for order in orders:
-        repeated = order.entry and order.node not in new
-        note = "  (somebody gave the same order just now: nothing was added)" if repeated else ""
-        typer.echo(f"{order.message}{note}")
+    words = [extend(OrderInAnswer, order, new=order.node in new) for order in orders]
+    print_answer(OrdersAnswer(words), form, map(_format_order, words))
+
+
+def _format_order(order: OrderInAnswer) -> str:
+    note = "  (somebody gave the same order just now: nothing was added)" if order.entry and not order.new else ""
+    return f"{order.message}{note}"

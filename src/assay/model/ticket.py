@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.model.facts import fact, shown
+from assay.model.facts import fact, inline, shown
 from assay.model.ledger_entry import Context
 
 PhotoType = Literal["jpg", "png", "webp", "heic"]
@@ -111,15 +111,11 @@ class TicketPhoto:
     """Its size in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class TicketRecord:
-    """One ticket and its history. Times are ISO 8601 UTC, "" for an event that has not happened since it (re)opened.
+    """A ticket, which is work for a technician, and its history. Times are ISO 8601 with the offset of UTC."""
 
-    `done`: the last word of a technician that the work is done, None without one since it (re)opened.
-    """
-
-    ticket: Ticket
-    """The ticket."""
+    ticket: Ticket = inline()
     opened_at: str
     """When it was first opened."""
     updated_at: str = ""
@@ -131,6 +127,7 @@ class TicketRecord:
     history: tuple[TicketEvent, ...] = ()
     """What happened to it, oldest first."""
     done: WorkReport | None = None
+    """The last word of a technician that the work is done; null without one since it was opened again."""
     photos: tuple[TicketPhoto, ...] = ()
     """The photos of the work."""
     context: Context = "fleet"

@@ -25,7 +25,7 @@ from assay.model.entries.node_entries import (
     ZapRequestedEntry,
 )
 from assay.model.errors import AssayError
-from assay.model.facts import fact
+from assay.model.facts import fact, inline
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute, format_second, parse_time
@@ -63,16 +63,9 @@ NODE_ENTRY_KINDS = (
 class HistoryEntry:
     """An entry of the ledger about a node."""
 
-    seq: int
-    """Its number in the ledger."""
-    at: str
-    """When it was written: ISO 8601 with the offset of UTC."""
-    kind: str
-    """The kind of entry, such as fault, decision, transition or effect.verified."""
+    entry: LedgerEntry = inline()
     text: str
     """What it says, for people."""
-    body: dict[str, Any]
-    """The fields of an entry of this kind."""
 
 
 @fact
@@ -225,11 +218,10 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
 
     state = find_node_state(workspace, node)
     formatter = EntryFormatter()
-    described = [(entry, formatter.format(entry)) for entry in workspace.ledger_for_reading.entries(node)]
-    entries = [(entry, text) for entry, text in described if not moves or entry.kind in MOVE_KINDS]
+    described = [HistoryEntry(entry, formatter.format(entry)) for entry in workspace.ledger_for_reading.entries(node)]
+    lines = [line for line in described if not moves or line.entry.kind in MOVE_KINDS]
     archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":
-        lines = [HistoryEntry(entry.seq, entry.at, entry.kind, text, entry.body) for entry, text in entries]
         answer = NodeHistoryAnswer(state.node, state.pool, state.state, lines, archived)
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
@@ -237,10 +229,11 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         stand = "entry stands" if archive.entries == 1 else "entries stand"
         until = format_second(archive.until)
         typer.echo(f"{archive.entries:,} older {stand} in the archive {archive.file}, until {until}")
-    for entry, text in entries:
+    for line in lines:
+        entry = line.entry
         colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
         at = typer.style(format_second(entry.at), dim=True)
-        typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {text}")
+        typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {line.text}")
     typer.echo(f"\n{node} is in {state.state}: {escape_line(state.reason)}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.name_check import require_known
 from assay.ledger.history.flaky import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
 from assay.ledger.history.parquet_files import history_folder
@@ -62,34 +62,6 @@ class NodeOutcomesAnswer:
 
 
 @fact
-class UsualMeasurement:
-    """The newest value of a measurement, and what is usual for it."""
-
-    check: str
-    """The id of the check that measured it."""
-    subject: str
-    """What was measured: a node or a part of it."""
-    node: str
-    """The node of the subject."""
-    name: str
-    """The name of the measurement."""
-    unit: str
-    """The unit of value, median and noise; "" for a count or a ratio."""
-    value: float
-    """The newest value."""
-    at: str
-    """When it was measured: ISO 8601."""
-    count: int
-    """How many earlier documents `median` and `noise` are from."""
-    median: float | None
-    """The median of the earlier values; null if there is none."""
-    noise: float | None
-    """How much the earlier values vary; null if that is not known."""
-    times: float | None
-    """How far the newest value is from the median, in multiples of the noise; null if that is not known."""
-
-
-@fact
 class NodeMeasurementsAnswer:
     """The newest measurements of a node, each with its usual value."""
 
@@ -97,32 +69,8 @@ class NodeMeasurementsAnswer:
     """The name of the node."""
     days: int
     """How many days were looked at, besides today."""
-    measurements: list[UsualMeasurement]
+    measurements: list[MeasurementNoise]
     """The measurements."""
-
-
-@fact
-class PoolDay:
-    """The outcomes of a pool on a day, without checks at stage observe."""
-
-    day: str
-    """The day in UTC, as YYYY-MM-DD."""
-    pool: str
-    """The pool, or rack or fabric, as the first part of a subject."""
-    runs: int
-    """How many runs there were."""
-    passed: int
-    """How many checks passed."""
-    failed: int
-    """How many checks failed and nothing excuses it."""
-    known: int
-    """How many failures a known issue excuses."""
-    errors: int
-    """How many checks could not be judged."""
-    skipped: int
-    """How many checks were skipped."""
-    success: float | None
-    """Passes as a share of passes, failures and errors, from 0 to 1; null if there are none."""
 
 
 @fact
@@ -131,7 +79,7 @@ class PoolRatesAnswer:
 
     days: int
     """How many days were looked at, besides today."""
-    pools: list[PoolDay]
+    pools: list[PoolDayRate]
     """The pools by day, oldest first."""
     flapping: list[FlakyCheck]
     """The flaky checks, those that turned most often first."""
@@ -145,7 +93,8 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
         turns = query_turns(history, query, days=days)
         flaky = query_flaky_checks(history, query, days=days)
     if form == "json":
-        _print_json(extend(NodeOutcomesAnswer, extent, node=node, days=days, turns=turns, flapping=flaky))
+        answer = extend(NodeOutcomesAnswer, extent, node=node, days=days, turns=turns, flapping=flaky)
+        print_answer(answer, form, ())
         return
     if not extent.runs:
         _report_nothing_judged(workspace, node, days, check)
@@ -167,8 +116,7 @@ def show_node_measurements(workspace: Workspace, node: str, days: int, check: st
     with _open_history(workspace) as history:
         noise = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
     if form == "json":
-        usual = [extend(UsualMeasurement, measurement) for measurement in noise]
-        _print_json(NodeMeasurementsAnswer(node=node, days=days, measurements=usual))
+        print_answer(NodeMeasurementsAnswer(node, days, noise), form, ())
         return
     if not noise:
         _report_nothing_judged(workspace, node, days, check)
@@ -182,8 +130,7 @@ def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> N
     with _open_history(workspace) as history:
         rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
     if form == "json":
-        pools = [extend(PoolDay, rate, day=str(rate.day)) for rate in rates]
-        _print_json(PoolRatesAnswer(days=days, pools=pools, flapping=flaky))
+        print_answer(PoolRatesAnswer(days, rates, flaky), form, ())
         return
     if not rates:
         typer.echo(f"nothing was judged in the last {format_count(days, 'day')}{_check_suffix(check)}")
@@ -196,10 +143,6 @@ def _open_history(workspace: Workspace) -> OutcomeHistory:
         typer.echo(f"left out: {error}", err=True)
 
     return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell)
-
-
-def _print_json(document: object) -> None:
-    typer.echo(format_answer(document, indent=1, ensure_ascii=False))
 
 
 def _print_block(lines: Iterator[str]) -> None:

@@ -17,14 +17,14 @@ from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.entries.tickets import DigestSentEntry, TicketDeliveredEntry
 from assay.model.errors import AssayError
-from assay.model.facts import extend, fact, inline
+from assay.model.facts import fact
 from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import format_count
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
-    from assay.model.ticket import Ticket, TicketEvent, TicketRecord, WorkReport
+    from assay.model.ticket import TicketRecord
     from assay.tell.messages.routes import UndeliveredTicket
 
 
@@ -44,33 +44,10 @@ CSV_COLUMNS = (
 
 
 @fact
-class TicketInAnswer:
-    """A ticket: work for a technician. Times are ISO 8601 with the offset of UTC."""
-
-    ticket: Ticket = inline()
-    opened_at: str
-    """When the ticket was first opened."""
-    updated_at: str
-    """When its text changed last; "" if it never has."""
-    closed_at: str
-    """When it was closed; "" while it is open."""
-    by: str
-    """What closed it; "" while it is open."""
-    reopened: int
-    """How often it was opened again."""
-    history: tuple[TicketEvent, ...]
-    """What happened to it, oldest first."""
-    done: WorkReport | None
-    """The last word of a technician that the work is done; null without one since it was opened again."""
-    photos: int
-    """How many photos of the work there are."""
-
-
-@fact
 class TicketsAnswer:
     """The tickets, oldest first; with `--all`, closed ones too."""
 
-    tickets: list[TicketInAnswer]
+    tickets: list[TicketRecord]
     """The tickets."""
 
 
@@ -133,14 +110,11 @@ def tickets(
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer
-    answers = [
-        extend(TicketInAnswer, record, reopened=record.reopen_count, photos=len(record.photos)) for record in records
-    ]
     if form == "csv":
-        typer.echo("\n".join(format_csv(CSV_COLUMNS, answers)))
+        typer.echo("\n".join(format_csv(CSV_COLUMNS, records)))
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
-    print_answer(TicketsAnswer(answers), form, [text or "no open tickets"])
+    print_answer(TicketsAnswer(records), form, [text or "no open tickets"])
 
 
 @tickets_app.command()

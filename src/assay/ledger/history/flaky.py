@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from assay.ledger.history import parquet_files
 from assay.ledger.history.queries import ALL_OUTCOMES, HistoryRow, OutcomeHistory, OutcomeQuery
+from assay.model.facts import fact
 from assay.model.outcome import CheckVerdict
 
 WINDOW_RUNS = 10
@@ -154,25 +155,32 @@ _EARLIER_RUNS = "SELECT run FROM read_parquet($files) WHERE run < $run ORDER BY 
 _NODES = "SELECT DISTINCT node FROM among($files, $nodes, $subjects, $checks, $pattern) WHERE run = $run"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class MeasurementNoise:
-    """A measurement's newest `value`, with median and noise over the `count` earlier documents; None where unknown."""
+    """The newest value of a measurement, and what is usual for it."""
 
     check: str
+    """The id of the check that measured it."""
     subject: str
+    """What was measured: a node or a part of it."""
     node: str
+    """The node of the subject."""
     name: str
+    """The name of the measurement."""
     unit: str
+    """The unit of value, median and noise; "" for a count or a ratio."""
     value: float
+    """The newest value."""
     at: str
+    """When it was measured: ISO 8601."""
     count: int
+    """How many earlier documents `median` and `noise` are from."""
     median: float | None
+    """The median of the earlier values; null if there is none."""
     noise: float | None
-
-    @property
-    def times(self) -> float | None:
-        """The newest value's distance from the median, in multiples of the noise; None where unknown."""
-        return None if self.median is None or self.noise is None else abs(self.value - self.median) / self.noise
+    """How much the earlier values vary; null if that is not known."""
+    times: float | None
+    """How far the newest value is from the median, in multiples of the noise; null if that is not known."""
 
     @property
     def is_far(self) -> bool:
@@ -193,7 +201,8 @@ def _make_noise(row: HistoryRow, floors: NoiseFloors) -> MeasurementNoise:
     check, subject, _, name, node, unit, _, at, (value, *earlier) = row
     middle = median(earlier) if earlier else None
     noise = estimate_noise(earlier, floors.get((check, name)))
-    return MeasurementNoise(check, subject, node, name, unit, value, at, len(earlier), middle, noise)
+    times = None if middle is None or noise is None else abs(value - middle) / noise
+    return MeasurementNoise(check, subject, node, name, unit, value, at, len(earlier), middle, noise, times)
 
 
 def _query_floors(history: OutcomeHistory, rows: list[HistoryRow], days: int) -> NoiseFloors:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.ledger.history import parquet_files
 from assay.ledger.history.parquet_files import MAX_TRIES, OUTCOMES_TABLE, DamagedFilesError, connect_duckdb, is_readable
 from assay.model.errors import AssayError
+from assay.model.facts import fact
 from assay.model.outcome import CheckVerdict
 
 if TYPE_CHECKING:
@@ -195,31 +196,40 @@ FROM among($files, $nodes, $subjects, $checks, $pattern) WHERE NOT observed GROU
 """
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PoolDayRate:
-    """The outcomes of a pool on a day. `known` are failures that a known issue excuses.
+    """The outcomes of a pool on a day, without checks at stage observe."""
 
-    Checks at stage `observe` are left out. `pool` is the first part of a subject.
-    """
-
-    day: date
+    day: str
+    """The day in UTC, as YYYY-MM-DD."""
     pool: str
+    """The pool, or rack or fabric, as the first part of a subject."""
     runs: int
+    """How many runs there were."""
     passed: int
+    """How many checks passed."""
     failed: int
+    """How many checks failed and nothing excuses it."""
     known: int
+    """How many failures a known issue excuses."""
     errors: int
+    """How many checks could not be judged."""
     skipped: int
-
-    @property
-    def success(self) -> float | None:
-        """Passes as a share of passes, failures and errors; None where there are none."""
-        total = self.passed + self.failed + self.errors
-        return self.passed / total if total else None
+    """How many checks were skipped."""
+    success: float | None
+    """Passes as a share of passes, failures and errors, from 0 to 1; null if there are none."""
 
 
 def query_pool_rates(
     history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int = 30
 ) -> list[PoolDayRate]:
     """Return the pools' outcomes by day, oldest first."""
-    return [PoolDayRate(*row) for row in history.fetch(_RATES, query, days=days)]
+    return [_make_rate(*row) for row in history.fetch(_RATES, query, days=days)]
+
+
+def _make_rate(
+    day: date, pool: str, runs: int, passed: int, failed: int, known: int, errors: int, skipped: int
+) -> PoolDayRate:
+    total = passed + failed + errors
+    success = passed / total if total else None
+    return PoolDayRate(str(day), pool, runs, passed, failed, known, errors, skipped, success)

@@ -249,8 +249,8 @@ def _list_trends(latest: LatestOutcomes, rates: Iterable[PoolDayRate], today: da
     """Return the trend of each pool: how the days before today went, and what stands now."""
     shares: dict[str, dict[date, float | None]] = defaultdict(dict)
     for rate in rates:
-        if rate.day < today:
-            shares[rate.pool][rate.day] = rate.success
+        if (day := date.fromisoformat(rate.day)) < today:
+            shares[rate.pool][day] = rate.success
     days = sorted({day for of_pool in shares.values() for day in of_pool})
     trends = []
     for pool, holders, ill, well, decided in latest.connection.execute(_POOLS):
