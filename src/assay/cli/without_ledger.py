@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
-
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
@@ -92,17 +90,9 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
     if node:
         _require_declared(node, known, error)
     shown = [known[node]] if node else list(known.values())
-    if form == "json":
-        answer = (
-            extend(UnknownNodeAnswer, shown[0], problem=str(error))
-            if node
-            else UnknownNodesAnswer(nodes=shown, problem=str(error))
-        )
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
-    elif form == "csv":
-        typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
-    else:
-        typer.echo("\n".join(_format_nodes(shown, workspace.clock.now())))
+    csv, lines = format_csv(("node", "pool", "state"), shown), _format_nodes(shown, workspace.clock.now())
+    alone = extend(UnknownNodeAnswer, known[node], problem=str(error)) if node else None
+    print_answer(alone or UnknownNodesAnswer(shown, str(error)), form, csv if form == "csv" else lines)
     raise error
 
 
@@ -113,10 +103,7 @@ def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form:
     """
     _require_declared(node, _describe_nodes(workspace, error), error)
     text = "The state of the node is not known at present: its records cannot be read."
-    if form == "json":
-        typer.echo(format_answer(UnknownForCustomer(node, None, text), indent=1, ensure_ascii=False))
-    else:
-        typer.echo(f"{node}\n\n{text}")
+    print_answer(UnknownForCustomer(node, None, text), form, [node, "", text])
     raise error
 
 
@@ -124,12 +111,10 @@ def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: 
     """Print the tickets that were last written to `.assay/tickets/`, with their files; then raise `error`."""
     files = sorted((workspace.data_dir / "tickets").glob("*.md"))
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
-    if form == "json":
-        answer = UnknownTicketsAnswer(tickets=None, files=titles, problem=str(error))
-        typer.echo(format_answer(answer, ensure_ascii=False))
-    elif form == "text":
-        lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
-        typer.echo("\n".join(["The open tickets are unknown. Files of tickets, open or closed:", *(lines or ["none"])]))
+    lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()] or ["none"]
+    if form != "csv":
+        head = "The open tickets are unknown. Files of tickets, open or closed:"
+        print_answer(UnknownTicketsAnswer(None, titles, str(error)), form, [head, *lines])
     raise error
 
 

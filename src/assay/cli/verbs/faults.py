@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import print_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_catalog
 from assay.model.errors import AssayError
-from assay.model.facts import fact, to_json
+from assay.model.facts import fact
 
 if TYPE_CHECKING:
     from assay.decide.faults.log_file_faults import FaultInLog, LogFaultCollector
@@ -71,10 +71,7 @@ def faults(
         raise AssayError(f"cannot be read: {document.broken}", where=where, fix=FETCH_AGAIN)
     if not document.lines:
         raise AssayError("is empty: there is nothing to judge", where=where, fix="look whether what wrote it failed")
-    if format == "json":
-        typer.echo(json.dumps(to_json(document), indent=1, ensure_ascii=False))
-    else:
-        typer.echo("\n".join(format_faults_text(document)))
+    print_answer(document, format, format_faults_text(document))
     if any(fault.action != "none" for fault in document.faults):
         raise typer.Exit(1)
     if document.uncounted:

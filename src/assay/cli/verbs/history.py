@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context_line import format_answer, print_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_checks, complete_nodes
 from assay.cli.workspace import Workspace, find_node_state
 from assay.decide.state.asset_history import list_serial_stays
@@ -222,8 +222,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     lines = [line for line in described if not moves or line.entry.kind in MOVE_KINDS]
     archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":
-        answer = NodeHistoryAnswer(state.node, state.pool, state.state, lines, archived)
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
+        print_answer(NodeHistoryAnswer(state.node, state.pool, state.state, lines, archived), form, ())
         return
     for archive in archived:
         stand = "entry stands" if archive.entries == 1 else "entries stand"

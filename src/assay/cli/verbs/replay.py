@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context_line import format_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.workspace import load_surrounding_fleet
 from assay.decide.replay.history import format_elapsed
@@ -67,10 +67,7 @@ def replay(
     result = inputs.run(rules)
     other = inputs.run(inputs.load_rules(against)) if against else None
     answer = make_replay_answer(inputs.history, rules, inputs.costs, result, other)
-    if format == "json":
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
-    else:
-        typer.echo("\n".join(format_replay_text(to_json(answer))))
+    print_answer(answer, format, format_replay_text(to_json(answer)))
 
 
 @dataclass(frozen=True)

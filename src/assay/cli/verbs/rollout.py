@@ -28,7 +28,7 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.text.safe_text import escape_line
 from assay.model.timestamps import format_ago
-from assay.tell.views.listings import RolloutSummary, summarize_rollout
+from assay.tell.views.node_sync import RolloutSummary, summarize_rollout
 
 if TYPE_CHECKING:
     from assay.act.rollouts.rollout_advance import RolloutReport

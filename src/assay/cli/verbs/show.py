@@ -216,11 +216,8 @@ def format_cloud_init(fleet: Path, node: str, form: str) -> str:
 def format_spec_json(node: str, values: list[EffectiveValue]) -> str:
     """Return the innermost values as one JSON document."""
     leaves = [value for value in values if not value.has_children]
-    plain: list[EffectiveSpecValue] = [
-        EffectiveSpecValue(of=leaf.document, path=leaf.dotted, value=leaf.data, where=leaf.where) for leaf in leaves
-    ]
-    answer: ShowAnswer = ShowAnswer(node=node, values=plain)
-    return format_answer(answer, indent=1, ensure_ascii=False, default=str)
+    plain = [EffectiveSpecValue(leaf.document, leaf.dotted, leaf.data, leaf.where) for leaf in leaves]
+    return format_answer(ShowAnswer(node, plain), indent=1, ensure_ascii=False, default=str)
 
 
 def format_spec_text(values: list[EffectiveValue]) -> str:

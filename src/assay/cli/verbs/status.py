@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from assay.cli.verbs.rollout import UncomparedCommit
     from assay.decide.moves.held_answers import OpenBreaker
     from assay.decide.rollouts.rollout_history import RolloutHistory
-    from assay.tell.views.listings import RolloutSummary
     from assay.tell.views.node_status import NodeStatus
+    from assay.tell.views.node_sync import RolloutSummary
 
 
 PIPE_WIDTH = 160
@@ -325,7 +325,7 @@ def _show_rollouts(rollouts: RolloutHistory) -> RolloutStatusPart:
     if not active and not uncompared:  # most fleets, most of the time: nothing more is imported
         return RolloutStatusPart(rollout=None, uncompared=None)
     from assay.cli.verbs.rollout import make_uncompared_commit
-    from assay.tell.views.listings import summarize_rollout
+    from assay.tell.views.node_sync import summarize_rollout
 
     return RolloutStatusPart(
         rollout=summarize_rollout(active) if active else None,

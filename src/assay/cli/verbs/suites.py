@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.context_line import format_answer, print_answer
+from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, complete_checks
 from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
@@ -65,8 +65,7 @@ def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
     declared = Workspace(fleet.resolve()).fleet
     checks = describe_checks(declared)
     if form == "json":
-        answer = SuitesListAnswer(checks=checks)
-        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
+        print_answer(SuitesListAnswer(checks), form, ())
     elif form == "markdown":
         typer.echo(format_catalogue_markdown(checks, describe_modules(declared)), nl=False)
     else:

@@ -19,15 +19,14 @@ from assay.tell.views.listings import (
     ChangePage,
     NodeSummary,
     PoolSummary,
-    RolloutSummary,
     VisibleFleet,
     list_changes,
     summarize_pools,
-    summarize_rollout,
 )
 from assay.tell.views.machine_list import MachineList, build_machine_list
 from assay.tell.views.node_explanation import ExplainAnswer
 from assay.tell.views.node_status import NodeStatus
+from assay.tell.views.node_sync import RolloutSummary, summarize_rollout
 from assay.tell.views.records import LiveRecords
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust
 

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.decide.rollouts.rollout_history import Rollout, RolloutPause, RolloutStatus
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.node_entries import TransitionEntry
-from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
@@ -90,54 +88,6 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
         PoolSummary(pool, len(some), sum(node.in_service for node in some), dict(Counter(node.state for node in some)))
         for pool, some in sorted(by_pool.items())
     ]
-
-
-@fact
-class RolloutSummary:
-    """A rollout: how a merged change comes to its nodes. Times are ISO 8601 with the offset of UTC."""
-
-    id: str
-    """The id of the rollout."""
-    base: str
-    """The commit before the change."""
-    commit: str
-    """The commit with the change."""
-    plan: str
-    """The digest (`sha256:…`) of the plan as it was reviewed; "" if nobody recorded it."""
-    status: RolloutStatus
-    """How it stands; superseded by a later rollout, or aborted by a person."""
-    started_at: str
-    """When it started."""
-    ended_at: str
-    """When it ended; "" while it goes on."""
-    nodes: int
-    """How many nodes must take part."""
-    proven: int
-    """How many of them serve again and have passed their checks."""
-    paused_by: RolloutPause | None
-    """Who or what paused it; null if it is not paused."""
-    reason: str
-    """Why it ended; "" while it goes on."""
-    replaced_by: str
-    """The id of the rollout that took over its nodes; "" if none did."""
-
-
-def summarize_rollout(rollout: Rollout) -> RolloutSummary:
-    """Return a rollout in short."""
-    return RolloutSummary(
-        id=rollout.id,
-        base=rollout.base,
-        commit=rollout.commit,
-        plan=rollout.plan,
-        status=rollout.status,
-        started_at=rollout.started_at,
-        ended_at=rollout.ended_at,
-        nodes=len(rollout.members),
-        proven=len(rollout.members) - len(rollout.unproven),
-        paused_by=rollout.pause,
-        reason=rollout.end_reason,
-        replaced_by=rollout.replaced_by,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from assay.act.loop.sync_reading import ExpectedChecks, read_sync
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, NodeSync, SyncDifference, SyncState
 from assay.decide.rollouts.node_progress import ProgressKind
-from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutStatus
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutPause, RolloutStatus
 from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.location import locate_existing_ledger
-from assay.model.facts import fact
+from assay.model.facts import extend, fact
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_minute
 from assay.tell.views.records import RecordSource
@@ -69,8 +69,8 @@ def format_difference(item: SyncDifference) -> str:
 
 
 @fact
-class RolloutOfNode:
-    """The active rollout, and how far it is with this node."""
+class RolloutSummary:
+    """A rollout: how a merged change comes to its nodes. Times are ISO 8601 with the offset of UTC."""
 
     id: str
     """The id of the rollout."""
@@ -78,12 +78,48 @@ class RolloutOfNode:
     """The commit before the change."""
     commit: str
     """The commit with the change."""
+    plan: str
+    """The digest (`sha256:…`) of the plan as it was reviewed; "" if nobody recorded it."""
     status: RolloutStatus
-    """How the rollout stands."""
+    """How it stands; superseded by a later rollout, or aborted by a person."""
+    started_at: str
+    """When it started."""
+    ended_at: str
+    """When it ended; "" while it goes on."""
     nodes: int
-    """How many nodes take part."""
+    """How many nodes must take part."""
     proven: int
     """How many of them serve again and have passed their checks."""
+    paused_by: RolloutPause | None
+    """Who or what paused it; null if it is not paused."""
+    reason: str
+    """Why it ended; "" while it goes on."""
+    replaced_by: str
+    """The id of the rollout that took over its nodes; "" if none did."""
+
+
+def summarize_rollout(rollout: Rollout) -> RolloutSummary:
+    """Return a rollout in short."""
+    return RolloutSummary(
+        id=rollout.id,
+        base=rollout.base,
+        commit=rollout.commit,
+        plan=rollout.plan,
+        status=rollout.status,
+        started_at=rollout.started_at,
+        ended_at=rollout.ended_at,
+        nodes=len(rollout.members),
+        proven=len(rollout.members) - len(rollout.unproven),
+        paused_by=rollout.pause,
+        reason=rollout.end_reason,
+        replaced_by=rollout.replaced_by,
+    )
+
+
+@fact
+class RolloutOfNode(RolloutSummary):
+    """The active rollout, and how far it is with this node."""
+
     progress: ProgressKind
     """How far this node is."""
     why: str
@@ -101,13 +137,9 @@ def find_node_rollout(source: RecordSource, node: str) -> RolloutOfNode | None:
     progress = next((member for member in step.progress if member.node == node), None) if step else None
     if rollout is None or step is None or progress is None:
         return None
-    return RolloutOfNode(
-        id=rollout.id,
-        base=rollout.base,
-        commit=rollout.commit,
-        status=rollout.status,
-        nodes=len(rollout.members),
-        proven=len(rollout.members) - len(rollout.unproven),
+    return extend(
+        RolloutOfNode,
+        summarize_rollout(rollout),
         progress=progress.kind,
         why=progress.why,
         change=progress.member.reason,

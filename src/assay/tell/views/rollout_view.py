@@ -9,7 +9,7 @@ from assay.act.rollouts.rollout_advance import RolloutReport, report_rollout
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS, ProgressKind
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.model.facts import extend, fact
-from assay.tell.views.listings import RolloutSummary, summarize_rollout
+from assay.tell.views.node_sync import RolloutSummary, summarize_rollout
 from assay.tell.views.records import LiveRecords
 
 STILL_OPEN = ("failed", "held", "out", "leaving", "waiting", "left alone", "proven", "")
