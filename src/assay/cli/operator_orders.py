@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,6 +55,10 @@ class OrderInAnswer:
     entry: LedgerEntry | None = shown(omit=True, default=None)
     """The order in the ledger: its `body` says who gave it and why; missing if nothing had to be recorded."""
 
+    def __str__(self) -> str:
+        note = "  (somebody gave the same order just now: nothing was added)" if self.entry and not self.new else ""
+        return f"{self.message}{note}"
+
 
 @fact
 class OrdersAnswer:
@@ -102,7 +106,9 @@ def record_orders(
         raise _combine_refusals(refusals, len(orders))
     to_write = [order for order in orders if order.entry]
     appended = workspace.ledger.append(*(order.entry for order in to_write if order.entry))
-    _print_orders(orders, {order.node for order, new in zip(to_write, appended, strict=True) if new}, form)
+    new = {order.node for order, is_new in zip(to_write, appended, strict=True) if is_new}
+    words = [extend(OrderInAnswer, order, new=order.node in new) for order in orders]
+    print_answer(OrdersAnswer(words), form, map(str, words))
 
 
 def _load_states(workspace: Workspace, nodes: Sequence[str]) -> list[NodeState]:
@@ -118,13 +124,3 @@ def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError
     lines = "\n".join(f"  {refusal}" for refusal in refusals)
     rest = f"; nothing was recorded for the other {others} either" if others else ""
     return AssayError(f"{len(refusals)} of {len(refusals) + others} nodes refuse this order{rest}:\n{lines}")
-
-
-def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
-    words = [extend(OrderInAnswer, order, new=order.node in new) for order in orders]
-    print_answer(OrdersAnswer(words), form, map(_format_order, words))
-
-
-def _format_order(order: OrderInAnswer) -> str:
-    note = "  (somebody gave the same order just now: nothing was added)" if order.entry and not order.new else ""
-    return f"{order.message}{note}"

@@ -18,7 +18,7 @@ from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.output import print_step
 from assay.cli.workspace import Workspace
-from assay.decide.state.load_coverage import GpuCoverage, PartCoverage, VisitCosts
+from assay.decide.state.load_coverage import GpuCoverage, PartCoverage
 from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
 from assay.model.facts import fact, shown
@@ -224,7 +224,10 @@ def coverage(
     require_known(nodes or [], {*pools, *(entry.node for entry in entries)}, "node")
     entries = [entry for entry in entries if not nodes or entry.node in nodes]
     gpus = sorted(COVERAGE.fold(entries).values(), key=lambda gpu: (gpu.node, gpu.serial))
-    visits = [_summarize_costs(cost) for cost in collect_visit_costs(entries, pools)]
+    visits = []
+    for cost in collect_visit_costs(entries, pools):
+        waits = WaitPercentiles(*map(cost.find_percentile, PERCENTILES))
+        visits.append(ScheduledVisits(cost.schedule, cost.pool, cost.visits, cost.made_room, waits))
     print_answer(CoverageAnswer(gpus, visits), form, format_coverage(gpus, visits, now))
 
 
@@ -304,11 +307,6 @@ def _make_table(rows: list[ScheduleRow]) -> Table:
 
 def _format_short_minute(at: str) -> str:
     return at[:16].replace("T", " ")
-
-
-def _summarize_costs(cost: VisitCosts) -> ScheduledVisits:
-    waits = WaitPercentiles(*(cost.find_percentile(percent) for percent in PERCENTILES))
-    return ScheduledVisits(cost.schedule, cost.pool, cost.visits, cost.made_room, waits)
 
 
 def format_coverage(gpus: Sequence[GpuCoverage], visits: Sequence[ScheduledVisits], now: datetime) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,12 +224,9 @@ def query_pool_rates(
     history: OutcomeHistory, query: OutcomeQuery = ALL_OUTCOMES, *, days: int = 30
 ) -> list[PoolDayRate]:
     """Return the pools' outcomes by day, oldest first."""
-    return [_make_rate(*row) for row in history.fetch(_RATES, query, days=days)]
-
-
-def _make_rate(
-    day: date, pool: str, runs: int, passed: int, failed: int, known: int, errors: int, skipped: int
-) -> PoolDayRate:
-    total = passed + failed + errors
-    success = passed / total if total else None
-    return PoolDayRate(str(day), pool, runs, passed, failed, known, errors, skipped, success)
+    rates = []
+    for day, pool, runs, passed, failed, known, errors, skipped in history.fetch(_RATES, query, days=days):
+        total = passed + failed + errors
+        success = passed / total if total else None
+        rates.append(PoolDayRate(str(day), pool, runs, passed, failed, known, errors, skipped, success))
+    return rates

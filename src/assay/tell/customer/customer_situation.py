@@ -13,12 +13,12 @@ from assay.decide.state.service_absences import AbsenceEstimate, ServiceAbsence,
 from assay.model.decision import DecisionCause
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.entries.node_entries import DecisionEntry
-from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import read_part, read_whole
 from assay.model.timestamps import parse_time
 from assay.tell.customer.customer_faults import ReasonFault
 from assay.tell.views.node_sync import find_node_rollout
+from assay.tell.views.records import find_fault_catalog
 
 if TYPE_CHECKING:
     from assay.model.outcome import RecordedOutcome
@@ -98,14 +98,6 @@ def _find_planned_change(source: RecordSource, node: str) -> PlannedChange:
     if rollout is None or rollout.progress != "waiting":
         return ""
     return "paused" if rollout.status == "paused" else "waiting"
-
-
-def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:
-    """Return the fleet's fault catalogue, None if it has none or a contradictory one."""
-    try:
-        return source.fleet.fault_catalog
-    except AssayError:
-        return None
 
 
 def _find_policy(source: RecordSource, state: NodeState) -> LifecyclePolicy | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.node_entries import TransitionEntry
@@ -91,26 +90,11 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedChange:
-    """One entry of the ledger. For customers, `body` is only `{"in_service": true}` or `false`."""
-
-    seq: int
-    """Its number in the ledger."""
-    at: str
-    """When it was written: ISO 8601 with the offset of UTC."""
-    kind: str
-    """The kind of entry, such as fault, decision or transition."""
-    node: str
-    """The node that it is about; "" for none."""
-    body: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class ChangePage:
     """Changes in order. `position`: ask for what comes after it. `more`: there is something already."""
 
-    changes: tuple[RecordedChange, ...]
-    """The changes, in order."""
+    changes: tuple[LedgerEntry, ...]
+    """The changes, in order. For customers, `id` is empty, and `body` is only `{"in_service": true}` or `false`."""
     position: int
     more: bool
 
@@ -123,17 +107,16 @@ def list_changes(source: RecordSource, after: int, most: int, sees: Callable[[No
     is_cut = len(entries) == most
     position = entries[-1].seq if is_cut else max([after, head, *(entry.seq for entry in entries[-1:])])
     if sees is None:
-        changes = tuple(RecordedChange(entry.seq, entry.at, entry.kind, entry.node, entry.body) for entry in entries)
-    else:
-        visible = {state.node for state in source.read_node_states() if sees(state)}
-        changes = tuple(_tell_customer(source, entry) for entry in entries if entry.node in visible)
+        return ChangePage(tuple(entries), position, more=is_cut)
+    visible = {state.node for state in source.read_node_states() if sees(state)}
+    changes = tuple(_tell_customer(source, entry) for entry in entries if entry.node in visible)
     return ChangePage(changes, position, more=is_cut)
 
 
-def _tell_customer(source: RecordSource, entry: LedgerEntry) -> RecordedChange:
+def _tell_customer(source: RecordSource, entry: LedgerEntry) -> LedgerEntry:
     to = TransitionEntry.read(entry).to_state
     serves = any(policy.is_in_service(to) for policy in source.fleet.policies.values())
-    return RecordedChange(entry.seq, entry.at, entry.kind, entry.node, {"in_service": serves})
+    return replace(entry, id="", body={"in_service": serves})  # what the id is made from is not for customers
 
 
 @dataclass(frozen=True, slots=True)

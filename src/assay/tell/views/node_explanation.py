@@ -24,10 +24,9 @@ from assay.model.outcome import CheckVerdict
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
-from assay.tell.customer.customer_situation import find_fault_catalog
 from assay.tell.views.node_status import NodeStatus, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
-from assay.tell.views.records import RecordSource
+from assay.tell.views.records import RecordSource, find_fault_catalog
 from assay.tell.views.sources import JUDGING_HASHES
 from assay.tell.views.trust_view import NodeTrust, find_node_trust
 

@@ -23,7 +23,9 @@ from assay.fabric.design.compiler import compile_topology
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fabric_view import ScannedFabric
 from assay.tell.views.node_measurements import FleetTrends, TrendTable
@@ -50,6 +52,14 @@ class RecordSource(Protocol):
 
     def read_node_states(self) -> Sequence[NodeState]:
         """Return the state of every enrolled node, by pool and name."""
+
+
+def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:
+    """Return the fleet's fault catalogue, None if it has none or a contradictory one."""
+    try:
+        return source.fleet.fault_catalog
+    except AssayError:
+        return None
 
 
 RecordStamp = tuple[int, int, str, int]
