@@ -12,12 +12,12 @@ from datetime import date
 import pytest
 from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
 
-MAX_LINES = 150_800
-MAX_MODULES = 888
-MAX_SCRAPS = 162
+MAX_LINES = 145_700
+MAX_MODULES = 828
+MAX_SCRAPS = 47
 MAX_SKIPPED_FORMATS = 3
-MAX_EMPTY_NAMES = 47
-MAX_TYPED_DICTS = 50
+MAX_EMPTY_NAMES = 42
+MAX_TYPED_DICTS = 4
 """What an answer holds is a fact. A TypedDict is for data of others, and for data whose keys differ each time."""
 MAX_COMMIT_LINES_WITHOUT_BODY = 100
 BODIES_SINCE = date(2026, 11, 30)
@@ -32,9 +32,17 @@ def modules() -> list[SourceModule]:
 
 
 def list_scraps(module: SourceModule) -> list[str]:
-    """Private functions of a few lines that are used once: they name an expression, and cost a reader a jump."""
+    """Private functions of a few lines that are called once: they name an expression, and cost a reader a jump.
+
+    One that is handed over as a value, such as a sort key or an entry of a table, cannot go inline.
+    """
     uses = Counter(node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name))
     uses += Counter(node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute))
+    called = {
+        node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    }
     return [
         function.name
         for function in module.functions()
@@ -43,6 +51,7 @@ def list_scraps(module: SourceModule) -> list[str]:
         and not function.decorator_list
         and count_body_lines(function) <= SCRAP_LINES
         and uses[function.name] == 1
+        and function.name in called
     ]
 
 
