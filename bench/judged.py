@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.ledger.runs.reader import StoredRun
-from assay.model.evidence import list_object_paths, pack_object
+from assay.model.evidence import find_object_path, pack_object
 from bench.big_fleet import node_name
 from bench.programs import ROOT
 
@@ -36,7 +36,7 @@ def evidence(folder: Path, nodes: int, *, first: int = 0, hot: int = 0) -> Path:
 def _store(folder: Path, node: str, content: bytes) -> None:
     """Store a document as `assay observe` does: as an object by its digest, and as the latest of its node."""
     digest = hashlib.sha256(content).hexdigest()
-    stored, _ = list_object_paths(folder.parent / "objects", digest)
+    stored = find_object_path(folder.parent / "objects", digest)
     stored.parent.mkdir(parents=True, exist_ok=True)
     stored.write_bytes(pack_object(content))
     (folder / f"{node}.json").write_bytes(content)
