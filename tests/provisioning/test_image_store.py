@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from assay.act.boot.image_store import ImageStore
 from assay.model.errors import AssayError
@@ -101,3 +103,51 @@ def test_a_signature_comes_with_its_file_and_is_small(source: tuple[str, Path], 
     other = ImageStore(tmp_path / "other")
     with pytest.raises(AssayError, match="more than 65536 bytes"):
         other.fetch(image, "kernel")
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    """An OCI registry as the distribution specification 1.1 says: blobs for a token, from a store that wants none."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        here, path, token = f"https://127.0.0.1:{self.server.server_address[1]}", *self._split()
+        blob = f"/v2/firmware/bios/blobs/sha256:{hashlib.sha256(CONTENT).hexdigest()}"
+        if path == "/token?service=registry&scope=repository%3Afirmware%2Fbios%3Apull":
+            self._answer(200, b'{"token": "for-anybody"}')
+        elif path == blob and token == "Bearer for-anybody":
+            self._answer(307, Location=f"https://localhost:{self.server.server_address[1]}/store/blob")
+        elif path == blob:
+            scope = f'realm="{here}/token",service="registry",scope="repository:firmware/bios:pull"'
+            self._answer(401, **{"WWW-Authenticate": f"Bearer {scope}"})
+        elif path == "/store/blob" and not token:  # S3 refuses a second kind of authentication
+            self._answer(200, CONTENT)
+        else:
+            self._answer(400)
+
+    def _split(self) -> tuple[str, str]:
+        return self.path, self.headers.get("Authorization", "")
+
+    def _answer(self, status: int, content: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_blob_comes_from_a_registry_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        image = make_image(f"oci://127.0.0.1:{server.server_address[1]}/firmware/bios")
+        assert ImageStore(tmp_path / "store").fetch(image, "kernel").read_bytes() == CONTENT
+        server.shutdown()

@@ -81,7 +81,7 @@ class ImageStore:
         """Return a file, fetched from its URL if it is not there. Messages name `where`. Raises as `fetch`."""
         if file := self.find(artifact):
             return file
-        pieces = _count_bytes(_read_source(artifact.url), report)
+        pieces = _count_bytes(_read_source(locate_artifact(artifact)), report)
         return self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
 
     def _store(self, name: str, pieces: Iterator[bytes], digest: str, where: str) -> Path:
@@ -117,6 +117,13 @@ def _copy(pieces: Iterator[bytes], file: BinaryIO, most: int | None) -> str:
     return digest.hexdigest()
 
 
+def locate_artifact(artifact: ImageArtifact) -> str:
+    """Return the URL of an artifact's bytes: a blob of an OCI registry is found by its digest."""
+    scheme, _, place = artifact.url.partition("://")
+    host, _, name = place.partition("/")
+    return f"https://{host}/v2/{name}/blobs/sha256:{artifact.sha256}" if scheme == "oci" else artifact.url
+
+
 def _read_source(url: str) -> Iterator[bytes]:
     """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are not used."""
     parts = urlsplit(url)
@@ -126,9 +133,27 @@ def _read_source(url: str) -> Iterator[bytes]:
         return
     with requests.Session() as session:
         session.auth = lambda request: request  # without it, requests looks for credentials in ~/.netrc
-        with session.get(url, stream=True, timeout=(CONNECT_S, READ_S)) as answer:
+        answer = session.get(url, stream=True, timeout=(CONNECT_S, READ_S))
+        if answer.status_code == requests.codes.unauthorized:
+            headers = _ask_for_token(session, answer.headers.get("WWW-Authenticate", ""))
+            answer.close()
+            answer = session.get(url, stream=True, headers=headers, timeout=(CONNECT_S, READ_S))
+        with answer:
             answer.raise_for_status()
             yield from answer.iter_content(CHUNK)
+
+
+def _ask_for_token(session: requests.Session, refusal: str) -> dict[str, str]:
+    """Return the header that a registry's refusal asks for (OCI distribution, Bearer), with a token for anybody."""
+    kind, _, challenge = refusal.partition(" ")
+    asked = requests.utils.parse_dict_header(challenge)
+    if kind.lower() != "bearer" or not asked.get("realm", "").startswith("https://"):
+        return {}
+    query = {name: asked[name] for name in ("service", "scope") if name in asked}
+    answer = session.get(asked["realm"], params=query, timeout=(CONNECT_S, READ_S))
+    answer.raise_for_status()
+    granted = answer.json()
+    return {"Authorization": f"Bearer {granted.get('token') or granted.get('access_token', '')}"}
 
 
 def _count_bytes(pieces: Iterator[bytes], report: Callable[[int], None]) -> Iterator[bytes]:

@@ -263,7 +263,7 @@ class ReplayAnswer:
     until: float | str
     """The time of the last consequence."""
     cost_assumptions: CostAssumptionsAnswer
-    """What is assumed about costs."""
+    """The costs that the comparison assumes."""
     assumed: Mapping[str, AssumedHours]
     """How long each action and wait takes."""
     unknown_faults: tuple[str, ...]
