@@ -80,7 +80,7 @@ def test_a_warning_with_its_bits_and_large_counts_as_text_are_read() -> None:
 
 def test_a_log_that_was_refused_failed_and_a_field_that_is_not_there_is_no_zero() -> None:
     assert parse_nvme_cli("open: Permission denied\n") == {
-        "failed": "nvme gave no log; it ended with 'open: Permission denied'"
+        "failed": "nvme gave no log; it said 'open: Permission denied'"
     }
     assert (
         "absent"

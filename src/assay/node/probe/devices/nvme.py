@@ -24,6 +24,7 @@ NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
 
 SMART_S = 4.0
 TOOL_S = 1.8
+SMARTCTL_MESSAGE = re.compile(r'^\s*"string": "(.+)"', re.MULTILINE)
 KELVIN = 273
 SMART_FIELDS = {  # reading → the name in nvme-cli, the name in smartctl
     "critical_warning": ("critical_warning", "critical_warning"),
@@ -149,9 +150,12 @@ def _number(log: Mapping[str, Any], name: str) -> ReadingTree:
 
 
 def describe_missing_log(tool: str, text: str) -> ReadingTree:
-    """Return the leaf for output that holds nothing to read, with its last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return failed(f"{tool} gave no log" + (f"; it ended with {lines[-1][:120]!r}" if lines else ""))
+    """Return the leaf for output that holds nothing to read: smartctl's message, or the first line.
+
+    After that line, nvme-cli prints its usage.
+    """
+    reasons = SMARTCTL_MESSAGE.findall(text) or [line.strip() for line in text.splitlines() if line.strip()]
+    return failed(f"{tool} gave no log" + (f"; it said {reasons[0][:120]!r}" if reasons else ""))
 
 
 def list_block_users(root: NodeRoot, devices: list[str]) -> list[User]:
