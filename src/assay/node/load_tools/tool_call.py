@@ -15,6 +15,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import time
@@ -37,6 +38,8 @@ MAX_OUTPUT_BYTES = 32 * 2**20
 REAP_S = 1
 TOOL_GRACE_S = 120  # to start, allocate and print
 QUOTED_CHARACTERS = 120
+SAYS_SOMETHING = re.compile(r"\w|[{}]")
+USAGE_HINT = re.compile(r"^\s*(Try|Type|For more information\b).*--help\b")
 Salvage = Callable[[str, str], ReadingTree]
 """(standard output until then, why the tool was ended) → readings."""
 
@@ -253,8 +256,12 @@ def _name_signal(number: int) -> str:
 
 
 def quote_ending(text: str) -> str:
-    """Return the end of a reason: it quotes the last line of the output that is not blank."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """Return the end of a reason: it quotes the last line of the output that says something.
+
+    mpirun draws boxes, and many programs end with a hint at their usage.
+    """
+    said = [line.strip() for line in text.splitlines() if SAYS_SOMETHING.search(line)]
+    lines = [line for line in said if not USAGE_HINT.search(line)] or said
     return f"; it ended with {quote_text(lines[-1])!r}" if lines else "; it printed nothing"
 
 
