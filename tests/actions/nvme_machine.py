@@ -1,4 +1,4 @@
-"""A machine in qemu with emulated NVMe drives: a real kernel, the real nvme-cli, our probe and our Ansible module."""
+"""A machine in qemu with emulated NVMe drives: a real kernel, nvme-cli, smartctl, our probe and our Ansible module."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LEFT_OUT = shutil.ignore_patterns(
     "site-packages", "test", "tests", "__pycache__", "idlelib", "tkinter", "config-*", "*.a"
 )
 ANSWER = "node-answers: "
-LIMIT_S = 240.0
+LIMIT_S = 1200.0
 INIT = """#!/bin/sh
-export PATH=/bin:/usr/sbin PYTHONHOME={home} PYTHONPATH=/src:/ansible PYTHONDONTWRITEBYTECODE=1
+export PATH=/bin:/usr/sbin:/usr/bin PYTHONHOME={home} PYTHONPATH=/src:/ansible PYTHONDONTWRITEBYTECODE=1
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
 {python} /program.py
 poweroff -f
@@ -33,7 +33,9 @@ poweroff -f
 
 def find_obstacle() -> str:
     """Return why no such machine can run here, "" if one can."""
-    missing = [name for name in ("qemu-system-x86_64", "cpio", "busybox", "nvme", "ldd") if not shutil.which(name)]
+    missing = [
+        name for name in ("qemu-system-x86_64", "cpio", "busybox", "nvme", "smartctl", "ldd") if not shutil.which(name)
+    ]
     return f"{', '.join(missing)} not found" if missing else "" if find_kernel() else "no kernel of the distribution"
 
 
@@ -74,9 +76,10 @@ def _lay_out_root(root: Path) -> str:
         (root / "bin" / applet).symlink_to("busybox")
     python = PYTHON_HOME / "bin" / STDLIB.name
     libraries = PYTHON_HOME / STDLIB
-    _copy(root, python, Path(shutil.which("nvme") or ""), *(libraries / "lib-dynload").glob("*.so"))
+    tools = [Path(shutil.which(name) or "") for name in ("nvme", "smartctl")]
+    _copy(root, python, *tools, *(libraries / "lib-dynload").glob("*.so"))
     shutil.copytree(libraries, root / str(libraries).lstrip("/"), ignore=LEFT_OUT, dirs_exist_ok=True)
-    for package in ("model", "probe"):
+    for package in ("model", "node"):
         shutil.copytree(REPOSITORY / "src/assay" / package, root / "src/assay" / package, ignore=LEFT_OUT)
     shutil.copy(REPOSITORY / "src/assay/__init__.py", root / "src/assay")
     shutil.copytree(Path(ansible.__file__).parent, root / "ansible/ansible", ignore=LEFT_OUT)

@@ -40,6 +40,14 @@ PROGRAM = textwrap.dedent(
         done = subprocess.run(command, input=json.dumps(arguments), capture_output=True, text=True)
         return json.loads(done.stdout or json.dumps({"msg": done.stderr}))
 
+    from assay.node.probe.devices import nvme
+    smart = {"nvme": nvme.read_smart("nvme0")}
+    os.environ["PATH"] = "/smartctl"
+    os.makedirs("/smartctl")
+    os.symlink("/usr/sbin/smartctl", "/smartctl/smartctl")
+    smart["smartctl"] = nvme.read_smart("nvme0")
+    os.environ["PATH"] = "/bin:/usr/sbin:/usr/bin"
+
     drives = probe()
     used = next(iter(drives["USED"]["blocks"]["value"]))
     subprocess.run(["mkswap", f"/dev/{used}"], check=True, stdout=subprocess.DEVNULL)
@@ -48,7 +56,7 @@ PROGRAM = textwrap.dedent(
     marked = module("mark", before)
     read = probe()
     erased = module("erase", read)
-    tell(before=before, marked=marked, read=read, erased=erased, after=probe())
+    tell(smart=smart, before=before, marked=marked, read=read, erased=erased, after=probe())
     """
 )
 
@@ -72,6 +80,13 @@ def test_the_probe_reads_what_a_real_drive_says(told: dict[str, Any]) -> None:
     assert "failed" in free["log"], "a refused log is no value"
     assert free["users"] == {"value": []}
     assert used["users"]["value"][0][0] == "swap"
+
+
+def test_both_programs_give_the_readings_of_a_real_drive(told: dict[str, Any]) -> None:
+    by_nvme, by_smartctl = told["smart"]["nvme"], told["smart"]["smartctl"]
+    assert by_nvme.keys() == by_smartctl.keys()
+    assert by_nvme["temperature_c"]["value"] == by_smartctl["temperature_c"]["value"]
+    assert {kind for leaf in (*by_nvme.values(), *by_smartctl.values()) for kind in leaf} == {"value"}
 
 
 def test_a_drive_in_use_is_refused_by_the_kernel_and_keeps_its_data(told: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from assay.node.load_tools.network import parse_ib_write_bw, run_front_end, run_
 from assay.node.load_tools.stress_tools import parse_stress_ng, run_memory, run_stressapptest
 from assay.node.load_tools.tool_call import LoadOrder, SiteSettings, ToolOutput, call_tool
 from assay.node.probe.devices import network_adapters, nvme
-from assay.node.probe.host import read_timekeeping
+from assay.node.probe.host import DAEMONS, PTP, read_timekeeping
 from assay.node.probe.named_settings import read_unit_settings
 from assay.node.probe.node_access import NodeRoot
 from assay.node.probe.services import read_services
@@ -202,12 +202,26 @@ def test_a_real_chronyd_tells_its_state_and_its_servers(chronyd: None) -> None:
     assert sources == {"value": ["127.0.0.1"]}
 
 
-def test_pmc_takes_the_question() -> None:
-    need("pmc", "linuxptp")
-    output = run(["pmc", "-u", "-b", "0", "GET CURRENT_DATA_SET"])
-    assert "GET CURRENT_DATA_SET" in output.text
-    assert "usage" not in output.text
-    assert "absent" in read_timekeeping(NodeRoot())["ptp"]()
+QUESTIONS = {command[0]: command for command in (*(command for command, _ in DAEMONS), PTP)}
+
+
+@pytest.mark.parametrize(
+    ("tool", "package", "said"),
+    [
+        ("chronyc", "chrony", "Cannot talk to daemon"),
+        ("ntpq", "ntpsec", "probably ntpd is not running"),
+        ("timedatectl", "systemd", "not been booted with systemd"),
+        ("pmc", "linuxptp", "GET CURRENT_DATA_SET"),
+    ],
+)
+def test_a_program_takes_the_question_about_time(tool: str, package: str, said: str) -> None:
+    """It comes to its daemon, which does not run here; an option that it does not have is told in other words."""
+    need(tool, package)
+    if tool == "timedatectl" and Path("/run/systemd/system").exists():
+        pytest.skip("systemd runs here, and answers")
+    program, *words = QUESTIONS[tool]
+    assert said in run([program, *words]).text
+    assert said not in run([program, "--no-such-option", *words]).text
 
 
 def test_systemctl_takes_the_questions_and_says_that_no_systemd_runs() -> None:
