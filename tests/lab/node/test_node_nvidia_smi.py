@@ -16,6 +16,7 @@ from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
 
 Healthy = Callable[[str], VirtualNodeState]
 
+SMI_REFUSAL = "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n"
 # What nvidia-smi -q -x cannot tell, or tells in its own way, of what NVML can.
 NOT_PRINTED = {"nvlink", "inforom/valid", "temperature/shutdown_c", "temperature/slowdown_c"}
 NOT_PRINTED |= {"temperature/operating_max_c", "temperature/memory_max_c"}
@@ -73,4 +74,11 @@ def test_where_nvml_cannot_be_loaded_the_probe_reads_nvidia_smi(node: Any) -> No
 
 def test_the_labs_nvidia_smi_refuses_what_it_does_not_know(node: Any) -> None:
     done = node.run("nvidia-smi", "-L")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, SMI_REFUSAL)
+    unknown = node.run("nvidia-smi", "--query-gpu=no.such", "--format=csv,noheader,nounits")
+    assert (unknown.returncode, unknown.stdout) == (2, 'Field "no.such" is not a valid field to query.\n')
+
+
+def test_assay_load_finds_the_gpus_by_nvidia_smi(node: Any) -> None:
+    done = node.run("python3", "-c", "from assay.node.load.facts import find_gpus; print(len(find_gpus('')))")
+    assert (done.stdout, done.stderr) == ("8\n", "")

@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from assay.lab.node.host_files import kernel_start_time
 from assay.lab.node.stub import REPLAYED_NOTICE, build_stub
+from assay.lab.tools.command_lines import write_form_check
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
@@ -96,23 +97,19 @@ for name; do
   esac
 done
 """
-MSTCONFIG = f"""\
-[ "$3" = -e ] || {PYTHON} -m assay.lab.tools mstconfig "$@"
+MSTCONFIG = """\
 table="$ASSAY_ROOT/run/mstconfig/$2"
-[ -f "$table" ] || {{ echo "-E- Failed to open the device"; exit 3; }}
+[ -f "$table" ] || { echo "-E- Failed to open the device"; exit 3; }
 shift 4
 [ $# -gt 0 ] || exec cat "$table"
 for name; do
-  grep -q " $name " "$table" || {{ echo "-E- The Device doesn't support $name parameter"; exit 3; }}
+  grep -q " $name " "$table" || { echo "-E- The Device doesn't support $name parameter"; exit 3; }
 done
 exec cat "$table"
 """
 NVME = f"""\
-{SHELL_LAST_ARGUMENT}case "$1" in
-smart-log | id-ctrl) exec cat "$ASSAY_ROOT/run/$1/${{last##*/}}" ;;
-sanitize-log) {PYTHON} -S -m assay.lab.tools nvme "$@" ;;
-esac
-{PYTHON} -m assay.lab.tools nvme "$@"
+[ "$1" != sanitize-log ] || {PYTHON} -S -m assay.lab.tools nvme "$@"
+{SHELL_LAST_ARGUMENT}exec cat "$ASSAY_ROOT/run/$1/${{last##*/}}"
 """
 MDADM = """\
 rm -r "$ASSAY_ROOT"/sys/class/block/*/holders/"${2##*/}"
@@ -132,9 +129,11 @@ SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs s
     "nvme": NVME,
     "systemctl": SYSTEMCTL,
     "umount": UMOUNT,
-    "update-initramfs": f"{PYTHON} -m assay.lab.tools update-initramfs\n",
-    "update-grub": f"{PYTHON} -m assay.lab.tools update-grub\n",
+    "update-initramfs": f'{PYTHON} -m assay.lab.tools update-initramfs "$@"\n',
+    "update-grub": f'{PYTHON} -m assay.lab.tools update-grub "$@"\n',
 }
+OTHER_FORMS = {name: f'{PYTHON} -m assay.lab.tools {name} "$@"' for name in ("mstconfig", "nvme")}
+"""What Python answers where the shell does not."""
 
 WrittenValue = tuple[VirtualNodeState, str, str | int | list[str]]
 """A part of the state, its key, and the value that the node has now."""
@@ -256,7 +255,8 @@ def _scripts() -> dict[str, str]:
         scripts[tool] = f'{PYTHON} -S -m assay.lab.tools {tool} "$@"\n'
     for name, file in FILE_PRINTERS.items():
         scripts[name] = f"{SHELL_LAST_ARGUMENT}exec cat {file}\n"
-    return {name: f"#!/bin/sh\n{script}" for name, script in scripts.items()}
+    checks = {name: write_form_check(name, otherwise=OTHER_FORMS.get(name, "")) for name in scripts}
+    return {name: f"#!/bin/sh\n{checks[name]}{script}" for name, script in scripts.items()}
 
 
 def absorb_written_values(world: LabWorld, node: str, state: VirtualNodeState) -> VirtualNodeState:

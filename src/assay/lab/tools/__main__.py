@@ -8,10 +8,13 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from assay.lab.tools.command_lines import parse_words
+
+OWN = "provoke-faults"
 MODULES = {
     "gpu_tools": (
         *("all_reduce_perf", "dcgmi", "dcgmproftester13", "gpu-fryer", "gpu_burn", "nvbandwidth", "ubergemm"),
-        "provoke-faults",
+        OWN,
     ),
     "host_tools": ("fio", "ib_write_bw", "stress-ng", "stressapptest", "update-grub", "update-initramfs"),
     "nvidia_smi": ("nvidia-smi",),
@@ -22,6 +25,8 @@ MODULES = {
 def main() -> None:
     """Run the tool."""
     tool, *words = sys.argv[1:]
+    if tool != OWN:
+        parse_words(tool, words)
     module = next(module for module, tools in MODULES.items() if tool in tools)
     import_module(f"assay.lab.tools.{module}").TOOLS[tool](words)
 

@@ -18,7 +18,8 @@ from assay.node.probe.gpu.nvlink import FABRIC_STATES, HEALTH_SUMMARIES
 
 HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n'
 QUERY = "--query-gpu="
-QUERY_FORMAT = "--format=csv,noheader,nounits"
+QUERY_FORMATS = ("--format=csv,noheader,nounits", "--format=csv,noheader")
+REFUSED = 2  # "a supplied argument or flag is invalid"
 DEVICE_NOT_FOUND = 6  # nvidia-smi's exit code
 MIB = 2**20
 COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
@@ -42,11 +43,17 @@ def run_nvidia_smi(words: list[str]) -> None:
     """Print the report, print settings, or change a setting."""
     if words == ["-q", "-x"]:
         sys.stdout.write(format_smi_xml(load_node_state()))
-    elif len(words) == 2 and words[0].startswith(QUERY) and words[1] == QUERY_FORMAT:
-        columns = [COLUMNS[name] for name in words[0].removeprefix(QUERY).split(",")]
-        print_lines(", ".join(str(column(gpu)) for column in columns) for gpu in working_gpus(load_node_state()))
+    elif len(words) == 2 and words[0].startswith(QUERY) and words[1] in QUERY_FORMATS:
+        names = words[0].removeprefix(QUERY).split(",")
+        if unknown := [name for name in names if name not in COLUMNS]:
+            print_lines([f'Field "{unknown[0]}" is not a valid field to query.'])
+            sys.exit(REFUSED)
+        state = load_node_state()
+        gpus = [{**gpu, "driver": state["driver"]} for gpu in working_gpus(state)]
+        print_lines(", ".join(str(COLUMNS[name](gpu)) for name in names) for gpu in gpus)
     elif len(words) != 4 or words[0] != "-i" or words[2] not in OPTIONS:
-        sys.exit(f"nvidia-smi: the lab's tool does not support {' '.join(words)}")
+        print_lines(["Invalid combination of input arguments. Please run 'nvidia-smi -h' for help."])
+        sys.exit(REFUSED)
     elif sys.flags.no_site:
         os.execv(sys.executable, [sys.executable, "-m", "assay.lab.tools", "nvidia-smi", *words])  # noqa: S606 — no shell
     else:
@@ -253,6 +260,9 @@ def _fabric(gpu: Answer) -> dict[str, Any]:
 
 
 COLUMNS: Mapping[str, Callable[[Gpu], Any]] = {
+    "index": lambda gpu: gpu["index"],
+    "uuid": lambda gpu: gpu["uuid"],
+    "driver_version": lambda gpu: gpu["driver"],
     "pci.bus_id": lambda gpu: f"0000{gpu['pci'].upper()}",
     "persistence_mode": lambda gpu: _switch(gpu["persistence"]),
     "ecc.mode.pending": lambda gpu: _switch(gpu["ecc_pending"]),
