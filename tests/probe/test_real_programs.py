@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from reserved_ports import reserve_ports
 
+from assay.node.burnin.node_tasks import EVERY_TEST
 from assay.node.load_tools.assay_load import run_battery, run_training
 from assay.node.load_tools.fio import build_verify_command, parse_fio_read, parse_fio_verify, run_nvme_read
 from assay.node.load_tools.network import parse_ib_write_bw, run_front_end, run_ib_write_bw
@@ -148,6 +149,9 @@ def test_a_battery_and_training_run_by_the_real_assay_load(tmp_path: Path) -> No
     assert first["ended"] == {"value": "done"}
     again = run_battery(NodeRoot(str(tmp_path)), LoadOrder(1, after_unit=first["last_unit"]["value"]))
     assert again["ended"] == {"value": "done"}
+    in_a_burn_in = run_battery(NodeRoot(str(tmp_path)), LoadOrder(1, after_unit=f"5166:{EVERY_TEST}"))
+    assert in_a_burn_in["ended"] == {"value": "done"}
+    assert int(in_a_burn_in["last_unit"]["value"].partition(":")[0]) > 5166, "seeds of its own"
     refused = run_battery(NodeRoot(str(tmp_path)), LoadOrder(1, after_unit="1:"))
     assert "write SEED:TEST" in refused["failed"]
     trained = run_training("gpt", NodeRoot(str(tmp_path)), LoadOrder(1))
