@@ -1,4 +1,7 @@
-"""Small stand-ins for GitHub's issues, Jira and a webhook: real HTTP servers that can be told to misbehave."""
+"""Stand-ins for GitHub's issues, Jira and a webhook: real HTTP servers that can be told to misbehave.
+
+GitHub's and Jira's take the requests of `service_requests.yaml`, written from their documentation, and refuse others.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,34 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import trustme
+import yaml
+from jsonschema import Draft202012Validator
+
+SERVICES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("service_requests.yaml").read_text())
+
+
+def find_fault(service: str, request: Request, path: str) -> tuple[int, str] | None:
+    """Return the status and the reason with which a service refuses a request, None for one that it takes."""
+    fitting = [one for one in SERVICES[service]["requests"] if re.fullmatch(one["path"], path)]
+    if not fitting:
+        return 404, "Not Found"
+    taken = next((one for one in fitting if one["method"] == request.method), None)
+    if taken is None:
+        return 405, f"{request.method} is not allowed"
+    parts = {"headers": request.headers, "query": request.query, "body": request.body}
+    forms = {
+        "headers": SERVICES[service]["headers"],
+        **{name: taken[name] for name in ("query", "body") if name in taken},
+    }
+    for name, form in forms.items():
+        for error in Draft202012Validator(form).iter_errors(parts[name]):
+            return 422 if service == "github" else 400, f"{name}: {error.message[:200]}"
+    return None
 
 
 @dataclass
@@ -140,6 +167,8 @@ class GitHub(Service):
     def answer(self, request: Request) -> tuple[int, Any]:
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             return 401, {"message": f"Bad credentials {request.headers.get('Authorization')}"}
+        if fault := find_fault("github", request, request.path):
+            return fault[0], {"message": fault[1]}
         number = request.path.rpartition("/")[2]
         if request.method == "POST":
             made = {"number": len(self.issues) + 1, "state": "open", **request.body}
@@ -173,6 +202,8 @@ class Jira(Service):
         if request.headers.get("Authorization") != self.authorization:
             return 401, {"errorMessages": ["You are not authenticated."]}
         path = request.path.removeprefix(self.root)
+        if fault := find_fault(f"jira-{self.root[-1]}", request, path):
+            return fault[0], {"errorMessages": [fault[1]]}
         if path.startswith("/search"):
             label = re.search(r'labels = "([^"]*)"', request.query["jql"])[1]
             found = [key for key, one in self.issues.items() if label in one["fields"]["labels"]]
@@ -196,6 +227,8 @@ class Jira(Service):
             case "GET", ["transitions"]:
                 return 200, {"transitions": [{"id": name, "name": name, "to": _status(name)} for name in STATES]}
             case "POST", ["transitions"]:
+                if request.body["transition"]["id"] not in STATES:
+                    return 400, {"errorMessages": ["Transition id is not valid for this issue."]}
                 issue["status"] = request.body["transition"]["id"]
                 return 204, None
             case "GET", ["comment"]:
