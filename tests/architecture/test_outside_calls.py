@@ -20,7 +20,7 @@ from architecture.source_tree import ROOT
 
 PARTNERS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("outside_calls.yaml").read_text())
 NEEDED = {"real": {"program", "tests"}, "stand-in": {"why", "strict", "tests"}, "nothing": {"why"}, "none": {"why"}}
-LEFT = 4
+LEFT = 2
 """Places that nothing runs yet. It may fall, and never rise."""
 
 
@@ -46,7 +46,8 @@ def test_each_row_says_what_runs_it(partner: str) -> None:
         assert not name or name in _read_test_names(ROOT / file), test
     if row["by"] == "real":
         told = "".join(_read_with_helpers(ROOT / test.partition("::")[0]) for test in row["tests"])
-        assert re.search(re.escape(row["program"]), told, re.IGNORECASE), f"no test of the row names {row['program']}"
+        named = re.search(rf"(?<![a-z]){re.escape(row['program'])}(?![a-z])", told, re.IGNORECASE)
+        assert named, f"no test of the row names {row['program']}"
     if row["by"] == "stand-in":
         assert (ROOT / row["strict"]).exists()
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,3 +120,21 @@ def test_a_cluster_that_does_not_list_its_pods_is_the_reason(kube: KubeFake, mon
     answer = run_remote_probe(node(), [], 10)["probe"]
     assert answer == {"failed": "the API server does not know us (401)"}
     assert not (kube.folder / "executed").exists()
+
+
+@pytest.mark.parametrize("told", [{}, {"namespace": "gpu", "pods": "app=x", "container": "probe", "node": "gpu-b"}])
+def test_the_real_kubectl_takes_the_words(told: dict[str, str], kube: KubeFake, tmp_path: Path) -> None:
+    """It comes to the cluster, which does not answer it: exec needs a kubelet."""
+    real = shutil.which("kubectl", path="/usr/local/bin:/usr/bin:/bin")
+    if not real:
+        pytest.skip("kubectl is not installed")
+    assert run_remote_probe(node(**told), [], 60)["probe"]["host"] == {"value": "here"}
+    (words,) = executed(kube)
+    context = {"name": "gone", "context": {"cluster": "gone", "user": "gone"}}
+    settings = {"apiVersion": "v1", "kind": "Config", "contexts": [context], "users": [{"name": "gone", "user": {}}]}
+    settings["clusters"] = [{"name": "gone", "cluster": {"server": "http://127.0.0.1:1"}}]
+    (tmp_path / "gone").write_text(yaml.safe_dump(settings))
+    command = [real, f"--kubeconfig={tmp_path / 'gone'}", "--context=gone"]
+    assert "refused" in subprocess.run([*command, *words], capture_output=True, text=True, check=False).stderr
+    wrong = subprocess.run([*command, "--no-such", *words], capture_output=True, text=True, check=False)
+    assert "unknown flag: --no-such" in wrong.stderr

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from assay.model.reading import parse_reading
 from assay.node.load_tools.load_delivery import (
     ENDS_WITH_INPUT,
     LoadCommand,
+    _ask,
+    build_docker_command,
     explain_complaint,
     find_load_tool,
     read_site_variables,
@@ -116,6 +121,22 @@ def test_docker_is_asked_for_the_image_and_never_pulls_it(node: Path):
     assert str(found(node, way="docker", image=IMAGE)).startswith(f"absent: the image {IMAGE} is not on this node")
     program(node, "docker", docker.format('echo "permission denied while trying to connect" >&2; exit 1'))
     assert str(found(node, way="docker", image=IMAGE)).startswith("failed: docker does not say which images it has")
+
+
+def test_the_real_docker_takes_the_words():
+    """It comes to its daemon, which does not run here, or has no such image."""
+    docker = shutil.which("docker", path="/usr/local/bin:/usr/bin:/bin")
+    if not docker:
+        pytest.skip("docker is not installed: apt-get install docker.io")
+    declared = {"image": IMAGE, "environment": {"NCCL_DEBUG": "INFO"}, "mounts": ["/data:/data"]}
+    for has_gpus in (True, False):
+        _, *words = build_docker_command(declared, has_gpus=has_gpus).command
+        said = subprocess.run([docker, *words], capture_output=True, text=True, check=False).stderr
+        assert re.search("Cannot connect to the Docker daemon|permission denied|No such image", said), said
+        wrong = subprocess.run([docker, "run", "--no-such", *words[1:]], capture_output=True, text=True, check=False)
+        assert "unknown flag: --no-such" in wrong.stderr
+    code, text = _ask([docker, "image", "inspect", "--format={{.Id}}", IMAGE])
+    assert (code, "unknown flag" in text) == (1, False)
 
 
 def test_apptainer_runs_the_image_file_with_the_driver_of_the_node(node: Path):

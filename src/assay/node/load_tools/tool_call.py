@@ -39,7 +39,7 @@ REAP_S = 1
 TOOL_GRACE_S = 120  # to start, allocate and print
 QUOTED_CHARACTERS = 120
 SAYS_SOMETHING = re.compile(r"\w|[{}]")
-USAGE_HINT = re.compile(r"^\s*(Try|Type|For more information\b).*--help\b")
+USAGE_HINT = re.compile(r"^\s*(Run|Try|Type|For more information\b).*--help\b")
 Salvage = Callable[[str, str], ReadingTree]
 """(standard output until then, why the tool was ended) → readings."""
 
