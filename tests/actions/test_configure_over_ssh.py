@@ -17,6 +17,7 @@ from overlay_node import OverlayNode, find_obstacle, run_overlay_node
 from assay.declare.loader import load_fleet
 from assay.lab.node.shell import CHRONYC, MODPROBE, SYSTEMCTL
 from assay.lab.node.virtual_node import make_initial_state, node_files, write_file_tree
+from assay.lab.tools.command_lines import write_form_check
 
 NODE = "n0004"
 SPEC = """
@@ -32,12 +33,12 @@ host:
   transparent_hugepages: null   # a plain file has no brackets around the value in force
 """
 PROGRAMS = {
-    "chronyc": CHRONYC,
-    "systemctl": SYSTEMCTL,
-    "modprobe": MODPROBE,
-    "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
-    "update-initramfs": 'echo updated >> "$ASSAY_ROOT/run/initramfs.log"\n',
-    "update-grub": 'echo updated >> "$ASSAY_ROOT/run/grub.log"\n',
+    "chronyc": write_form_check("chronyc") + CHRONYC,
+    "systemctl": write_form_check("systemctl") + SYSTEMCTL,
+    "modprobe": write_form_check("modprobe") + MODPROBE,
+    "modinfo": write_form_check("modinfo") + 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
+    "update-initramfs": '[ "$*" = "-u -k all" ] && echo updated >> "$ASSAY_ROOT/run/initramfs.log"\n',
+    "update-grub": '[ $# = 0 ] && echo updated >> "$ASSAY_ROOT/run/grub.log"\n',
 }
 
 
@@ -47,6 +48,8 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Overl
         pytest.skip(reason)
     root = tmp_path_factory.mktemp("farm")
     lay_out(root)
+    for file in (*root.glob("inventory/*.yml"), *root.glob("specs/nodes/*.yaml")):  # examples reach no real machine
+        file.write_text(file.read_text().replace("A520112X44", "FARM12X44").replace("lab1.example", "lab1.farm"))
     (root / "specs/nodes/farm.yaml").write_text(SPEC)
     overlay = root / "inventory/zz-farm.yml"
     overlay.write_text(yaml.safe_dump({"all": {"hosts": {NODE: {"node_spec": "farm"}}}}))

@@ -5,10 +5,12 @@ Contents and commands come from the roles themselves. A program that is not inst
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -233,3 +235,22 @@ def test_chronyd_reads_the_servers(tmp_path: Path) -> None:
     assert "server ntp1.example iburst\nserver 10.0.0.1 iburst" in done.stdout
     settings.write_text((folder / "90-assay.sources").read_text().replace("iburst", "iburzt"))
     assert run("chronyd", "-p", "-f", settings).returncode != 0
+
+
+def test_a_real_kernel_takes_values_and_shows_them(tmp_path: Path) -> None:
+    """In a network namespace of its own: what is set there is gone with it."""
+    if os.geteuid() or run("unshare", "--net", "--mount", "true").returncode:
+        pytest.skip("it takes a network namespace of root")
+    module = ROLES.parent / "plugins/modules/kernel_values.py"
+    values = {"/proc/sys/net/ipv4/ip_forward": "1", "/sys/class/net/lo/mtu": "9000", "/proc/sys/net/no_such": "1"}
+    told = []
+    for names in (list(values)[:2], list(values)[:2], list(values)):
+        arguments = {"ANSIBLE_MODULE_ARGS": {"values": {name: values[name] for name in names}}}
+        (tmp_path / f"{len(told)}.json").write_text(json.dumps(arguments))
+        told.append(f"{sys.executable} {module} < {tmp_path / f'{len(told)}.json'}; echo")
+    script = "mount -t sysfs sysfs /sys; echo 0 > /proc/sys/net/ipv4/ip_forward; " + "; ".join(told)
+    done = run("unshare", "--net", "--mount", "sh", "-c", script)
+    first, second, third = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    assert (first["changed"], second["changed"]) == (True, False)
+    assert third["failed"]
+    assert "no_such" in third["msg"]
