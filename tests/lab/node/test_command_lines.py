@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from assay.lab.node.shell import SCRIPTS, TOOLS, install_tools
-from assay.lab.tools.command_lines import parse_words, read_command_lines
+from assay.lab.tools.command_lines import check_words, read_command_lines
 
 ENTRIES = read_command_lines()
 ITSELF = {"assay-load"}  # the real one, by its own parser
@@ -107,15 +107,16 @@ def test_a_value_in_another_form_is_refused(
 ) -> None:
     entry = ENTRIES.get(f"{tool} {words[0]}") or ENTRIES[tool]
     with pytest.raises(SystemExit) as ended:
-        parse_words(tool, words)
+        check_words(tool, words)
     printed = capsys.readouterr()
     assert ended.value.code == entry["refuses"][0]
     assert entry["refuses"][2].replace("{word}", refused) in printed.out + printed.err
 
 
-def test_the_values_of_options_are_given_by_every_name() -> None:
-    values = parse_words("dcgmi", ["diag", "--run=3", "-j", "--timeout", "60"])
-    assert values == {"-r": "3", "--run": "3", "-j": "", "--json": "", "-t": "60", "--timeout": "60"}
+def test_an_option_is_taken_by_each_of_its_names(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--run=3", "-j", "--timeout", "60"], ["-r", "3", "--json", "-t", "60"], ["--run", "3"], []):
+        check_words("dcgmi", ["diag", *words])
+    assert capsys.readouterr() == ("", "")
 
 
 def test_the_unit_of_gpu_settings_calls_nvidia_smi_as_it_may_be_called() -> None:
@@ -124,7 +125,7 @@ def test_the_unit_of_gpu_settings_calls_nvidia_smi_as_it_may_be_called() -> None
     lines = re.findall(r"ExecStart=nvidia-smi (\S+) (.+)", str(tasks).replace("\\n", "\n"))
     assert [option for option, _ in lines] == ["-pm", "-mig", "-c", "-ac", "-pl"]
     for option, _ in lines:
-        parse_words("nvidia-smi", [option, "2619,1980" if option == "-ac" else "1"])
+        check_words("nvidia-smi", [option, "2619,1980" if option == "-ac" else "1"])
 
 
 @pytest.mark.parametrize("tool", sorted(HELP))

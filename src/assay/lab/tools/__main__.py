@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from assay.lab.tools.command_lines import parse_words
+from assay.lab.tools.command_lines import check_words
 
 OWN = "provoke-faults"
 MODULES = {
@@ -26,7 +26,7 @@ def main() -> None:
     """Run the tool."""
     tool, *words = sys.argv[1:]
     if tool != OWN:
-        parse_words(tool, words)
+        check_words(tool, words)
     module = next(module for module, tools in MODULES.items() if tool in tools)
     import_module(f"assay.lab.tools.{module}").TOOLS[tool](words)
 

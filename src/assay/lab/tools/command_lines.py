@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 VALUES = {"N": r"\d+", "SIZE": r"\d+[KMGkmg]?", "TEXT": r"(?s:.+)"}
 
@@ -25,40 +25,24 @@ def read_command_lines() -> Mapping[str, Any]:
     return entries
 
 
-def parse_words(tool: str, words: Sequence[str]) -> dict[str, str]:
-    """Return the values of the options, by each name of the option. End as the real tool does if it refuses a word."""
+def check_words(tool: str, words: Sequence[str]) -> None:
+    """End as the real tool does if it refuses one of the words."""
     entries = read_command_lines()
     is_subcommand = f"{tool} {words[0]}" in entries if words else False
     entry = entries[f"{tool} {words[0]}" if is_subcommand else tool]
-    names = {
-        name: (option.split(), form) for option, form in entry.get("options", {}).items() for name in option.split()
-    }
-    values: dict[str, str] = {}
+    forms = {name: form for option, form in entry.get("options", {}).items() for name in option.split()}
     left = iter(words[1:] if is_subcommand else words)
     for word in left:
         name, has_value, text = word.partition("=") if word.startswith("--") else (word, "", "")
-        aliases, form = names.get(name, ([], None))
-        if form is None:
-            is_fine = not word.startswith("-") and _fits(entry.get("words"), word)
-        elif form:
-            text = text if has_value else next(left, "")
-            is_fine = _fits(form, text)
-        else:
-            is_fine = not has_value
-        if not is_fine:
-            _refuse(entry["refuses"], word)
-        values |= dict.fromkeys(aliases, text)
-    return values
-
-
-def _fits(form: str | None, text: str) -> bool:
-    return form is not None and re.fullmatch(VALUES.get(form, form), text) is not None
-
-
-def _refuse(how: Sequence[Any], word: str) -> NoReturn:
-    code, stream, text = how
-    getattr(sys, stream).write(f"{text.replace('{word}', word)}\n")
-    sys.exit(code)
+        form = forms.get(name)
+        if form is None and not word.startswith("-"):
+            form, text = entry.get("words"), word
+        elif form and not has_value:
+            text = next(left, "")
+        if form is None or not re.fullmatch(VALUES.get(form, form), text) or (has_value and not form):
+            code, stream, text = entry["refuses"]
+            getattr(sys, stream).write(f"{text.replace('{word}', word)}\n")
+            sys.exit(code)
 
 
 def write_form_check(tool: str, *, otherwise: str = "") -> str:
@@ -68,8 +52,5 @@ def write_form_check(tool: str, *, otherwise: str = "") -> str:
         return ""
     code, stream, text = entry["refuses"]
     refusal = f"printf '%s\\n' '{text}' >&{1 if stream == 'stdout' else 2}; exit {code}"
-    return f'case "$*" in {"|".join(_quote_forms(entry["forms"]))}) ;; *) {otherwise or refusal} ;; esac\n'
-
-
-def _quote_forms(forms: Sequence[str]) -> Iterator[str]:
-    return (form.replace(" ", "\\ ") for form in forms)
+    patterns = "|".join(entry["forms"]).replace(" ", "\\ ")
+    return f'case "$*" in {patterns}) ;; *) {otherwise or refusal} ;; esac\n'

@@ -260,8 +260,8 @@ def quote_ending(text: str) -> str:
 
     mpirun draws boxes, and many programs end with a hint at their usage.
     """
-    said = [line.strip() for line in text.splitlines() if SAYS_SOMETHING.search(line)]
-    lines = [line for line in said if not USAGE_HINT.search(line)] or said
+    readable = [line.strip() for line in text.splitlines() if SAYS_SOMETHING.search(line)]
+    lines = [line for line in readable if not USAGE_HINT.search(line)] or readable
     return f"; it ended with {quote_text(lines[-1])!r}" if lines else "; it printed nothing"
 
 
