@@ -28,8 +28,9 @@ PROGRAM = re.compile(r"[a-z][a-z0-9_.+-]*")
 OPTION = re.compile(r"--?[A-Za-z0-9]")
 # fmt: off
 PROGRAMS = {
-    "df", "docker", "git", "gpg", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "kubectl", "mdadm", "openssl",
-    "podman", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun", "ssh", "sudo", "systemctl", "umount",
+    "apptainer", "df", "docker", "git", "gpg", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "kubectl", "mdadm",
+    "openssl", "podman", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun", "ssh", "sudo", "systemctl",
+    "timedatectl", "umount",
 }
 # fmt: on
 """Programs that are called with no option too."""
@@ -141,16 +142,15 @@ def _describe(file: str, node: ast.AST) -> Iterator[str]:
 def _read_command(node: ast.List | ast.Tuple) -> str:
     """Return the program that a list of words begins with, and the words of it that are no options; "" for others."""
     words = [_read_start(part) for part in node.elts]
+    has_option = any(map(OPTION.match, words[1:]))
+    if has_option and isinstance(node.elts[0], ast.Name | ast.Attribute):
+        return ast.unparse(node.elts[0])
     if not words or not PROGRAM.fullmatch(words[0]) or isinstance(node.elts[0], ast.JoinedStr):
         return ""
-    if words[0] not in PROGRAMS and not any(map(OPTION.match, words[1:])):
+    if words[0] not in PROGRAMS and not has_option:
         return ""
-    first = [words[0]]
-    for word in words[1:3]:
-        if not PROGRAM.fullmatch(word):
-            break
-        first.append(word)
-    return " ".join(first)
+    count = next((at for at, word in enumerate(words[:3]) if not PROGRAM.fullmatch(word)), len(words[:3]))
+    return " ".join(words[:count])
 
 
 def _read_start(node: ast.AST) -> str:

@@ -80,6 +80,7 @@ def _read_with_helpers(file: Path) -> str:
         ("def f(words):\n    words = ['newtool', *words, '--json']\n    call_tool(words, order)", ["f: runs newtool"]),
         ("def f(words):\n    os.execvp(words[0], words)", ["f: starts what it is given"]),
         ("async def f(words):\n    await asyncio.create_subprocess_exec(*words)", ["f: starts what it is given"]),
+        ("def f(tool):\n    words = [tool, 'run', '--rm']", ["f: runs tool"]),
         ("ASK = ['systemctl', 'restart', name]", [" runs systemctl restart"]),
         ("def f():\n    from requests import Session", [" uses requests"]),
         ("import kubernetes.client", [" uses kubernetes"]),

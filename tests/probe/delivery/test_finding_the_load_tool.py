@@ -173,6 +173,20 @@ def test_pyxis_adds_a_step_to_the_job_that_the_probe_runs_in(node: Path, monkeyp
     assert there.environment == {"B": "1", "A": "2", "SLURM_JOB_ID": "712", "SLURMD_NODENAME": "n7"}
 
 
+def test_a_real_slurm_without_pyxis_is_told_so(node: Path, monkeypatch: pytest.MonkeyPatch):
+    srun = shutil.which("srun", path="/usr/local/bin:/usr/bin:/bin")
+    if not srun:
+        pytest.skip("srun is not installed: apt-get install slurm-client, or sh tools/system-packages as root")
+    monkeypatch.setenv("PATH", str(Path(srun).parent))
+    monkeypatch.setenv("SLURM_JOB_ID", "712")
+    settings = "ClusterName=x\nSlurmctldHost=localhost\nAuthType=auth/none\nCredType=cred/none\nNodeName=n1\n"
+    (node / "slurm.conf").write_text(f"{settings}PartitionName=p Nodes=n1\n")
+    monkeypatch.setenv("SLURM_CONF", str(node / "slurm.conf"))
+    assert "Usage: srun" in _ask(["srun", "--help"])[1]
+    told = found(node, way="pyxis", image=IMAGE, file="/shared/load.sqsh")
+    assert told == "absent: Slurm on this node has no pyxis: srun does not know --container-image"
+
+
 def test_the_variables_of_the_site_are_for_the_nodes_own_tools_too():
     assert read_site_variables('{"way": "path", "environment": {"NCCL_DEBUG": "INFO"}}') == {"NCCL_DEBUG": "INFO"}
     assert [read_site_variables(text) for text in ("", "{", "[]", "{}")] == [{}, {}, {}, {}]
