@@ -26,10 +26,9 @@ from assay.node.load_tools.network import parse_ib_write_bw, run_front_end, run_
 from assay.node.load_tools.stress_tools import parse_stress_ng, run_memory, run_stressapptest
 from assay.node.load_tools.tool_call import LoadOrder, SiteSettings, ToolOutput, call_tool
 from assay.node.probe.devices import network_adapters, nvme
-from assay.node.probe.host import DAEMONS, PTP, read_timekeeping
+from assay.node.probe.host import DAEMONS, PTP, read_services, read_timekeeping
 from assay.node.probe.named_settings import read_unit_settings
 from assay.node.probe.node_access import NodeRoot
-from assay.node.probe.services import read_services
 
 pytestmark = pytest.mark.slow(minutes=2)
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

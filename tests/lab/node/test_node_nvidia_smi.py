@@ -80,5 +80,5 @@ def test_the_labs_nvidia_smi_refuses_what_it_does_not_know(node: Any) -> None:
 
 
 def test_assay_load_finds_the_gpus_by_nvidia_smi(node: Any) -> None:
-    done = node.run("python3", "-c", "from assay.node.load.facts import find_gpus; print(len(find_gpus('')))")
+    done = node.run("python3", "-c", "from assay.node.load.engine import find_gpus; print(len(find_gpus('')))")
     assert (done.stdout, done.stderr) == ("8\n", "")
