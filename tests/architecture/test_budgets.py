@@ -12,8 +12,8 @@ from datetime import date
 import pytest
 from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
 
-MAX_LINES = 145_700
-MAX_MODULES = 828
+MAX_LINES = 145_740
+MAX_MODULES = 829
 MAX_SCRAPS = 47
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42

@@ -170,7 +170,6 @@ def test_a_scans_command_may_print_a_packed_file(assay, dump, tmp_path, reposito
     [
         ("", "the discovery is empty"),
         ("hello\n", "not the output of a known tool"),
-        ("# Port counters: Lid 1 port 1\n", "perfquery, which has counters and no whole fabric"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_what_can(assay, tmp_path, text, said):
