@@ -11,9 +11,9 @@ from reserved_ports import reserve_ports
 
 from assay.node.load_tools.fio import build_verify_command, parse_fio_read, parse_fio_verify
 from assay.node.load_tools.network import parse_ib_write_bw, parse_iperf3
-from assay.node.load_tools.stress_tools import parse_stress_ng, parse_stressapptest
-from assay.node.load_tools.tool_call import LoadOrder, call_tool
-from assay.node.probe.node_access import run_tool
+from assay.node.load_tools.stress_tools import parse_stress_ng, parse_stressapptest, run_memory
+from assay.node.load_tools.tool_call import LoadOrder, ToolOutput, call_tool
+from assay.node.probe.node_access import NodeRoot, run_tool
 
 needs_fio = pytest.mark.skipif(not Path("/usr/bin/fio").exists(), reason="fio is not installed (package fio)")
 no_stress_ng = not shutil.which("stress-ng")
@@ -35,9 +35,18 @@ def test_the_real_fio_on_a_drive_that_is_not_there_failed(tmp_path: Path) -> Non
 
 
 @needs_stress_ng
-def test_a_clean_run_of_the_real_stress_ng_has_no_errors() -> None:
-    command = ["stress-ng", "--vm", "1", "--vm-bytes", "4M", "--vm-method", "all", "--verify", "--timeout", "1s"]
-    assert run_tool([*command, "--metrics-brief"], 20, parse_stress_ng) == {"value": 0}
+@pytest.mark.parametrize("free_mib", [100, 2**40])
+def test_the_real_stress_ng_verifies_memory_as_it_is_called_on_a_node(tmp_path: Path, free_mib: int) -> None:
+    """On a host of any size: the memory that it gets follows from the seconds and the processors too."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {free_mib * 1024} kB\n")
+    assert run_memory(NodeRoot(str(tmp_path)), LoadOrder(5)) == {"errors": {"value": 0}}
+
+
+@needs_stress_ng
+def test_the_real_stress_ng_without_time_for_its_memory_is_no_result() -> None:
+    command = ["stress-ng", "--vm", "1", "--vm-bytes", "900g", "--vm-method", "all", "--verify", "--timeout", "1s"]
+    assert "verified nothing" in call_tool([*command, "--metrics-brief"], LoadOrder(1), parse_stress_ng)["failed"]
 
 
 @needs_stress_ng
@@ -48,7 +57,8 @@ def test_the_real_stress_ng_that_was_killed_is_not_clean() -> None:
         text=True,
         check=False,
     )
-    assert "did not complete" in parse_stress_ng(done.stdout + done.stderr)["failed"]
+    killed = ToolOutput("stress-ng", done.returncode, done.stdout, done.stderr)
+    assert "did not complete" in parse_stress_ng(killed)["failed"]
 
 
 def test_a_tool_that_does_not_end_is_given_up() -> None:

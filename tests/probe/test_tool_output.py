@@ -13,6 +13,7 @@ from assay.model.reading import parse_reading
 from assay.node.load_tools.fio import parse_fio_read
 from assay.node.load_tools.nccl import parse_all_reduce
 from assay.node.load_tools.stress_tools import parse_gpu_burn, parse_stress_ng
+from assay.node.load_tools.tool_call import ToolOutput
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}\n"
@@ -110,28 +111,37 @@ class TestFio:
         assert "failed" in parse_fio_read(text)
 
 
+def stress_ng(*lines: str, exit_code: int = 0, end: str = "successful") -> Any:
+    log = "".join(f"stress-ng: {line}\n" for line in (*lines, f"info:  [1] {end} run completed in 2.01s"))
+    return parse_stress_ng(ToolOutput("stress-ng", exit_code, "", log))
+
+
 class TestMemory:
-    END = "stress-ng: info:  [1] successful run completed in 2.01s\n"
+    WORK = "metrc: [1] vm                56665     10.39      1.10      1.37      5452.99       22968.69"
+    NO_WORK = "metrc: [1] vm                    0     15.07      0.00      0.00         0.00           0.00"
 
     def test_a_clean_run_has_no_errors(self) -> None:
-        assert parse_stress_ng(f"stress-ng: info:  [1] dispatching hogs: 4 vm\n{self.END}") == {"value": 0}
+        assert stress_ng("info:  [1] dispatching hogs: 4 vm", self.WORK) == {"errors": {"value": 0}}
+
+    def test_a_run_that_verified_nothing_is_no_result(self) -> None:
+        for lines in ([self.NO_WORK], []):
+            assert "verified nothing: 0 operations" in stress_ng(*lines)["failed"]
 
     def test_bits_are_added_up(self) -> None:
-        bad = "stress-ng: fail:  [2] vm: detected 523 bit errors while stressing memory\n"
-        one = "stress-ng: fail:  [3] vm: detected 1 bit error while stressing memory\n"
-        assert parse_stress_ng(f"{bad}{one}stress-ng: info:  [1] unsuccessful run completed in 2.01s\n") == {
-            "value": 524
-        }
+        bad = "fail:  [2] vm: detected 523 bit errors while stressing memory"
+        one = "fail:  [3] vm: detected 1 bit error while stressing memory"
+        assert stress_ng(bad, one, self.WORK, exit_code=2, end="unsuccessful") == {"errors": {"value": 524}}
 
     def test_a_failure_that_counts_no_bits_counts_as_one(self) -> None:
-        assert parse_stress_ng(f"stress-ng: fail:  [2] vm: something else\n{self.END}") == {"value": 1}
+        assert stress_ng("fail:  [2] vm: something else") == {"errors": {"value": 1}}
 
     def test_an_unsuccessful_run_without_a_reason_is_not_clean(self) -> None:
-        assert "failed" in parse_stress_ng("stress-ng: info:  [1] unsuccessful run completed in 2.01s\n")
+        assert "failed" in stress_ng(self.WORK, end="unsuccessful")
+        assert "exit code 3" in stress_ng(self.WORK, exit_code=3)["failed"]
 
     def test_a_run_that_was_killed_is_not_clean(self) -> None:
-        assert "did not complete" in parse_stress_ng("stress-ng: info:  [1] dispatching hogs: 4 vm\n")["failed"]
-        assert "printed nothing" in parse_stress_ng("")["failed"]
+        for text, reason in (("stress-ng: info:  [1] dispatching hogs: 4 vm\n", "did not complete"), ("", "nothing")):
+            assert reason in parse_stress_ng(ToolOutput("stress-ng", 0, text))["failed"]
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -140,7 +150,11 @@ def leaves(tree: Any) -> list[Any]:
     return [leaf for branch in tree.values() for leaf in leaves(branch)]
 
 
-@pytest.mark.parametrize("reader", [parse_all_reduce, parse_gpu_burn, parse_fio_read, parse_stress_ng])
+def read_stress_ng(text: str) -> Any:
+    return parse_stress_ng(ToolOutput("stress-ng", 0, text))
+
+
+@pytest.mark.parametrize("reader", [parse_all_reduce, parse_gpu_burn, parse_fio_read, read_stress_ng])
 @given(text=st.text() | st.text(alphabet="01 -.()GPU:OKFAULTY{}[]\"\n#/sproc'd"))
 def test_garbage_is_failed_and_never_raises(reader: Any, text: str) -> None:
     assert all("failed" in leaf for leaf in leaves(reader(text))) or "GPU" in text

@@ -10,13 +10,17 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.lab.tools.state_reader import State, load_node_state, print_lines
+
+if TYPE_CHECKING:
+    import argparse
 
 FIO_NO_SUCH_DEVICE = 2
 FIO_MISCOMPARE = 84
 STRESS_PID = 4242
+STRESS_FAILED = 2
 MENU_ENTRY = re.compile(r"with Linux (\S+?)\"?$")
 
 
@@ -65,17 +69,30 @@ def run_ib_write_bw(words: list[str]) -> None:
 
 
 def run_stress_ng(words: list[str]) -> None:
-    """Print the log of `--vm --verify`, with the node's memory errors."""
-    del words
-    print_lines(_format_stress_log(int(load_node_state()["active"]["memory_errors"])))
+    """Print the log of `--vm N --vm-bytes SIZE --verify`, with the node's memory errors; refuse other options."""
+    import argparse
+
+    parser = argparse.ArgumentParser("stress-ng", allow_abbrev=False)
+    for option in ("--vm", "--vm-bytes", "--timeout"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--vm-method", choices=("all",))
+    for switch in ("--vm-keep", "--verify", "--metrics-brief"):
+        parser.add_argument(switch, action="store_true")
+    options = parser.parse_args(words)
+    errors = int(load_node_state()["active"]["memory_errors"]) if options.verify else 0
+    print_lines(_format_stress_log(options, errors))
+    sys.exit(STRESS_FAILED if errors else 0)
 
 
-def _format_stress_log(errors: int) -> Iterator[str]:
-    yield f"stress-ng: info:  [{STRESS_PID}] dispatching hogs: 4 vm"
+def _format_stress_log(options: argparse.Namespace, errors: int) -> Iterator[str]:
+    yield f"stress-ng: info:  [{STRESS_PID}] dispatching hogs: {options.vm} vm"
     worker = STRESS_PID + 1
     if errors:
         yield f"stress-ng: fail:  [{worker}] vm: detected {errors} bit errors while stressing memory"
         yield f"stress-ng: error: [{STRESS_PID}] process {worker} (vm) terminated with an error, exit status=2"
+    if options.metrics_brief:
+        yield f"stress-ng: metrc: [{STRESS_PID}] stressor       bogo ops real time  usr time  sys time"
+        yield f"stress-ng: metrc: [{STRESS_PID}] vm               1024000     60.00     55.10      1.20"
     success = "unsuccessful" if errors else "successful"
     yield f"stress-ng: info:  [{STRESS_PID}] {success} run completed in 60.00s (1 min, 0.00 secs)"
 
