@@ -11,7 +11,7 @@ import pytest
 
 from assay.model.specs.burn_in import BurnIn
 from assay.node.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
-from assay.node.burnin.supervisor import Supervisor, find_phase, is_swung_low, time_to_edge, time_with_load
+from assay.node.burnin.supervisor import MAX_GAP_S, Supervisor, find_phase, is_swung_low, time_to_edge, time_with_load
 from assay.node.probe.node_access import NodeRoot
 from assay.validate.active.burn_in_windows import make_node_plan
 
@@ -49,7 +49,7 @@ class ToldTask:
 class ToldMachine:
     """A node whose time passes when somebody sleeps. It reboots, or its supervisor is frozen, at a told time."""
 
-    rate = 1.0
+    rate, most_gap_s = 1.0, MAX_GAP_S
 
     def __init__(self, reboots_at: float = 1e9, frozen: tuple[float, float] = (1e9, 0.0)) -> None:
         self.time, self.reboots_at, self.frozen = 1000.0, 1000 + reboots_at, frozen
@@ -119,6 +119,14 @@ def test_the_load_rests_in_cycles_and_swings_by_its_duty(folder: BurnInFolder) -
     swung = [task for _, _, task in machine.units if task.low_s]
     assert swung
     assert all(task.low_s == pytest.approx(0.7 * 60 - 7, abs=8) for task in swung), "the last low may not end"
+
+
+def test_a_full_disk_stops_no_test(folder: BurnInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(BurnInFolder, "replace", refuse)
+    assert run(folder, ToldMachine())[-1]["end"] == "done"
 
 
 def test_after_a_reboot_it_goes_on_with_what_is_left(folder: BurnInFolder) -> None:

@@ -34,7 +34,7 @@ def list_parts(fleet: Fleet | None, world: LabWorld | None = None) -> Iterator[L
         how = "readings are replayed, and a burn-in sees no temperatures or errors of GPUs"
         yield LabPart("NVML", how, f"install a C compiler: {', '.join(COMPILERS)}")
     if find_spec("numpy") is None:
-        how = "digests are made up, and a burn-in with training ends as incomplete"
+        how = "digests are made up: no fault of a computation is rehearsed but those that are planted"
         yield LabPart("Battery and training", how, "pip install 'assay-fleet[load]'")
     for design in fleet.designs.values() if fleet else ():
         if design.nvlink:

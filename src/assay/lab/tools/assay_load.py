@@ -79,15 +79,30 @@ class MadeUpEngine:
     def run_unit(self, test: BatteryTest, key: int, faults: Sequence[FaultWords]) -> UnitResult:
         """Return made-up digests: the same for all devices but those with a fault."""
         del test
-        digests: list[int | None] = [
-            _hash(f"{key}") if fault == HEALTHY else _hash(f"{key}{fault}") for fault in faults
-        ]
-        return UnitResult(1.0, digests, [1.0] * len(faults))
+        return _make_up(key, faults)
 
     def start_training(self, workload: TrainingWorkload, key: int) -> TrainingSteps:
-        """Refuse: there is nothing to train with."""
-        del key
-        raise LoadError(f"{workload.name} needs numpy, which is not installed; install assay-fleet[load]")
+        """Return training whose steps are made up too."""
+        del workload, key
+        return MadeUpTraining()
+
+
+class MadeUpTraining:
+    """Steps with made-up digests, and a loss that falls."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def run_step(self, key: int, faults: Sequence[FaultWords]) -> UnitResult:
+        """Return the next step."""
+        self._steps += 1
+        made_up = _make_up(key, faults)
+        return replace(made_up, own=made_up.digests, losses=[1 / self._steps] * len(faults))
+
+
+def _make_up(key: int, faults: Sequence[FaultWords]) -> UnitResult:
+    digests: list[int | None] = [_hash(f"{key}") if fault == HEALTHY else _hash(f"{key}{fault}") for fault in faults]
+    return UnitResult(1.0, digests, [1.0] * len(faults))
 
 
 def _hash(text: str) -> int:

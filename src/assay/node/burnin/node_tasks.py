@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 
 from assay.model.reading import ReadingTree, failed
 from assay.node.burnin.journal import SESSIONS, BurnInFolder
-from assay.node.burnin.supervisor import MAX_GAP_S, RehearsedClock
+from assay.node.burnin.supervisor import MAX_GAP_S, RehearsedClock, find_phase
 from assay.node.load_tools.load_delivery import read_site_variables
 from assay.node.load_tools.registry import run_load
 from assay.node.load_tools.tool_call import LoadOrder, SiteSettings
@@ -205,6 +206,11 @@ class NodeMachine:
         """How many seconds of burn-in pass in a real second."""
         return self.clock.rate if self.clock else 1.0
 
+    @property
+    def most_gap_s(self) -> float:
+        """How much of a gap counts. A lab's clock hands a jump out itself, when all that runs has its result."""
+        return math.inf if self.clock else MAX_GAP_S
+
     def now(self) -> float:
         """Return the monotonic time."""
         return self.clock.now() if self.clock else time.monotonic()
@@ -216,11 +222,19 @@ class NodeMachine:
                 task.resume()
                 while task.poll() is None:
                     time.sleep(POLL_S)
-            turns = max(len(row) / phase["seconds"] for phase in self.plan["phases"] for row in phase["rows"])
-            self.clock.go_on(min(MAX_GAP_S * self.rate, 1 / (2 * turns)))
+            self.clock.go_on(self._find_step())
         else:
             time.sleep(min(seconds, self.rate) / self.rate)
         self.tasks = [task for task in self.tasks if task.poll() is None]
+
+    def _find_step(self) -> float:
+        """Return how much of a jump passes at a time: each part of a phase runs twice or more, and each cycle rests."""
+        now = find_phase(self.plan, self.folder.read_clock())
+        if now is None:
+            return MAX_GAP_S
+        turns = max(len(row) for row in now.phase["rows"])
+        cycles = now.phase.get("cycles") or [now.phase["seconds"]]
+        return float(min(now.phase["seconds"] / (2 * turns), cycles[0] / 2))
 
     def boot_id(self) -> str:
         """Return the boot id, "" if it cannot be read."""
@@ -234,7 +248,8 @@ class NodeMachine:
         task = ForkedTask(lambda: run_load(self.root, [part], order)[part])
         self.tasks.append(task)
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
-        self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))
+        with contextlib.suppress(OSError):  # a full disk stops no test
+            self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))
         return task
 
     def start_watch(self) -> ForkedTask:
