@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 from quiet_site import Site
 
-from assay.act.ingest.burn_ins import BurnInFollower
+from assay.act.ingest.burn_ins import BurnInFollower, NewNodesResult, end_together
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
 from assay.model.entries.node_entries import TransitionEntry
+from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.observe.transports.transport import TransportRegistry
 
@@ -46,7 +47,7 @@ class ToldNode:
         since = int(said["--lines-since"].partition(":")[2] or 0)
         new = [line for line in self.lines if line["n"] > since]
         self.read += [line["n"] for line in new[: self.page]] if said["--burn-in"] == "read" else []
-        facts = {"id": self.burn_in, "phases": 7, "running": self.running, "t": 0.0, "boot": "b1", "m": 0.0, "log": "a"}
+        facts = {"id": self.burn_in, "phases": 8, "running": self.running, "t": 0.0, "boot": "b1", "m": 0.0, "log": "a"}
         return {"burn_in": {**facts, "error": "", "lines": new[: self.page], "more": len(new) > self.page}}
 
     def add(self, t: float, **content: Any) -> None:
@@ -127,6 +128,33 @@ def test_a_node_that_has_left_the_state_is_told_to_stop(site: Site, memory: Flee
     assert (far.orders, ended.outcome, ended.reason) == (["stop"], "stopped", "the node is in triage")
 
 
+def test_a_tool_without_a_result_ends_it_after_its_first_runs_with_the_words_of_the_tool(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    refused = {"failed": "assay-load gave no result; it ended with '--after 5166:: write SEED:TEST'"}
+    far.add(60, unit="gpu_burn", s=60, result={"devices": {"0": {"ok": {"value": True}}}})
+    far.add(120, unit="battery", s=2, result=refused)
+    look(memory, far)
+    assert not entries_of(site, BurnInEndedEntry), "one run may fail by chance"
+    far.add(1000, unit="battery", s=2, result=refused)
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, far.orders[-1]) == ("incomplete", "stop")
+    assert ended.reason == (
+        f"battery gave no result in its first 2 runs: failed: {refused['failed']}. "
+        "Mend it on the node, or take it out of the BurnIn day"
+    )
+
+
+def test_a_tool_that_gave_a_result_before_goes_on(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
+    far.battery(60, *[RIGHT] * 4)
+    for t in (1000, 1060, 2000):
+        far.add(t, unit="battery", s=2, result={"failed": "killed"})
+    look(memory, far)
+    look(memory, far)
+    assert not entries_of(site, BurnInEndedEntry)
+
+
 def test_a_day_that_is_over_without_its_work_is_incomplete(
     site: Site, memory: FleetSnapshotCache, far: ToldNode
 ) -> None:
@@ -136,4 +164,37 @@ def test_a_day_that_is_over_without_its_work_is_incomplete(
     look(memory, far)
     (ended,) = entries_of(site, BurnInEndedEntry)
     assert ended.outcome == "incomplete"
-    assert ended.reason.startswith("arrival: all_reduce never ran to its end; ")
+    assert ended.reason.startswith("trial: all_reduce never ran to its end; ")
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome", "reason"),
+    [
+        (NewNodesResult("2 nodes ran collectives: nobody named"), "done", "2 nodes ran collectives: nobody named"),
+        (NewNodesResult("", {NODE: f"{NODE} (slow)"}), "failed", f"collectives named {NODE} (slow)"),
+        (
+            NewNodesResult("", {}, {NODE: "the pair was bad"}),
+            "incomplete",
+            "collectives could not tell whether it is good: the pair was bad",
+        ),
+        (AssayError("virtual stands in"), "done", "collectives did not run: virtual stands in"),
+    ],
+)
+def test_collectives_end_a_burn_in_whose_phases_are_over(
+    site: Site,
+    memory: FleetSnapshotCache,
+    far: ToldNode,
+    found: NewNodesResult | AssayError,
+    outcome: str,
+    reason: str,
+) -> None:
+    def search(*_: object) -> NewNodesResult:
+        if isinstance(found, AssayError):
+            raise found
+        return found
+
+    states = memory.node_states()
+    follower = BurnInFollower(memory, states[NODE], cast("TransportRegistry", far), states)
+    end_together(memory.context, search, "compute", [follower])
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.reason) == (outcome, reason)

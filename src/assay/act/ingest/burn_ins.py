@@ -2,14 +2,15 @@
 
 What has been read is in the ledger, and nowhere else: a controller that is killed reads the same lines again. The ids
 of entries follow from what they say, so a second one adds nothing. A node's GPUs vote on every run of the battery and
-of training.
+of training. Those whose phases are over together run collectives together, before they end well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from assay.act.loop.context import ControllerContext
@@ -28,6 +29,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.facts import to_json
 from assay.model.ledger_entry import derive_id
+from assay.model.node import Node
 from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
@@ -37,6 +39,7 @@ from assay.validate.active.burn_in_windows import (
     Line,
     cut_windows,
     find_burn_in,
+    find_fruitless_part,
     find_missing_work,
     find_verdict,
     has_ended,
@@ -100,7 +103,22 @@ class RunningBurnIn:
         return replace(evidence, channels=channels)
 
 
-def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> dict[str, RunningBurnIn]:
+@dataclass(frozen=True, slots=True)
+class NewNodesResult:
+    """What a search of new nodes found, in words, and by node what it is `named` for, or suspected of."""
+
+    words: str
+    named: Mapping[str, str] = field(default_factory=dict)
+    suspected: Mapping[str, str] = field(default_factory=dict)
+
+
+SearchNewNodes = Callable[[ControllerContext, str, Sequence[Node]], NewNodesResult]
+"""Runs collectives on new nodes of a fabric. Raises AssayError if that cannot run."""
+
+
+def follow_burn_ins(
+    fleet_state: FleetSnapshotCache, names: Collection[str], search: SearchNewNodes
+) -> dict[str, RunningBurnIn]:
     """Follow the burn-ins of the nodes `names`; return those that run, by node.
 
     A node that does not answer is left for the next time: what it does meanwhile, it writes down.
@@ -108,6 +126,7 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
     context, states = fleet_state.context, fleet_state.node_states()
     transports = TransportRegistry(TransportContext(context.evidence))
     running: dict[str, RunningBurnIn] = {}
+    over: list[BurnInFollower] = []
     for name in names:
         node_state = states.get(name)
         if node_state is None or name not in context.fleet.nodes:
@@ -116,11 +135,35 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
             continue
         results: ActiveTree = {}
         try:
-            results = BurnInFollower(fleet_state, node_state, transports, states).follow()
+            follower = BurnInFollower(fleet_state, node_state, transports, states)
+            results = follower.follow()
+            over += [follower] if follower.is_over else []
         except AssayError as error:
             context.progress(f"{name}: {error.what}; its burn-in is read again later")
         running[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
+    for fabric in dict.fromkeys(follower.fabric for follower in over):
+        end_together(context, search, fabric, [follower for follower in over if follower.fabric == fabric])
     return running
+
+
+def end_together(
+    context: ControllerContext, search: SearchNewNodes, fabric: str, followers: Sequence[BurnInFollower]
+) -> None:
+    """End burn-ins whose phases are over: well, unless collectives of their nodes name one, or leave one in doubt."""
+    result = NewNodesResult("")
+    if fabric:
+        try:
+            result = search(context, fabric, [follower.node for follower in followers])
+        except AssayError as error:
+            result = NewNodesResult(f"collectives did not run: {error.what}")
+    for follower in followers:
+        name = follower.node.name
+        if reason := result.named.get(name):
+            follower.end("failed", f"collectives named {reason}")
+        elif reason := result.suspected.get(name):
+            follower.end("incomplete", f"collectives could not tell whether it is good: {reason}")
+        else:
+            follower.end("done", "; ".join([*follower.measured[0], *filter(None, [result.words])]))
 
 
 def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
@@ -163,11 +206,20 @@ class BurnInFollower:
     node_state: NodeState
     transports: TransportRegistry
     states: Mapping[str, NodeState]
+    is_over: bool = False
+    """Whether all phases are over, with results of all parts."""
+    measured: tuple[Sequence[str], Mapping[str, float]] = ((), MappingProxyType({}))
+    """The drifts and rates of one whose phases are over."""
 
     def __post_init__(self) -> None:
         """Find the node and the spec. Raises AssayError if the spec is gone."""
         self.context = self.fleet_state.context
         self.node = self.context.fleet.nodes[self.node_state.node]
+
+    @property
+    def fabric(self) -> str:
+        """The fabric on which the node runs collectives before it ends, "" for none."""
+        return (self.node.settings.fabric or "") if self.spec.collectives else ""
 
     @property
     def record(self) -> BurnInRecord:
@@ -197,6 +249,8 @@ class BurnInFollower:
             self._stop("failed", outvoted, OUTVOTED_FAULT)
         elif verdict := find_verdict(lines, record.known_hard_counters):
             self._stop("failed", verdict)
+        elif fruitless := find_fruitless_part(record.work, lines):
+            self._stop("incomplete", f"{fruitless}. Mend it on the node, or take it out of the BurnIn {record.spec}")
         elif has_ended(lines) and lines[-1]["end"] == "done" and not answer.running:
             self._judge_end(answer)
         elif not answer.running or answer.id != record.id:
@@ -264,9 +318,10 @@ class BurnInFollower:
             *list_slow_gpus(spec.drift, rates, self._list_other_rates()),
         ]
         hold = spec.drift.hold_longer_hours
+        self.measured = drifts, rates
         if missing := find_missing_work(spec, list_expected_work(spec, held=held), record.work):
             more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
-            self._end("incomplete", "; ".join(missing[:3]) + more, drifts, rates)
+            self.end("incomplete", "; ".join(missing[:3]) + more)
         elif hold and not held and any(finding.holds for finding in findings):
             content = BurnInHeldEntry(record.id, hold, tuple(drifts))
             ident = derive_id(content.kind, self.node.name, record.id)
@@ -274,10 +329,11 @@ class BurnInFollower:
             self.fleet_state.catch_up()
             self._go_on()
         else:
-            self._end("done", "; ".join(drifts), drifts, rates)
+            self.is_over = True
 
-    def _end(self, outcome: BurnInOutcome, reason: str, drifts: Sequence[str], rates: Mapping[str, float]) -> None:
-        record = self.record
+    def end(self, outcome: BurnInOutcome, reason: str) -> None:
+        """Note the end of a burn-in whose phases are over."""
+        record, (drifts, rates) = self.record, self.measured
         _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, drifts, rates)
 
     def _list_other_rates(self) -> list[float]:

@@ -1,4 +1,4 @@
-"""Searches the idle nodes of a fabric with collectives, and records what it names.
+"""Searches idle nodes of a fabric with collectives, and new ones before they serve; records what it names.
 
 Customers come first. The workload's commands run at the lowest priority. Before each run, and after each that did not
 end well, the scheduler is asked whether a customer has the nodes: such a run is no result, and never a fault. What
@@ -12,12 +12,14 @@ import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
+from assay.act.ingest.burn_ins import NewNodesResult
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
-from assay.act.schedules.due_slots import SlotTask
+from assay.act.schedules.due_slots import SlotTask, list_schedules
 from assay.act.schedules.idle_visits import IdleNodeResult, find_exclusion, is_in_service
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.act.tickets.collective_link_tickets import make_link_facts
@@ -40,6 +42,7 @@ from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_time
 from assay.validate.collectives.fabric_map import (
+    FabricMap,
     FabricPart,
     build_fabric_map,
     find_node,
@@ -55,6 +58,12 @@ from assay.validate.collectives.search import SearchResults, StagedSearch
 PASSED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "SLURM_CONF", "KUBECONFIG", "TMPDIR")
 """What of our environment the commands get: launchers pass it on to the nodes, credentials included."""
 KEPT_FILES = 20
+
+
+NEW_NODES = "new-nodes"
+"""Names the folder of results of searches that follow burn-ins."""
+ENOUGH_NODES = 4
+"""So many nodes together tell which of them is bad: each has three partners."""
 
 
 class CustomerWatch:
@@ -98,13 +107,59 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     if len(nodes.free) < how.min_nodes:
         return _make_skipped_result(how, nodes)
     file = locate_results(context.home, task)
-    search, results = _run(context, task, how, workload, nodes.free, file)
-    report = build_staged_report(search, results)
-    observations = search.pair_search(results).observe(results.pairs)
-    adapters = name_adapters(context, nodes.free)
-    record_named_parts(context, report, observations, adapters, str(file.relative_to(context.home.parent)))
+    plan = _SearchPlan(str(task), task.line.target, task.slot, how, workload)
+    report, observations = _search_and_record(context, plan, nodes.free, file)
     links = make_link_facts(report, observations, read_schedule_history(context.ledger), task.line)
     return SlotResult("done", _format_summary(report, len(nodes.free)), {**_make_facts(report, nodes, file), **links})
+
+
+def search_new_nodes(context: ControllerContext, fabric: str, new: Sequence[Node]) -> NewNodesResult:
+    """Search nodes that nobody uses, before they serve. If they are few, idle nodes in service join them.
+
+    How is what the first schedule with `does: collectives-search` says. Raises AssayError if that cannot run.
+    """
+    how = next((line.search for _, line, _ in list_schedules(context.fleet.schedules) if line.search), None)
+    workload = context.fleet.collective_workloads.get(how.workload) if how else None
+    if how is None or workload is None:
+        raise AssayError("no schedule names a CollectiveWorkload to search with")
+    refuse_workload(context.fleet, workload)
+    idle = select_idle_nodes(context, fabric).free[: max(0, ENOUGH_NODES - len(new))]
+    designed = _map_fabric(context, fabric).nodes
+    nodes = [node for node in (*new, *idle) if node.name in designed]
+    if len(nodes) < 2:
+        return NewNodesResult("no other node of its fabric was free for collectives")
+    at = context.clock.now()
+    plan = _SearchPlan("collectives of new nodes", fabric, at, how, workload, frozenset(node.name for node in new))
+    file = context.home / "collectives" / f"{NEW_NODES}.{fabric}" / f"{at:%Y%m%dT%H%M%S}.jsonl"
+    report, _ = _search_and_record(context, plan, nodes, file)
+    named = {find_node(culprit.part): f"{culprit.part.name} ({culprit.symptom})" for culprit in report.named}
+    suspects = {find_node(part): case.reason for case in report.undecided for part in case.suspects}
+    words = f"{len(named)} named" if named else "nobody named"
+    return NewNodesResult(f"{len(nodes)} nodes ran collectives: {words}", named, suspects)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchPlan:
+    """A search of one fabric, and by which workload. `new`: nodes that are closed for customers anyway."""
+
+    title: str
+    fabric: str
+    at: datetime
+    how: CollectivesSearchSpec
+    workload: CollectiveWorkload
+    new: frozenset[str] = frozenset()
+
+
+def _search_and_record(
+    context: ControllerContext, plan: _SearchPlan, nodes: Sequence[Node], file: Path
+) -> tuple[CollectivesReport, Sequence[PairObservation]]:
+    """Search, and record faults of what is named, and the end of faults that are disproved."""
+    search, results = _run(context, plan, nodes, file)
+    report = build_staged_report(search, results)
+    observations = search.pair_search(results).observe(results.pairs)
+    adapters = name_adapters(context, nodes)
+    record_named_parts(context, report, observations, adapters, str(file.relative_to(context.home.parent)))
+    return report, observations
 
 
 def select_idle_nodes(context: ControllerContext, fabric: str) -> SearchedNodes:
@@ -142,17 +197,13 @@ def name_adapters(context: ControllerContext, nodes: Sequence[Node]) -> dict[Fab
 
 
 def _run(
-    context: ControllerContext,
-    task: SlotTask,
-    how: CollectivesSearchSpec,
-    workload: CollectiveWorkload,
-    nodes: Sequence[Node],
-    path: Path,
+    context: ControllerContext, plan: _SearchPlan, nodes: Sequence[Node], path: Path
 ) -> tuple[StagedSearch, SearchResults]:
     """Run the search, or what is left of one that was interrupted."""
-    topology = compile_topology(context.fleet.designs[task.line.target], context.fleet)
-    fabric = build_fabric_map(topology, find_nvlink_domains(context.fleet))
-    every = [node for name, node in context.fleet.nodes.items() if name in fabric.nodes]
+    how, workload = plan.how, plan.workload
+    fabric = _map_fabric(context, plan.fabric)
+    used = fabric.nodes.keys() - plan.new
+    every = [node for name, node in context.fleet.nodes.items() if name in used]
     watch = CustomerWatch(context, every)  # of all nodes: those of an interrupted search may be in use now
     environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
     if conf := next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), ""):
@@ -162,19 +213,24 @@ def _run(
     rails = tuple(range(fabric.rails)) if runners.pair.has_rails else ()
     names = tuple(node.name for node in nodes if node.name in fabric.nodes)
     stages, rule = choose_stages(workload, how.whole), make_speed_rule(workload)
-    seed = int(task.slot.timestamp()) // 60  # other partners each week
+    seed = int(plan.at.timestamp()) // 60  # other partners each week
     file = ResultFile(path)
     for old in sorted(path.parent.glob("*.jsonl"))[:-KEPT_FILES]:
         old.unlink(missing_ok=True)
-    header, pairs = file.continue_or_start(SearchHeader(names, seed, task.line.target, rails, rule, stages))
+    header, pairs = file.continue_or_start(SearchHeader(names, seed, plan.fabric, rails, rule, stages))
     search = StagedSearch(fabric, header.nodes, header.seed, header.rule, header.stages)
     known = SearchResults(pairs, file.read_groups())
 
     def show(name: str, done: int, total: int) -> None:
         if done in (0, total):
-            context.progress(f"{task}: round {name}: {done} of {total} runs")
+            context.progress(f"{plan.title}: round {name}: {done} of {total} runs")
 
     return search, run_search(search, header.rails, runners, file, known, show)
+
+
+def _map_fabric(context: ControllerContext, name: str) -> FabricMap:
+    topology = compile_topology(context.fleet.designs[name], context.fleet)
+    return build_fabric_map(topology, find_nvlink_domains(context.fleet))
 
 
 def _find_use(status: SchedulerNodeStatus | None) -> str:

@@ -21,7 +21,11 @@ from assay.decide.moves.proposals import (
     list_disturbing_actions,
 )
 from assay.decide.moves.remedy_ladder import is_flapping
-from assay.decide.moves.required_checks import describe_missing_burn_in, judge_state_requirements
+from assay.decide.moves.required_checks import (
+    describe_missing_burn_in,
+    find_burn_in_of_stay,
+    judge_state_requirements,
+)
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -40,7 +44,7 @@ from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION = "dossier"
 ENTRY_TICKET_ACTIONS = {"ticket", DOSSIER_ACTION}
-TICKET_CAUSE_KINDS = ("fault", "deadline", "opened")
+TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND = "foreign", "breaker"
 """How the keys of tickets about others' cordons, and about waves, begin."""
@@ -67,6 +71,7 @@ def list_desired_tickets(
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
             tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
+            tickets += _incomplete_burn_in_tickets(snapshot, view, causes)
             tickets += _failed_check_tickets(snapshot, view)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _fault_tickets(snapshot, view, causes, comparisons)
@@ -149,6 +154,26 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collec
         verify=f"assay explain {view.name}",
     )
     return [ticket]
+
+
+def _incomplete_burn_in_tickets(
+    snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]
+) -> Iterator[Ticket]:
+    """Yield the ticket of a node whose burn-in proves nothing: its plan or its tools are at fault, not the node."""
+    record, policy, state = find_burn_in_of_stay(view), snapshot.policy, view.node_state.state
+    if record is None or record.outcome != "incomplete" or record.id not in causes:
+        return
+    before = [name for name, other in policy.states.items() if other.pass_to == state and policy.has_edge(state, name)]
+    again = f"\nthen let it begin anew: assay move {view.name} {before[0]} --reason '…'" if before else ""
+    yield _make_stay_ticket(
+        view,
+        "burn-in",
+        title=f"the burn-in of {view.name} proves nothing",
+        expected=f"each part of the BurnIn {record.spec} gives results",
+        seen=record.describe(),
+        verify=f"assay explain {view.name}",
+        steps=f"run the tool on the node by hand, and mend the node or the BurnIn {record.spec}{again}",
+    )
 
 
 def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> Iterator[Ticket]:

@@ -136,7 +136,7 @@ def _format_reasons(state: NodeState, now: datetime) -> list[str]:
     if burning := describe_burn_in_of_stay(state):
         lines.append(burning)
     lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
-    return [*lines, state.note or state.reason]
+    return list(dict.fromkeys([*lines, state.note or state.reason]))
 
 
 @dataclass(frozen=True)

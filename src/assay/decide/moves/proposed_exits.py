@@ -14,6 +14,7 @@ from assay.decide.moves.required_checks import (
     RequirementResult,
     are_entry_actions_verified,
     describe_missing_burn_in,
+    find_burn_in_of_stay,
     find_failed_burn_in,
     judge_state_requirements,
     list_entry_actions,
@@ -35,6 +36,7 @@ def propose_transitions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator
         _pending_now_idle,
         _escalate,
         _fails,
+        _proves_nothing,
         _passes,
         _deadline,
     )
@@ -130,6 +132,15 @@ def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     if to:
         return Proposal(to, "immediate", f"states.{state}.fail_to", name, causes, keys)
     return Proposal(state, "record", f"states.{state}.requires", name, causes, keys, "ticket")
+
+
+def _proves_nothing(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
+    """Record that a person is needed: the burn-in of this stay has ended, and proves nothing of the node."""
+    record, state = find_burn_in_of_stay(view), view.node_state.state
+    if record is None or record.outcome != "incomplete" or not snapshot.policy_state_of(view).burn_in:
+        return None
+    causes = (make_burn_in_cause(record),)
+    return Proposal(state, "record", f"states.{state}.burn_in", f"{state}-incomplete", causes, (record.id,), "ticket")
 
 
 def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:

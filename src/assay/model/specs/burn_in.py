@@ -124,7 +124,8 @@ class BurnIn(SpecDocument):
     - `results_percent`: the share of the runs of each part, in each phase, that must have given a result.
     - `stagger`: `rack` shifts the cycles and swings of each rack, so that racks do not change their power together.
 
-    `phases`: what loads the node, in order. `drift`: what is told about change over the day.
+    `phases`: what loads the node, in order. `drift`: what is told about change over the day. `collectives`: whether the
+    node then runs collectives with other free nodes of its fabric, as the schedule `collectives-search` says.
     """
 
     kind: Literal["BurnIn"]
@@ -137,6 +138,7 @@ class BurnIn(SpecDocument):
     stagger: Literal["rack", "none"] = "rack"
     phases: list[BurnInPhase] = Field(min_length=1)
     drift: DriftRules = Field(default_factory=DriftRules)
+    collectives: bool = False
 
     @property
     def hours(self) -> float:

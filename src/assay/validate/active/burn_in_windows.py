@@ -21,6 +21,8 @@ Line = Mapping[str, Any]
 """A line of a node's journal: `n` its number, `t` the seconds of burn-in so far, `p` the phase; and one of `run` (the
 parts of the node), `unit` (with `s` and `result`), `watch` (readings) and `end`."""
 HOUR_S = 3600.0
+FIRST_RUNS = 2
+"""A part without a result in as many runs tests nothing, and more runs would not."""
 LEVELS = ("temperature", "memory_temperature", "power", "clock")
 
 
@@ -209,6 +211,22 @@ def _judge_unit(part: str, result: Mapping[str, Any]) -> Iterator[str]:
 def _value(tree: Mapping[str, Any], name: str) -> Any:
     leaf = tree.get(name)
     return leaf.get("value") if isinstance(leaf, Mapping) else None
+
+
+def find_fruitless_part(work: Mapping[str, Mapping[str, PartWork]], lines: Iterable[Line]) -> str:
+    """Return which part has given no result in its first runs, and the words of its tool; "" for none.
+
+    `work`: what ran before these lines, by phase and part.
+    """
+    ran: dict[str, PartWork] = {}
+    steps = [*(step for parts in work.values() for step in parts.items())]
+    steps += [(line["unit"], measure_unit(line)) for line in lines if "unit" in line]
+    for part, step in steps:
+        ran[part] = ran.get(part, PartWork()).plus(step)
+    for part, done in ran.items():
+        if done.units >= FIRST_RUNS and not done.results:
+            return f"{part} gave no result in its first {done.units} runs: {done.reason}"
+    return ""
 
 
 def find_missing_work(
