@@ -33,7 +33,7 @@ def told(example: Path, tmp_path: Path) -> Told:
 
 def test_the_example_s_profiles_forbid_nothing_that_the_policy_relies_on(told: Told) -> None:
     """A node that nobody manages may be escalated to rma, which takes a dossier; a person certifies it to debug."""
-    assert told("unmanaged", "zap, ticket", "zap, ticket") == []
+    assert told("unmanaged", "burn-in, ticket", "burn-in, ticket") == []
 
 
 def test_every_action_that_a_managed_node_needs_is_missed(told: Told) -> None:
@@ -52,13 +52,16 @@ def test_what_is_done_while_a_decision_waits_is_needed_too(told: Told) -> None:
 
 def test_a_node_that_is_brought_up_needs_what_bring_up_takes(told: Told, tmp_path: Path) -> None:
     """The example's byo nodes start in production; a profile forbids nothing where no node comes to."""
-    assert told("unmanaged", "[cordon, uncordon, drain, netboot, zap, ticket]", "[ticket]") == []
+    assert told("unmanaged", "[cordon, uncordon, drain, netboot, zap, burn-in, ticket]", "[ticket]") == []
     inventory = tmp_path / "inventory/byo-b.yml"
     inventory.write_text(inventory.read_text().replace("nodes: [n0017, n0018, n0019, n0020]", "nodes: [n0016]"))
     assert told("unmanaged", "[ticket]", "[cordon, drain, ticket]") == [
         "unmanaged does not allow zap, which seatrial → zap (pass_to) takes"
     ]
     assert told("unmanaged", "[cordon, drain, ticket]", "[cordon, drain, zap, ticket]") == [
+        "unmanaged does not allow burn-in, which zap → test (pass_to) takes"
+    ]
+    assert told("unmanaged", "[cordon, drain, zap, ticket]", "[cordon, drain, zap, burn-in, ticket]") == [
         "unmanaged does not allow uncordon, which test → production (pass_to) takes"
     ]
 

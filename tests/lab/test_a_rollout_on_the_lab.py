@@ -47,7 +47,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _make_quick(policy: dict[str, Any]) -> None:
-    policy["states"]["test"]["soak_hours"] = 0
+    policy["states"]["test"] |= {"soak_hours": 0, "burn_in": [], "entry": []}
     policy["limits"]["pool_percent"] = 70
 
 

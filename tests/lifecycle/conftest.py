@@ -20,11 +20,14 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_projection import NodeStateProjection
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
+from assay.declare.loader import fill_in_hours
 from assay.model.decision import Decision
+from assay.model.entries.effects import BurnInEndedEntry, BurnInOutcome, BurnInStartedEntry
 from assay.model.evidence import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
+from assay.model.specs.burn_in import BurnIn
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
 from assay.model.specs.known_issues import KnownIssue
@@ -214,6 +217,8 @@ class Paper:
                 self.boots[name] = boot["boot_id"] = f"{name}-{effect}"
             told = {"effect": effect, "reason": reason, "facts": boot}
             self.write(LedgerEntry(derive_id(effect, standing), self.now.isoformat(), f"effect.{standing}", name, told))
+        if action == "burn-in" and standing == "verified":
+            self.burn_in(name, effect)
 
     def settle(self, name: str) -> list[str]:
         """Verify everything that the node is owed; return the actions."""
@@ -222,6 +227,11 @@ class Paper:
             self.effect(name, "verified", one.decision, one.action, "as planted")
         self.later(seconds=1)
         return [one.action for one in wanted]
+
+    def burn_in(self, name: str, ident: str, outcome: BurnInOutcome = "done", reason: str = "") -> None:
+        """Let a burn-in begin and end."""
+        for entry in (BurnInStartedEntry(ident, "day", 24.0), BurnInEndedEntry(ident, outcome, reason, 24.0)):
+            self.write(entry.make_entry(derive_id(ident, entry.kind), self.now.isoformat(), name))
 
     def say(self, kind: str, name: str, who: str = "ann", reason: str = "as planted", **more: Any) -> None:
         """Let a person hold, release, certify or move a node."""
@@ -234,7 +244,8 @@ class Paper:
 
 @pytest.fixture(scope="session")
 def policy() -> LifecyclePolicy:
-    return spec(LifecyclePolicy, "lifecycle/default.yaml")
+    day = spec(BurnIn, "burnin/day.yaml")
+    return fill_in_hours(spec(LifecyclePolicy, "lifecycle/default.yaml"), {"day": day})
 
 
 @pytest.fixture(scope="session")

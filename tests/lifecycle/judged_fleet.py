@@ -215,6 +215,8 @@ class JudgedFleet(RuleBasedStateMachine):
             self.paper.say("move", name, to=story.state)
         for one in list_outstanding_effects(self.paper.policy, story):
             self.paper.effect(name, "verified", one.decision, one.action)
+        if state.burn_in and not story.decision:  # enrolled in the state itself, so nothing started its burn-in
+            self.paper.say("move", name, to="zap")
         stuck = any(effect.standing == "failed" for effect in story.effects if effect.decision == story.decision)
         if (state.certified_to and not state.pass_to) or state.in_service or stuck:
             self.paper.say("certified", name)

@@ -58,6 +58,7 @@ def test_losing_telemetry_alone_moves_nothing_however_long_it_lasts(new_paper, s
 def test_a_check_without_an_outcome_keeps_a_node_out_of_production(new_paper, missing, state):
     paper = new_paper()
     paper.add("n0", state)
+    paper.burn_in("n0", "day")
     paper.later(hours=25)
     for phase in {"test", "production"} - missing:
         paper.judge("n0", phase)
@@ -69,6 +70,7 @@ def test_a_check_without_an_outcome_keeps_a_node_out_of_production(new_paper, mi
 
 def test_a_phase_without_any_declared_check_admits_nobody(paper):
     paper.add("n0", "test")
+    paper.burn_in("n0", "day")
     paper.later(hours=25)
     for phase in ("test", "production"):
         paper.judge("n0", phase)

@@ -176,6 +176,7 @@ def a_new_node_is_tested_for_a_day(story: Story) -> None:
     story.effect("zap")
     story.paper.pass_all("n1")
     story.decide()
+    story.effect("burn-in")
     story.paper.judge("n1", "production")
 
 

@@ -122,6 +122,7 @@ def nearly(paper):
     paper.policy = admitting(paper.policy, "suites/t.py::*")
     paper.now = ENDS - timedelta(days=3)
     paper.add("n1", "test")
+    paper.burn_in("n1", "day")
     paper.now = ENDS - timedelta(hours=1)
     paper.known = (issue("suites/t.py::test_cold"),)
     paper.pass_all("n1")

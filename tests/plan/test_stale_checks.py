@@ -127,7 +127,7 @@ def test_the_profile_that_a_check_reads_makes_it_stale(repository) -> None:
 def test_a_repair_makes_every_phase_stale_that_must_be_newer_than_it(repository) -> None:
     by_node = {name: one for one in repository.firmware("01.05.11", "01.05.12").plan().reruns for name in one.nodes}
     leaves, watched = by_node["n0005"], by_node["n0017"]
-    assert leaves.phases.keys() >= {"zap", "test", "production"}
+    assert leaves.phases.keys() >= {"zap", "test", "production", "fabric"}
     assert len(leaves.phases["test"]) == sum("test" in one.phases for one in repository.declared().checks.values())
     assert len(leaves.phases["test"]) == len(set(leaves.phases["test"]))
     assert (leaves.is_repaired, watched.is_repaired) == (True, False)

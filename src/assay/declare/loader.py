@@ -20,8 +20,13 @@ from assay.model.node import Node
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
+    from assay.model.specs.burn_in import BurnIn
     from assay.model.specs.image import Image
+    from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.model.specs.provisioning import Provisioning
+
+BURN_IN = "{burn_in}"
+"""Stands in the texts of a policy's states for how long its burn-ins take, so that people read what nodes run."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,37 @@ def assemble_fleet(
     root: Path, nodes: Iterable[Node], specs: GroupedSpecs, revision: tuple[str, bool], *, is_lab: bool
 ) -> Fleet:
     """Return the fleet of these nodes, whose images follow from the specs. `revision`: commit, and whether dirty."""
-    fields = specs.by_field
+    policies = {
+        name: fill_in_hours(policy, specs.by_field["burn_ins"]) for name, policy in specs.by_field["policies"].items()
+    }
+    fields = {**specs.by_field, "policies": policies}
     commit, dirty = revision
     by_name = {node.name: node for node in _set_images(nodes, fields["images"], fields["provisionings"])}
     return Fleet(root=root, nodes=by_name, **fields, lines=specs.lines, commit=commit, dirty=dirty, is_lab=is_lab)
+
+
+def fill_in_hours(policy: LifecyclePolicy, burn_ins: Mapping[str, BurnIn]) -> LifecyclePolicy:
+    """Return the policy with the hours of the burn-ins that it names in the texts of its states."""
+    named = {name for state in policy.states.values() for name in state.burn_in}
+    hours = sorted({burn_ins[name].hours for name in named if name in burn_ins})
+    text = " or ".join(map(format_hours, hours)) or "some time"
+    states = {}
+    for name, state in policy.states.items():
+        words = {field: words.replace(BURN_IN, text) for field, words in state.for_customers.model_dump().items()}
+        texts = {
+            "summary": state.summary.replace(BURN_IN, text),
+            "for_customers": state.for_customers.model_copy(update=words),
+        }
+        states[name] = state.model_copy(update=texts)
+    return policy.model_copy(update={"states": states})
+
+
+def format_hours(hours: float) -> str:
+    """Return a time in plain words: `a day`, `2 days`, `4 hours`, `30 minutes`."""
+    for length, unit, single in ((24, "days", "a day"), (1, "hours", "an hour")):
+        if hours >= length and hours % length == 0:
+            return single if hours == length else f"{hours / length:g} {unit}"
+    return f"{hours:g} hours" if hours > 1 else f"{hours * 60:g} minutes"
 
 
 def _set_images(

@@ -89,7 +89,7 @@ def fleet_of(root: Path, nodes: int) -> Fleet:
         for n, name in enumerate(names)
     }
     policy = next(iter(real.policies.values()))
-    test = policy.states["test"].model_copy(update={"soak_hours": 1})
+    test = policy.states["test"].model_copy(update={"soak_hours": 1, "burn_in": [], "entry": []})
     limits = policy.limits.model_copy(update={"per_minute": 6000, "reboots_per_hour": 40})
     told = policy.model_copy(update={"states": {**policy.states, "test": test}, "limits": limits, "commits": None})
     catalogue = CheckCatalog.model_construct(kind="CheckCatalog", name="chaos", checks=list(CHECKS))

@@ -248,6 +248,9 @@ def init(
     ci: Annotated[
         Literal["github", "gitlab", "both"], typer.Option(help="Whose workflows to add: see docs/ci.md.")
     ] = "github",
+    burn_in: Annotated[
+        Literal["day", "short"], typer.Option(help="How long a node is loaded before it serves: a day, or 4 hours.")
+    ] = "day",
 ) -> None:
     """Create a fleet repository with an example inventory, specs, suites and playbooks.
 
@@ -257,6 +260,6 @@ def init(
     from assay.declare.loader import load_fleet
     from assay.declare.starter.new_repository import create_repository
 
-    create_repository(folder, ci)
+    create_repository(folder, ci, burn_in)
     choose_context(folder, "lab")
     typer.echo(NEXT_STEPS.format(folder=escape_line(str(folder)), nodes=len(load_fleet(folder).nodes)))

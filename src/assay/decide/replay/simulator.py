@@ -28,8 +28,8 @@ from assay.decide.replay.simulated_fleet import DRAIN_ACTIONS, ONE_HOUR, Simulat
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_decision_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.outstanding_effects import OutstandingEffect, list_outstanding_effects
-from assay.model.decision import RESTART_ACTIONS, Decision, DecisionCause
-from assay.model.entries.effects import EffectIntentEntry, EffectVerifiedEntry
+from assay.model.decision import LOAD, RESTART_ACTIONS, Decision, DecisionCause
+from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry, EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import CertifiedEntry
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import derive_id
@@ -348,6 +348,9 @@ class ReplaySimulator:
         self._until = self._now
         verified = EffectVerifiedEntry(effect, action, "as declared")
         self._stage.apply(verified.make_entry(derive_id(effect, "verified"), format_time(self._now), name))
+        if action == LOAD:  # it ends well; the soak time has its hours
+            for entry in (BurnInStartedEntry(effect, "", 0.0), BurnInEndedEntry(effect, "done", "", 0.0)):
+                self._stage.apply(entry.make_entry(derive_id(effect, entry.kind), format_time(self._now), name))
         self._stage.finish_action(name, action)
 
     def _start_suites(self, view: NodeSnapshot) -> None:

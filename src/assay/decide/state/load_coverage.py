@@ -112,11 +112,11 @@ PROOF_FRESH_HOURS = 24.0
 def list_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[PhaseRequirement]:
     """Return what a node must pass to leave its state: the state's requirements, with the proof of its faults.
 
-    If the state loads the node, its load gets more parts. If it does not, and leads into service, such as a restart in
-    production, it loads the node for the proof.
+    A node that is on no fabric has no links to prove. If the state loads the node, its load gets more parts. If it does
+    not, and leads into service, such as a restart in production, it loads the node for the proof.
     """
     state = snapshot.policy_state_of(view)
-    required = list(state.requires)
+    required = [want for want in state.requires if want.phase != "fabric" or view.node.settings.fabric]
     proof = find_proof(snapshot, view)
     if not proof:
         return required

@@ -20,6 +20,7 @@ from assay.declare.schemas import write_schemas
 from assay.declare.spec_reader import read_specs
 from assay.declare.starter.starter_record import format_record, make_record
 from assay.model.errors import AssayError
+from assay.model.specs.burn_in import BurnIn
 
 NAME = "assay-fleet"
 PACKAGE = f"{NAME}[all]"
@@ -47,6 +48,8 @@ EXCLUDED_PATHS = (
 )
 """The example's cables belong to its own nodes. This version of assay writes the schemas of specs, and prints those of
 answers. Pages on assay's own design stay out."""
+POLICY = Path("specs/lifecycle/default.yaml")
+USUAL_BURN_IN = "day"
 CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
 """What each forge reads. `both` copies the paths of all."""
 SITE_PATHS = ("inventory", "specs/fabrics", "specs/owners.yaml", CODE_OWNERS)
@@ -55,9 +58,10 @@ RENAMED_FILES = {"gitignore": ".gitignore"}
 """Name in the package → name in the repository, for files that would have an effect inside the package."""
 
 
-def create_repository(folder: Path, ci: str = "github") -> None:
+def create_repository(folder: Path, ci: str = "github", burn_in: str = USUAL_BURN_IN) -> None:
     """Create a fleet repository in `folder`, which must be empty or not exist. `ci`: github, gitlab or both.
 
+    `burn_in`: the BurnIn of nodes before they serve. An upgrade takes another than the usual one for the site's change.
     Raises AssayError if the folder is not empty, or cannot be written.
     """
     _require_empty(folder)
@@ -67,6 +71,8 @@ def create_repository(folder: Path, ci: str = "github") -> None:
         for path, content in format_record(record).items():
             (folder / path).parent.mkdir(exist_ok=True)
             (folder / path).write_bytes(content)
+        if burn_in != USUAL_BURN_IN:
+            _choose_burn_in(folder, burn_in)
     except OSError as error:
         raise AssayError(
             f"cannot be written: {error.strerror or error}", where=str(error.filename or folder)
@@ -143,23 +149,27 @@ def _fill(folder: Path, ci: str) -> None:
     _copy(OWN_FILES, OWN_FILES, folder, left_out)
     for name, true_name in RENAMED_FILES.items():
         (folder / name).rename(folder / true_name)
-    _begin_with_watch(folder / "specs" / "lifecycle" / "default.yaml")
+    _set_value(folder / POLICY, "watch", "trust", "fleet")  # the example acts: its machines exist in the lab only
     (folder / "requirements.txt").write_text(make_requirement(), encoding="utf-8")
     write_schemas(folder)
     (folder / CODE_OWNERS).write_text(format_code_owners(read_specs(WorkingFolder(folder))[0]), encoding="utf-8")
 
 
-def _begin_with_watch(policy: Path) -> None:
-    """Let automation only watch a new fleet. The example acts, because its machines exist in the lab only."""
-    text = policy.read_text(encoding="utf-8")
-    trust = _find_value(yaml.compose(text), "trust")
-    step = _find_value(trust, "fleet")
-    policy.write_text(f"{text[: step.start_mark.index]}watch{text[step.end_mark.index :]}", encoding="utf-8")
+def _choose_burn_in(folder: Path, name: str) -> None:
+    """Let nodes of a new fleet have another burn-in before they serve, and stay there for its hours."""
+    specs = [entry.spec for entry in read_specs(WorkingFolder(folder))[0]]
+    hours = next(spec.hours for spec in specs if isinstance(spec, BurnIn) and spec.name == name)
+    for field, text in (("burn_in", f"[{name}]"), ("soak_hours", f"{hours:g}")):
+        _set_value(folder / POLICY, text, "states", "test", field)
 
 
-def _find_value(mapping: Any, name: str) -> Any:
-    """Return the node of a value in a YAML mapping, with its place in the text."""
-    return next(value for key, value in mapping.value if key.value == name)
+def _set_value(file: Path, new: str, *keys: str) -> None:
+    """Write another value into a YAML file, and leave the rest of its text as it is."""
+    text = file.read_text(encoding="utf-8")
+    place: Any = yaml.compose(text)
+    for key in keys:
+        place = next(value for name, value in place.value if name.value == key)
+    file.write_text(f"{text[: place.start_mark.index]}{new}{text[place.end_mark.index :]}", encoding="utf-8")
 
 
 def _copy(root: Path, source: Path, folder: Path, left_out: Sequence[str]) -> None:

@@ -65,8 +65,10 @@ class LifecycleState(StrictModel):
       first that is for the node must have ended well. `for_customers`: what customers of the node are told.
     - `certified_to`: where a person's certification leads. `final`: the state needs no way out.
 
-    `summary`: the state in a sentence. `pass_to`, `fail_to`: the next state after `requires`. `effect_failed_to`: the
-    next one if an entry action failed. `deadline`: the longest stay. `escalate`: ways out for nodes with an open fault.
+    `summary`: the state in a sentence. In it and in `for_customers`, `{burn_in}` stands for the hours of the burn-ins
+    that the policy names, such as "a day". `pass_to`, `fail_to`: the next state after `requires`. `effect_failed_to`:
+    the next one if an entry action failed. `deadline`: the longest stay. `escalate`: ways out for nodes with an open
+    fault.
     """
 
     summary: str
