@@ -12,7 +12,7 @@ from datetime import date
 import pytest
 from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
 
-MAX_LINES = 145_740
+MAX_LINES = 146_060
 MAX_MODULES = 829
 MAX_SCRAPS = 47
 MAX_SKIPPED_FORMATS = 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from assay.ledger.runs.reader import StoredRun
@@ -17,12 +15,6 @@ def order_of(file, **about: str) -> RunManifest:
     OutcomeWriter(file, SuiteRun("20261121T000000.000-abcdef", "2026-11-21T00:00:00+00:00", (), ("n1",)), about).close()
     with StoredRun.open(file) as stored:
         return RunManifest.read(stored)
-
-
-def test_a_run_that_kept_no_selection_was_made_by_nobody_who_typed(tmp_path):
-    about = {"evidence": "latest", "extra": json.dumps(["-x"]), "shards": "2", "specs": "a", "seen": "b"}
-    order = order_of(tmp_path / "run.sqlite", **about)
-    assert (order.extra, order.shards, order.user_selection) == (("-x",), 2, "")
 
 
 def test_a_file_that_no_validate_made_has_no_order(tmp_path):

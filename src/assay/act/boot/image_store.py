@@ -147,10 +147,11 @@ def _ask_for_token(session: requests.Session, refusal: str) -> dict[str, str]:
     """Return the header that a registry's refusal asks for (OCI distribution, Bearer), with a token for anybody."""
     kind, _, challenge = refusal.partition(" ")
     asked = requests.utils.parse_dict_header(challenge)
-    if kind.lower() != "bearer" or not asked.get("realm", "").startswith("https://"):
+    realm = asked.get("realm") or ""
+    if kind.lower() != "bearer" or not realm.startswith("https://"):
         return {}
     query = {name: asked[name] for name in ("service", "scope") if name in asked}
-    answer = session.get(asked["realm"], params=query, timeout=(CONNECT_S, READ_S))
+    answer = session.get(realm, params=query, timeout=(CONNECT_S, READ_S))
     answer.raise_for_status()
     granted = answer.json()
     return {"Authorization": f"Bearer {granted.get('token') or granted.get('access_token', '')}"}
