@@ -176,6 +176,7 @@ def test_a_code_that_does_not_exist_and_a_folder_that_is_not_there_end_with_2() 
 
 
 def test_a_folder_that_is_no_fleet_is_a_problem_and_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "inventory").mkdir()
     result = CliRunner().invoke(verb.check_app, ["--fleet", str(tmp_path)])
     assert result.exit_code == 1
     assert "ASY0011: there is no inventory/: this is no fleet repository" in result.stdout

@@ -23,6 +23,7 @@ ISSUES = "kind: KnownIssues\nname: {0}\nowner: {0}\nissues: []\n"
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
+    (tmp_path / "inventory").mkdir()
     for name in ("fleet", "hall", "nobody"):
         (tmp_path / "specs" / f"of {name}.yaml").parent.mkdir(exist_ok=True)
         (tmp_path / "specs" / f"of {name}.yaml").write_text(ISSUES.format(name))

@@ -20,6 +20,7 @@ HEAT = "suites/production/test_heat.py::test_heat"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A fleet with three runs: all well, one fails, and the same with another failing."""
+    (tmp_path / "inventory").mkdir()
     for number, failing in enumerate([(), ("n1",), ("n1", "n2")]):
         run = SuiteRun(f"2025112{number}T000000.000-aaaaaa", f"2025-11-2{number}T00:00:00+00:00", (), ("n1", "n2"))
         path = tmp_path / "reports" / "runs" / run.id / "run.sqlite"
@@ -110,6 +111,7 @@ def test_what_makes_no_sense_is_refused(results, words, what):
 
 
 def test_a_rack_is_looked_up_in_the_inventory(results, root):
+    (root / "inventory").rmdir()
     for folder in ("inventory", "specs"):
         (root / folder).symlink_to(SMALLEST / folder)
     assert results("--rack", "r1")[1].splitlines()[1].startswith("2 outcomes on 2 nodes")
@@ -118,6 +120,7 @@ def test_a_rack_is_looked_up_in_the_inventory(results, root):
 
 
 def test_without_any_run_it_is_said_how_to_make_one(tmp_path):
+    (tmp_path / "inventory").mkdir()
     for words in ([], ["--list"], ["--compare"]):
         with pytest.raises(AssayError) as refused:
             CliRunner().invoke(results_app, [*words, "--fleet", str(tmp_path)], catch_exceptions=False)

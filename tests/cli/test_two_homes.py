@@ -68,6 +68,7 @@ def test_the_flag_goes_before_the_environment_and_that_before_the_choice(tmp_pat
 
 @pytest.mark.parametrize("written", ["moon\n", "", "\xff"])
 def test_a_choice_that_is_none_is_never_taken_for_the_real_fleet(tmp_path: Path, written: str) -> None:
+    (tmp_path / "inventory").mkdir()
     (tmp_path / ".assay-context").write_text(written, encoding="latin-1")
     with pytest.raises(AssayError):
         find_home(tmp_path)
@@ -253,6 +254,7 @@ def test_up_chooses_the_lab_before_anything_can_fail(tmp_path: Path) -> None:
 
 def make_mixed_home(root: Path) -> Path:
     home = root / ".assay"
+    (root / "inventory").mkdir(exist_ok=True)
     (home / "lab").mkdir(parents=True)
     (home / "evidence").mkdir()
     with closing(Ledger.open(home / "ledger.sqlite")) as ledger:

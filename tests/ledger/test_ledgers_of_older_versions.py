@@ -198,7 +198,8 @@ def test_a_schema_4_ledger_of_a_later_commit_that_has_the_columns_is_upgraded_to
 
 
 def test_verbs_read_an_old_ledger_and_say_how_it_is_upgraded(tmp_path, old_file):
-    (tmp_path / ".assay").mkdir()
+    for folder in (".assay", "inventory"):
+        (tmp_path / folder).mkdir()
     shutil.copy(old_file, tmp_path / ".assay/ledger.sqlite")
     done = run_assay("ledger", "verify", "--fleet", tmp_path, cwd=tmp_path)
     assert (done.returncode, done.stdout[:35]) == (0, "the ledger is unchanged: 2 entries,")

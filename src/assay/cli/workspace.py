@@ -25,7 +25,7 @@ from assay.decide.state.asset_history import (
     find_returned_parts,
 )
 from assay.decide.state.node_state import NodeState
-from assay.declare.home import Home, find_home
+from assay.declare.home import Home, find_home, require_repository
 from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
 from assay.ledger.errors import LedgerReadWarning, make_other_context_error
 from assay.ledger.location import locate_existing_ledger, locate_ledger
@@ -49,10 +49,16 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Workspace:
-    """The fleet repository at `root`, and the home that is chosen: the fleet's or its lab's. `context` chooses one."""
+    """The fleet repository at `root`, and the home that is chosen: the fleet's or its lab's. `context` chooses one.
+
+    Raises AssayError for a folder that is none, so that no verb makes anything there.
+    """
 
     root: Path
     context: str = ""
+
+    def __post_init__(self) -> None:
+        require_repository(self.root)
 
     @cached_property
     def home(self) -> Home:

@@ -110,14 +110,19 @@ def find_home_of(fleet: Fleet) -> Home:
     return Home(fleet.root, "lab" if fleet.is_lab else "fleet")
 
 
+def require_repository(root: Path) -> None:
+    """Raise AssayError if a folder is no fleet repository, before a command makes or reads anything there."""
+    if not (root / "inventory").is_dir():
+        fix = "go to the root of one, or name it: --fleet DIR; to make one: assay init DIR"
+        raise AssayError("this is no fleet repository: it has no inventory/", where=str(root.resolve()), fix=fix)
+
+
 def choose_context(root: Path, context: Context) -> None:
     """Choose the context of all commands in this clone that are not told another one.
 
     Raises AssayError if this is no fleet repository, and OSError.
     """
-    if not (root / "inventory").is_dir():
-        fix = "go to its root, or name it: --fleet DIR"
-        raise AssayError("this folder is no fleet repository: it has no inventory/", where=str(root), fix=fix)
+    require_repository(root)
     scratch = root / f"{CHOICE_FILE}.new"
     scratch.write_text(context + "\n")
     scratch.replace(root / CHOICE_FILE)

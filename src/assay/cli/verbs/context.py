@@ -9,7 +9,7 @@ import typer
 
 from assay.cli.context_line import describe_context
 from assay.cli.options import FleetDir
-from assay.declare.home import CONTEXT_VARIABLE, choose_context, find_home
+from assay.declare.home import CONTEXT_VARIABLE, choose_context, find_home, require_repository
 
 context_app = typer.Typer(add_completion=False)
 
@@ -29,6 +29,7 @@ def context(
     `--context` chooses for one command, $ASSAY_CONTEXT for a shell or a service.
     """
     root = fleet.resolve()
+    require_repository(root)
     if chosen:
         choose_context(root, chosen)
     home = find_home(root)

@@ -19,7 +19,7 @@ from assay.cli.context_line import describe_context, print_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.output import escape
 from assay.cli.workspace import Workspace
-from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid
+from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid, require_repository
 from assay.declare.loader import load_fleet
 from assay.lab import process_control
 from assay.lab.boot_site import BootSite, lay_out_boot_site, run_boot_server
@@ -84,7 +84,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
     from assay.lab.optional_parts import list_parts
 
     require_extra("lab")
-    home = Home(fleet.resolve(), "lab")
+    home = _find_home(fleet)
     world = LabWorld(home.world)
     if find_lab_pid(world.home):
         raise AssayError("the lab is up already", where=str(world.home), fix="run: assay lab down")
@@ -108,7 +108,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
 @lab_app.command()
 def down(fleet: FleetDir = Path()) -> None:
     """Stop the virtual fleet. What happened in it stays, and so does the choice: see `assay context`."""
-    home = Home(fleet.resolve(), "lab")
+    home = _find_home(fleet)
     stopped = process_control.stop_lab(LabWorld(home.world))
     _print_line("the lab is down" if stopped else "the lab was not up")
     if find_home(home.root).is_lab:
@@ -124,7 +124,8 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     from assay.lab.optional_parts import list_parts
 
     world = _find_world(fleet)
-    pid, parts = find_lab_pid(world.home), [str(part) for part in list_parts(None, world)]
+    made = world if world.home.is_dir() else None  # of a lab that nobody made, only this machine can be asked
+    pid, parts = find_lab_pid(world.home), [str(part) for part in list_parts(None, made)]
     nodes = [_make_lab_node(world, name) for name in world.nodes()]
     lines = [f"the lab is {'up' if pid else 'down'}", *(f"  {part}" for part in parts)]
     lines += [f"  {node.node}  power {node.power}, boot {node.boots}, {node.flashes} flashes" for node in nodes]
@@ -201,8 +202,13 @@ def tour(
     raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve(), "lab"), scenario) else 1)
 
 
+def _find_home(fleet: Path) -> Home:
+    require_repository(fleet)
+    return Home(fleet.resolve(), "lab")
+
+
 def _find_world(fleet: Path) -> LabWorld:
-    return LabWorld(Home(fleet.resolve(), "lab").world)
+    return LabWorld(_find_home(fleet).world)
 
 
 def _make_lab_node(world: LabWorld, name: str) -> LabNode:

@@ -17,7 +17,6 @@ from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.declare.home import Home
 from assay.ledger.copies.archive import CheckedArchive
 from assay.ledger.copies.seal import LedgerSeal
 from assay.ledger.copies.sealing import AnchorReport, SealedAnchor, count_unproven, format_contradictions, format_extent
@@ -218,7 +217,7 @@ def split(
     """
     from assay.ledger.copies.mixed_home import split_home
 
-    home = Home(fleet.resolve(), "fleet")
+    home = Workspace(fleet.resolve(), "fleet").home
     aside = home.root / f".assay-mixed-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     count = split_home(home.folder, aside, real_from)
     typer.echo(f"put aside as a whole: {aside.name}; the fleet's new ledger has {count:,} of its entries")
@@ -324,7 +323,9 @@ class LedgerVerification:
     def _headline(self) -> list[str]:
         if self.contradictions:
             return ["the ledger is broken", *(_indent(line) for line in self.problems)]
-        size = f"the ledger is unchanged: {count_lines(self.ends)}"
+        is_empty = not self.ends.entry.seq and not (self.ends.run and self.ends.run.seq)
+        verdict = "empty, which proves nothing" if is_empty else f"unchanged: {count_lines(self.ends)}"
+        size = f"the ledger is {verdict}"
         if not self.problems:
             return [size]
         return [f"{size}; but not every anchor says so", *(_indent(line) for line in self.problems)]

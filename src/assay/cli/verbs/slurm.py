@@ -10,6 +10,7 @@ import typer
 
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, complete_nodes
+from assay.declare.home import require_repository
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
@@ -44,6 +45,7 @@ def orders(
     """
     from assay.declare.loader import load_fleet
 
+    require_repository(fleet)
     loaded = load_fleet(fleet)
     require_known([node], loaded.nodes, "node")
     typer.echo(json.dumps(build_hook_config(loaded, loaded.policy, loaded.nodes[node]), indent=1))

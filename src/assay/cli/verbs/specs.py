@@ -11,6 +11,7 @@ import typer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, complete_nodes
 from assay.cli.workspace import Workspace
+from assay.declare.home import require_repository
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.specs.load_parts import GOLDEN_PARTS
@@ -118,6 +119,7 @@ def codeowners(
     from assay.declare.rules.repository_files import FILE, format_code_owners, read_code_owners
     from assay.declare.spec_reader import read_specs
 
+    require_repository(fleet)
     tree = WorkingFolder(fleet.resolve())
     specs, refused = read_specs(tree)
     if refused:

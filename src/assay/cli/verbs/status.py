@@ -278,10 +278,6 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         from assay.cli.without_ledger import show_nodes_without_ledger
 
         show_nodes_without_ledger(workspace, error, form)
-    if not recorded:
-        from assay.declare.repository.tree import require_inventory
-
-        require_inventory(workspace.root)
     shown = wanted.select(workspace, recorded)
     if form != "text":
         unknown = _read_unknown_jobs(workspace)

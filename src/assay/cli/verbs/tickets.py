@@ -103,10 +103,6 @@ def tickets(
         from assay.cli.without_ledger import show_tickets_without_ledger
 
         show_tickets_without_ledger(workspace, error, form)
-    if not entries:
-        from assay.declare.repository.tree import require_inventory
-
-        require_inventory(workspace.root)
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, reason in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {reason}", file=sys.stderr)  # noqa: T201 — beside the answer

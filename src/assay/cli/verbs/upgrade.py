@@ -13,6 +13,7 @@ import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
+from assay.declare.home import require_repository
 from assay.declare.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
 from assay.model.errors import AssayError
 from assay.model.facts import fact, shown
@@ -113,9 +114,7 @@ def _open_site(fleet: Path) -> SiteFiles:
     from assay.declare.starter.starter_record import SiteFiles
 
     site = SiteFiles(fleet.resolve())
-    if not (site.root / "inventory").is_dir():
-        fix = "name one with --fleet, or make one with `assay init`"
-        raise AssayError("this is no fleet repository: it has no folder inventory/", where=str(fleet), fix=fix)
+    require_repository(site.root)
     site.run_git("rev-parse", "--git-dir")
     return site
 

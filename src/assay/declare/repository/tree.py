@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 from assay.declare.repository.git import REGULAR_MODES, SYMLINK_MODE, GitBlob, list_blobs, read_git_objects
-from assay.model.errors import AssayError
 
 NO_INVENTORY = "there is no inventory/: this is no fleet repository"
-ADD_INVENTORY = "list the nodes below inventory/, or use `--fleet DIR`"
+ADD_INVENTORY = "list the nodes below inventory/, or make a fleet repository: assay init DIR"
 MAX_LINKS = 8
 MAX_FILE_BYTES = 64 * 1024 * 1024  # of a file that declares something
 
@@ -50,12 +49,6 @@ class WorkingFolder:
         """Return a file's content."""
         with (self.root / path).open("rb") as stream:
             return stream.read(most)
-
-
-def require_inventory(root: Path) -> None:
-    """Raise AssayError if the folder `root` has no inventory. Loading the fleet finds more, and takes far longer."""
-    if not WorkingFolder(root).files("inventory"):
-        raise AssayError(NO_INVENTORY, where="inventory", fix=ADD_INVENTORY)
 
 
 def _identify(folder: Path) -> tuple[int, int]:
