@@ -114,3 +114,11 @@ def test_main_ends_with_2_and_prints_it(
         f"assay: {tmp_path}: this is no fleet repository: it has no inventory/\n"
         "  → go to the root of one, or name it: --fleet DIR; to make one: assay init DIR\n"
     )
+
+
+def test_this_machine_is_observed_anywhere_and_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(cli.app, ["observe", "--here"])
+    assert answer.exit_code in (0, 1), answer.output  # 1 where a part of this machine does not answer
+    assert "probe.host.boot_id" in answer.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -283,9 +283,15 @@ def observe(
 
     Exit codes: 0 every channel answered; 1 some did not; 2 nothing could be collected.
     """
-    workspace = Workspace(fleet.resolve())
     parts = [part.strip() for part in active.split(",") if part.strip()]
     require_known(parts, LOAD_PARTS, "active part")
+    if here and not (files or node or at):  # it needs no fleet
+        if nodes or pool:
+            raise AssayError("--here reads this machine only", fix="leave out the nodes and --pool")
+        local = _observe_here(parts, deadline, out)
+        _print_answer(form, local.as_json(), lambda: print_readings(local))
+        raise typer.Exit(1 if find_unanswered(local) else 0)
+    workspace = Workspace(fleet.resolve())
     if files or node or at:
         if not files or here or pool or active:
             fix = "assay observe --from FILE --node NODE"
@@ -296,12 +302,6 @@ def observe(
         recorded = extend(RecordingAnswer, report.answer, foreign_hosts=foreign)
         _print_answer(form, recorded, lambda: print_recording(evidence, foreign))
         raise typer.Exit(exit_code_of([report]))
-    if here:
-        if nodes or pool:
-            raise AssayError("--here reads this machine only", fix="leave out the nodes and --pool")
-        local = _observe_here(parts, deadline, out)
-        _print_answer(form, local.as_json(), lambda: print_readings(local))
-        raise typer.Exit(1 if find_unanswered(local) else 0)
     workspace.announce()
     start = time.monotonic()
     selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
