@@ -15,4 +15,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow(minutes=2)
 def test_a_new_machine_becomes_a_node(capfd: pytest.CaptureFixture[str]) -> None:
     as_expected = play_scenario(Workspace(ROOT), ROOT / "scenarios" / "first-start.yaml")
-    assert as_expected, capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert as_expected, told
+    this_machine = told.partition("\n2. ")[0]
+    assert "probe.host.boot_id" in this_machine
+    if not Path("/dev/nvidia0").exists():
+        assert "absent" in this_machine  # it says what it is, and invents nothing

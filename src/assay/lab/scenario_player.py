@@ -56,32 +56,22 @@ class TourReporter:
         """An expectation was checked."""
 
 
-def run_command(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run `assay` with these words as a process of its own and wait until it ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "assay", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=os.environ | {CONTEXT_VARIABLE: "lab"},
-    )
-    out, err = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+CommandRunner = Callable[[Sequence[str], Callable[[str], None]], subprocess.CompletedProcess[str]]
+"""Runs `assay` with these words until it ends, and shows each line of its answer."""
 
 
 @dataclass
 class ScenarioPlayer:
     """Plays a scenario in the lab whose home this is; it must be up.
 
-    `missed` is (chapter, result). `run` runs an `assay` command of the given words until it ends.
+    `missed` is (chapter, result).
     """
 
     home: Home
     fleet: Fleet
     reporter: TourReporter
+    run: CommandRunner
     missed: list[tuple[str, ExpectationResult]] = field(default_factory=list)
-    run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] = run_command
 
     @property
     def world(self) -> LabWorld:
@@ -167,7 +157,7 @@ class ScenarioPlayer:
         )
 
     def _check(self, step: ExpectStep) -> list[ExpectationResult]:
-        answer = self.run(self._words("status", "--format", "json"))
+        answer = self.run(self._words("status", "--format", "json"), lambda _: None)
         if answer.returncode:
             raise AssayError(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
         status = {node["node"]: node for node in json.loads(answer.stdout)["nodes"]}
@@ -176,9 +166,7 @@ class ScenarioPlayer:
 
     def _run_assay(self, *words: str) -> None:
         self.reporter.begin_step(f"$ assay {' '.join(words)}")
-        done = self.run(self._words(*words))
-        for line in done.stdout.splitlines():
-            self.reporter.show_line(line)
+        done = self.run(self._words(*words), self.reporter.show_line)
         if done.returncode not in (0, 1):
             raise AssayError(f"assay {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from assay.cli.context_line import describe_context, print_answer
 from assay.cli.options import FleetDir, OutputFormat, complete_nodes
 from assay.cli.output import escape
+from assay.cli.warm_commands import WarmCommands
 from assay.cli.workspace import Workspace
 from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid, require_repository
 from assay.declare.loader import load_fleet
@@ -308,7 +309,8 @@ def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: Bo
     console.print(f"[bold]{scenario.description}[/]")
     _run_verb(workspace, "lab", "status", max_lines=1)
     reporter = ConsoleTourReporter(console)
-    player = ScenarioPlayer(workspace.home, workspace.fleet, reporter)
+    commands = WarmCommands(os.environ | workspace.home.environment)
+    player = ScenarioPlayer(workspace.home, workspace.fleet, reporter, commands.run)
     try:
         with run_boot_server(site) if site else contextlib.nullcontext():
             as_expected = player.play(scenario)

@@ -119,12 +119,16 @@ def reconcile(
     if metrics:
         fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
         raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
-    if settle:
-        from assay.act.loop.reconcile_pass import repeat_until_unchanged
+    from assay.act.loop.reconcile_pass import repeat_until_unchanged
 
-        reports = repeat_until_unchanged(lambda number: _run_pass(workspace, names, scan=number == 0))
-    else:
-        reports = [_run_pass(workspace, names)]
+    print_changes = _make_change_printer("text") if form == "text" else lambda _: None
+
+    def run_pass(number: int) -> PassReport:
+        report = _run_pass(workspace, names, scan=number == 0)
+        print_changes(report.entries)
+        return report
+
+    reports = repeat_until_unchanged(run_pass) if settle else [run_pass(0)]
     from assay.act.schedules.slot_runner import find_unattended_tasks
 
     _print_passes(reports, find_unattended_tasks(workspace.controller_context(LOG.debug)), form)
@@ -201,10 +205,8 @@ def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> 
         slots = [DueSlot(schedule=task.line.name, of=task.line.target, slot=task.slot.isoformat()) for task in due]
         print(format_answer(ReconcileAnswer(passes=reports, due=slots)))  # noqa: T201 — the answer
         return
-    from assay.decide.state.entry_messages import format_entries
-
-    lines = format_entries([entry for report in reports for entry in report.entries])
-    print("\n".join(lines) if lines else "nothing changed")  # noqa: T201 — the answer
+    if not any(report.entries for report in reports):
+        print("nothing changed")  # noqa: T201 — the answer
 
 
 def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
