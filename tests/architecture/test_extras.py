@@ -31,6 +31,11 @@ def test_the_extra_of_a_module_installs_it() -> None:
         assert module not in core, f"{module} is in the core"
 
 
+@pytest.mark.parametrize("module", ["pytest", "xdist", "jsonschema"])
+def test_a_plain_install_judges_by_workers_and_by_schemas(module: str) -> None:
+    assert module in find_modules(CORE)
+
+
 def test_all_is_every_extra_but_what_only_nodes_need() -> None:
     (line,) = EXTRAS["all"]
     assert Requirement(line).extras == set(EXTRAS) - {"all", "load"}

@@ -1,6 +1,6 @@
 """Distributes items over xdist's workers so that one worker judges all items of a node, rack or fabric.
 
-It is loaded only where xdist runs: assay does without.
+It is loaded only where a person asks for workers: assay's own shards do without.
 """
 
 from __future__ import annotations
