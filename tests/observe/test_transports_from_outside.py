@@ -69,6 +69,24 @@ def test_it_reads_a_node_with_its_own_settings(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("[1, 2]", "the document: no object"),
+        ('{"probe": {"host": {"hostname": "n1"}}}', "probe.host.hostname: no object"),
+        ('{"probe": {"gpu": {"failed": 3}}}', "probe.gpu.failed: no string"),
+        ('{"probe": {"host": {"value": {1}}}}', "the document: it is no JSON"),
+    ],
+)
+def test_what_is_no_readings_is_told_with_its_place(root: Path, answer: str, said: str) -> None:
+    declare(root, transport="pigeon", pigeon={"loft": "roof"})
+    source = f"{PIGEON.rpartition('        return')[0]}        return {answer}\n"
+    pigeon(root, source).assay("observe", "n1", "--out", str(root.parent / "out"), fleet=root, exit_code=2)
+    (document,) = (root.parent / "out").iterdir()
+    reason = json.loads(document.read_text())["channels"]["probe"]["failed"]
+    assert reason.startswith(f"the transport pigeon gives no readings: {said}")
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"birds": 3}, "pigeon.loft: Field required"),

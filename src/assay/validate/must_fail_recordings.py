@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +30,7 @@ from assay.declare.yaml import ParseCache
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckVerdict
+from assay.model.outside_documents import describe_mistakes, find_evidence_mistakes
 from assay.model.specs.spec_document import StrictModel
 from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 from assay.validate.recorded_fleet import record_declarations
@@ -97,6 +99,8 @@ class MustFailCase(StrictModel):
     says: str
 
 
+MAX_JUDGED_RECORDINGS = 8
+"""Texts that a process remembers as judged: one takes 0.1 CPU s."""
 _FILE = TypeAdapter(dict[str, list[MustFailCase]])
 
 
@@ -106,8 +110,10 @@ def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
     for path in sorted(folder.glob("*.yaml")):
         try:
             of_file = _FILE.validate_python(yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
-        except (yaml.YAMLError, ValidationError) as error:
+        except yaml.YAMLError as error:
             raise AssayError(f"cannot be read: {error}", where=str(path)) from None
+        except ValidationError as error:
+            raise AssayError(f"cannot be read: {describe_mistakes(error, 'the file')}", where=str(path)) from None
         twice = sorted(set(of_file) & set(cases))
         if twice:
             raise AssayError(f"{twice[0]} stands in another file already", where=str(path))
@@ -116,9 +122,22 @@ def read_must_fail_cases(folder: Path) -> dict[str, list[MustFailCase]]:
 
 
 def read_check_recording(folder: Path, name: str) -> dict[str, Any]:
-    """Return the recorded evidence document of a node spec, or of `fabric-DESIGN`."""
-    document: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    """Return the recorded evidence document of a node spec, or of `fabric-DESIGN`. Raises AssayError for no such."""
+    file = folder / f"{name}.json"
+    text = file.read_text()
+    if mistakes := _find_recording_mistakes(text):
+        fix = "copy the newest evidence of a good node: .assay/evidence/latest/NODE.json"
+        raise AssayError(f"the recording is no evidence document: {mistakes}", where=str(file), fix=fix)
+    document: dict[str, Any] = json.loads(text)
     return document
+
+
+@lru_cache(maxsize=MAX_JUDGED_RECORDINGS)
+def _find_recording_mistakes(text: str) -> str:
+    try:
+        return find_evidence_mistakes(json.loads(text))
+    except ValueError as error:
+        return f"the file is no JSON: {error}"
 
 
 def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, ValidationError, model_validator
 
 from assay.model.errors import AssayError
+from assay.model.outside_documents import MOST_MISTAKES, describe_mistakes
 from assay.model.specs.machines import MOST_CHARACTERS, SeenMachine
 from assay.model.specs.node_settings import MacAddress
 
@@ -44,7 +45,7 @@ _MAC_DIGITS = re.compile(r"[0-9a-f]{12}")
 def read_delivery_list(text: str, where: str) -> list[dict[str, Any]]:
     """Return the machines of a list, one for each row.
 
-    Raises AssayError with the line for a list without a needed column, and for a row that cannot be read.
+    Raises AssayError for a list without a needed column, and with the line of each row that cannot be read.
     """
     try:
         dialect: Any = csv.Sniffer().sniff(text[:4096], delimiters=",;\t|")
@@ -58,10 +59,17 @@ def read_delivery_list(text: str, where: str) -> list[dict[str, Any]]:
         raise AssayError(
             f"no column for {missing[0]} among {', '.join(headings) or 'nothing'}", where=f"{where}:1", fix=fix
         )
-    machines = []
+    machines, mistakes = [], list[AssayError]()
     for row in rows:
         if any(cell.strip() for cell in row):
-            machines.append(_read_row(row, places, f"{where}:{rows.line_num}"))
+            try:
+                machines.append(_read_row(row, places, f"{where}:{rows.line_num}"))
+            except AssayError as mistake:
+                mistakes.append(mistake)
+    if mistakes:
+        more = f"; {len(mistakes) - MOST_MISTAKES} more" if len(mistakes) > MOST_MISTAKES else ""
+        others = [f"{mistake.where}: {mistake.what}" for mistake in mistakes[1:MOST_MISTAKES]]
+        raise AssayError("; ".join([mistakes[0].what, *others]) + more, where=mistakes[0].where, fix=mistakes[0].fix)
     if not machines:
         raise AssayError("the list has no machine", where=where, fix="give a row for each machine")
     return machines
@@ -200,12 +208,11 @@ class MachineReport(BaseModel):
 
 
 def parse_machine_report(body: bytes) -> list[SeenMachine]:
-    """Return the machines of a report. Raises AssayError, which names the field and shows nothing of its value."""
+    """Return the machines of a report. Raises AssayError, which names the fields and shows nothing of their values."""
     try:
         report = MachineReport.model_validate_json(body)
     except (ValidationError, RecursionError) as error:
-        first = error.errors(include_input=False, include_url=False)[0] if isinstance(error, ValidationError) else None
-        where = ".".join(map(str, first["loc"])) if first else ""
-        reason = first["msg"] if first else "it is nested too deeply"
-        raise AssayError(f"no report of machines: {where or 'the body'}: {reason}"[:300]) from None
+        deep = "the body: it is nested too deeply"
+        mistakes = describe_mistakes(error, "the body") if isinstance(error, ValidationError) else deep
+        raise AssayError(f"no report of machines: {mistakes}"[:600]) from None
     return [SeenMachine.parse(machine.model_dump(mode="json")) for machine in report.machines]

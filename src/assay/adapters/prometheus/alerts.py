@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.adapters.prometheus.readings import normalize_part_name
 from assay.model.errors import AssayError
+from assay.model.outside_documents import describe_mistakes
 from assay.model.specs.monitoring import AlertMapping
 
 LabelText = Annotated[str, Field(max_length=4096)]
@@ -76,10 +77,9 @@ def parse_alertmanager_payload(body: bytes) -> AlertmanagerPayload:
     try:
         return AlertmanagerPayload.model_validate_json(body)
     except (ValidationError, RecursionError) as error:
-        first = error.errors(include_input=False, include_url=False)[0] if isinstance(error, ValidationError) else None
-        path = ".".join(map(str, first["loc"])) if first else ""
-        problem = f"no alerts of Alertmanager's version 4: {path or 'the body'} does not fit"
-        raise AssayError(problem[:300]) from None
+        deep = "the body: it is nested too deeply"
+        mistakes = describe_mistakes(error, "the body") if isinstance(error, ValidationError) else deep
+        raise AssayError(f"no alerts of Alertmanager's version 4: {mistakes}"[:600]) from None
 
 
 def map_alert(alert: AlertmanagerAlert, alerts: AlertMapping, nodes: Collection[str]) -> MappedAlert:

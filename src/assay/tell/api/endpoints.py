@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
 from assay.tell.customer.customer_explanation import CustomerExplanation
 from assay.tell.server.requests import make_refusal
@@ -77,9 +78,7 @@ def read_query(model: type[ApiQuery], text: str, fields: Mapping[str, str]) -> A
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
-        problems = error.errors(include_input=False)
-        texts = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
-        raise make_refusal(422, "; ".join(texts)) from None
+        raise make_refusal(422, describe_mistakes(error, "the query")) from None
 
 
 @dataclass(frozen=True, slots=True)

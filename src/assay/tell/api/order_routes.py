@@ -32,6 +32,7 @@ from assay.act.orders.visitor_orders import (
 )
 from assay.model.errors import AssayError
 from assay.model.facts import format_compact
+from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import MEDIA_TYPES, TicketRecord
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate
@@ -149,9 +150,7 @@ class OrderRoutes:
                 return model.model_validate(dict(parse_qsl(body.decode(), strict_parsing=True)))
             return model.model_validate_json(body)
         except ValidationError as error:
-            problems = error.errors(include_input=False)
-            texts = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
-            raise make_refusal(422, "; ".join(texts)) from None
+            raise make_refusal(422, describe_mistakes(error, "the body")) from None
         except ValueError:
             raise make_refusal(422, "this is no form") from None
 

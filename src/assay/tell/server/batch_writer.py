@@ -28,6 +28,7 @@ from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.outside_documents import describe_mistakes
 from assay.observe.last_seen import DeliveryPosition
 from assay.observe.transports.push import ClockOffset, DeliveredItem, build_delivered_evidence, store_pushed_document
 
@@ -118,8 +119,7 @@ def parse_batch(body: bytes, node: str) -> AgentBatch:
     try:
         batch = AgentBatch.model_validate(from_json(body, allow_inf_nan=False))
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        raise BatchRefused(f"{'.'.join(map(str, first['loc'])) or 'the batch'}: {first['msg']}"[:300]) from None
+        raise BatchRefused(describe_mistakes(error, "the batch")[:600]) from None
     except (ValueError, RecursionError):
         raise BatchRefused("not a JSON document") from None
     if batch.node != node:

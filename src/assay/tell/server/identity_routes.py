@@ -22,6 +22,7 @@ from assay.act.boot.node_identity import NodeProof, issue_tokens, make_challenge
 from assay.act.boot.script import BOOT_PATH
 from assay.act.boot.tpm import TpmError
 from assay.model.errors import AssayError
+from assay.model.outside_documents import describe_mistakes
 from assay.model.specs.provisioning import JoinPurpose
 from assay.tell.server.agent_tokens import read_bearer_token
 from assay.tell.server.app_state import AppState
@@ -102,8 +103,7 @@ class IdentityProofs:
         try:
             return str(request.path_params["attempt"]), form.model_validate_json(content)
         except ValidationError as error:
-            place = ".".join(str(step) for step in error.errors()[0]["loc"]) or "the body"
-            raise make_refusal(422, f"{place}: {error.errors()[0]['msg']}") from None
+            raise make_refusal(422, describe_mistakes(error, "the body")) from None
 
     async def post_token(self, request: Request) -> Response:
         """Return the secret of a token, once."""
