@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TextIO
 
 IMPORTED_BEFORE = (
     "assay.act.loop.reconcile_pass",
@@ -29,6 +30,8 @@ IMPORTED_BEFORE = (
     "assay.tell.messages.delivery",
 )
 """What the commands of a tour import. What is missing here is imported by each that needs it."""
+_STREAMS: list[TextIO] = []
+"""The streams of a command, kept: `main` wraps them, and a text stream that nobody keeps closes the file below it."""
 
 
 class WarmCommands:
@@ -68,7 +71,8 @@ def _be_assay(words: Sequence[str], environment: Mapping[str, str], answer: Conn
     answer.close()
     with Path(errors).open("wb") as file:
         os.dup2(file.fileno(), 2)
-    # kept under both names: `main` wraps the streams, and a text stream that nobody keeps closes the file below
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = _STREAMS[:] = [
+        open(number, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115 — they live as the process
+        for number in (1, 2)
+    ]
     main()
