@@ -27,8 +27,8 @@ EVIDENCE_SCHEMA_FILE = Path(__file__).with_name("evidence.schema.json")
 
 def describe_mistakes(error: ValidationError, whole: str) -> str:
     """Return the mistakes that pydantic found. `whole` is what the document is called: "the body"."""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    return _join([(mistake["loc"], mistake["msg"]) for mistake in found], whole)
+    mistakes = error.errors(include_input=False, include_url=False, include_context=False)
+    return _join([(mistake["loc"], mistake["msg"]) for mistake in mistakes], whole)
 
 
 def find_evidence_mistakes(document: Any, part: Literal["", "tree"] = "") -> str:

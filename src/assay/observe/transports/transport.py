@@ -59,16 +59,11 @@ def run_remote_probe(
     except AssayError as error:
         answer = failed(error.what)
     if not (node.settings.reach or TRANSPORTS.is_own(node.settings.transport)):
-        answer = _judge_outside_answer(node, answer)
+        from assay.model.outside_documents import find_evidence_mistakes
+
+        if mistakes := find_evidence_mistakes(answer, "tree"):
+            answer = failed(f"the transport {node.settings.transport} gives no readings: {mistakes}")
     return _split_channels(answer, arguments)
-
-
-def _judge_outside_answer(node: Node, answer: Any) -> dict[str, Any]:
-    """Return the answer of somebody else's transport, or why it is none."""
-    from assay.model.outside_documents import find_evidence_mistakes
-
-    mistakes = find_evidence_mistakes(answer, "tree")
-    return failed(f"the transport {node.settings.transport} gives no readings: {mistakes}") if mistakes else answer
 
 
 def run_local_probe(arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
