@@ -119,18 +119,17 @@ def reconcile(
     if metrics:
         fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
         raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
-    from assay.act.loop.reconcile_pass import repeat_until_unchanged
+    from assay.act.loop.reconcile_pass import reconcile_once, repeat_until_unchanged
+    from assay.act.schedules.slot_runner import find_unattended_tasks
 
     print_changes = _make_change_printer("text") if form == "text" else lambda _: None
 
     def run_pass(number: int) -> PassReport:
-        report = _run_pass(workspace, names, scan=number == 0)
+        report = reconcile_once(_make_context(workspace), names, scan_fabric=number == 0)
         print_changes(report.entries)
         return report
 
     reports = repeat_until_unchanged(run_pass) if settle else [run_pass(0)]
-    from assay.act.schedules.slot_runner import find_unattended_tasks
-
     _print_passes(reports, find_unattended_tasks(workspace.controller_context(LOG.debug)), form)
     if held := reports[-1].held:
         more = f" and {len(held) - 1} more" if held[1:] else ""
@@ -183,12 +182,6 @@ def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloade
 
     url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, LOG.info)
     LOG.info(f"metrics at {url}")
-
-
-def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> PassReport:
-    from assay.act.loop.reconcile_pass import reconcile_once
-
-    return reconcile_once(_make_context(workspace), names, scan_fabric=scan)
 
 
 def _make_context(workspace: Workspace) -> ControllerContext:
