@@ -8,7 +8,7 @@ sink `webhook` signs. A repeated message has the same `Idempotency-Key` and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ KINDS = (NoticesStartedEntry.kind, NoticesSentEntry.kind)
 MAX_NODES = 500
 """A message tells of so many nodes. The next one has the rest."""
 NoticeEvent = Literal["left", "expected", "back"]
+TEXTS = ("happened", "means", "doing", "back")
 Item = Mapping[str, Any]
 
 
@@ -75,7 +76,7 @@ def find_news(notices: Iterable[ServiceNotice], known: Mapping[str, Item], pools
         standing = notice.standing
         if standing.pool in pools and (event := _find_event(notice, known.get(notice.node))):
             about = {"node": notice.node, "pool": standing.pool, "event": event, "since": standing.since}
-            yield {**about, **asdict(notice.texts)}
+            yield {**about, **{name: getattr(notice.texts, name) for name in TEXTS}}
 
 
 def _find_event(notice: ServiceNotice, last: Item | None) -> NoticeEvent | None:
