@@ -14,7 +14,7 @@ from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_
 
 MAX_LINES = 146_060
 MAX_MODULES = 829
-MAX_SCRAPS = 47
+MAX_SCRAPS = 48
 MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42
 MAX_TYPED_DICTS = 4

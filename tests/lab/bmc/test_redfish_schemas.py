@@ -67,6 +67,12 @@ def test_dmtfs_service_validator_finds_nothing_wrong(
 def test_the_judge_does_find_what_is_wrong(
     lab: Any, schemas: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chassis, "_input", lambda _: "Lukewarm")
+    make_resource = chassis.make_resource
+
+    def make_wrong_resource(kind: str, *given: Any, **fields: Any) -> Any:
+        wrong = {"LineInputStatus": "Lukewarm"} if kind == "PowerSupply" else {}
+        return make_resource(kind, *given, **{**fields, **wrong})
+
+    monkeypatch.setattr(chassis, "make_resource", make_wrong_resource)
     _, wrong = judged(lab, schemas, tmp_path / "logs")
     assert "LineInputStatus" in wrong

@@ -225,14 +225,18 @@ def _apply_rack_limits(
         key = short.limit_key
         waits = bool(short.waiting)
         others = cordoned[key] - waits
-        is_cordoned = any(view.node_state.hold is None for view in short.waiting)  # a held node's cordon may be old
-        full = takes_room[short.rack] and not is_cordoned and others >= rule.at_once
+        full = takes_room[short.rack] and not _is_cordoned(short) and others >= rule.at_once
         cordoned[key] += takes_room[short.rack] and not full and not waits
         limit = f"held back: {rule.at_once} racks of pool {key[1]} are cordoned already, {rule.at_once} may be"
         names = ", ".join(f"{view.name} ({view.node_state.state})" for view in short.out)
         lack = f"lacks {len(short.out)} of {rule.of} nodes, {rule.more_than} may be out"
         reason = f"rack {short.rack[1]} {lack}: {names}"
         yield short.rack, ShortRack(short.rack, short.rule, reason, limit if full else "")
+
+
+def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
+    """Whether the rack is cordoned. A held node does not count: its cordon may be old."""
+    return any(view.node_state.hold is None for view in candidate.waiting)
 
 
 def _is_lost(
