@@ -26,16 +26,16 @@ from assay.act.schedules.idle_visits import find_exclusion
 from assay.adapters.scheduler import SchedulerNodeStatus
 from assay.cli.verbs.slurm import build_hook_config
 from assay.decide.state.node_projection import project_node_states
-from assay.model.decision import ActionName, Decision, DecisionCause
+from assay.model.decision import PAPERWORK, ActionName, Decision, DecisionCause
 from assay.model.entries.node_entries import DecisionEntry, TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.specs.customers import NoticeRules
 from assay.model.specs.policy_sections import LifecycleState
-from assay.model.specs.trust_rules import QUIET_ACTIONS, TrustRules
+from assay.model.specs.trust_rules import TrustRules
 from assay.tell.messages import customer_teller, delivery
 
 NODE = NODES[0]
-OUTWARD = [action for action in get_args(ActionName) if action not in QUIET_ACTIONS]
+OUTWARD = [action for action in get_args(ActionName) if action not in PAPERWORK]
 SOURCE = Path(__file__).parents[2] / "src" / "assay"
 REACHES_OUT = {
     "cordon_many", "uncordon", "drain", "run_spare", "show_notices", "undrain_verified", "undrain_if_supported",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, get_args
 
 ActionName = Literal[
     "cordon",
@@ -20,12 +22,109 @@ ActionName = Literal[
     "ticket",
     "dossier",
 ]
-REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "netboot", "zap"})
-"""Actions after which earlier passes of checks no longer count."""
-RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "netboot"})
-"""Actions that count against the policy's `reboots_per_hour`."""
-DECLARED_ACTIONS: frozenset[ActionName] = frozenset({"zap", "configure"})
-"""Actions that bring a node to what its specs declare."""
+ActionTrait = Literal["repairs", "restarts", "declared", "disturbs", "closes", "drains", "paperwork"]
+"""What is true of an action:
+
+- `repairs`: earlier passes of checks no longer count after it. `restarts`: it counts against `reboots_per_hour`.
+- `declared`: it brings a node to what its specs declare. `disturbs`: it disturbs who works on the node.
+- `closes`: the node takes no new jobs after it. `drains`: no job runs there after it.
+- `paperwork`: it reaches no machine and no scheduler. A ticket that leaves this host has the trust step of its node.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFacts:
+    """All that others know of an action: how long it takes, its traits, and what customers are told of it.
+
+    `source`: where the hours come from. The three texts are those of a success, of one under way, and of a failure; the
+    time follows. Without them, customers hear nothing of the action.
+    """
+
+    hours: float
+    source: str
+    traits: tuple[ActionTrait, ...] = ()
+    verified: str = ""
+    under_way: str = ""
+    failed: str = ""
+
+
+ACTIONS: Mapping[str, ActionFacts] = MappingProxyType(
+    {
+        "cordon": ActionFacts(0, "the scheduler is told; seconds", ("closes",)),
+        "uncordon": ActionFacts(0, "the scheduler is told; seconds"),
+        "drain": ActionFacts(24, "our own choice: a job's usual wall-time limit of a day", ("closes", "drains")),
+        "drain-now": ActionFacts(
+            0.25,
+            "our own choice: jobs are ended, and get minutes to write a checkpoint",
+            ("closes", "drains", "disturbs"),
+        ),
+        "configure": ActionFacts(
+            0.1,
+            "our own choice: a playbook of a few roles; minutes",
+            ("declared",),
+            "A setting was corrected",
+            "A setting is being corrected since",
+            "A correction did not succeed",
+        ),
+        "reboot": ActionFacts(
+            0.5,
+            "our own choice: an HGX node needs 10 to 20 min to POST and boot",
+            ("repairs", "restarts", "disturbs"),
+            "It was restarted",
+            "A restart has been under way since",
+            "A restart did not succeed",
+        ),
+        "powercycle": ActionFacts(
+            0.75,
+            "our own choice: a reboot, and the power supplies' and the BMC's own start",
+            ("repairs", "restarts", "disturbs"),
+            "It was switched off and on",
+            "It is being switched off and on since",
+            "A restart did not succeed",
+        ),
+        "netboot": ActionFacts(
+            0.75,
+            "our own choice: a power cycle, and an image that comes over the network",
+            ("repairs", "restarts", "disturbs"),
+            "It was started from its image",
+            "It has been starting since",
+            "A start did not succeed",
+        ),
+        "zap": ActionFacts(
+            2,
+            "our own choice: seven components with three resets; the default policy gives up at 6 h",
+            ("repairs", "declared", "disturbs"),
+            "Firmware and settings were installed",
+            "Firmware is being installed since",
+            "An installation failed",
+        ),
+        "wipe": ActionFacts(
+            1,
+            "our own choice: a crypto erase takes seconds, a block erase minutes, an older drive longer",
+            ("disturbs",),
+            "Its drives were erased",
+            "Its drives are being erased since",
+            "A drive could not be erased",
+        ),
+        "burn-in": ActionFacts(0, "the burn-in is started; the soak time counts its hours"),
+        "ticket": ActionFacts(0, "paperwork; nothing waits for it", ("paperwork",)),
+        "dossier": ActionFacts(0.1, "files are collected; minutes", ("paperwork",)),
+    }
+)
+
+
+def list_actions(trait: ActionTrait) -> frozenset[ActionName]:
+    """Return the actions that have a trait."""
+    return frozenset(name for name in get_args(ActionName) if trait in ACTIONS[name].traits)
+
+
+REPAIR_ACTIONS = list_actions("repairs")
+RESTART_ACTIONS = list_actions("restarts")
+DECLARED_ACTIONS = list_actions("declared")
+DISTURBING_ACTIONS = list_actions("disturbs")
+CLOSING_ACTIONS = list_actions("closes")
+DRAIN_ACTIONS = list_actions("drains")
+PAPERWORK = list_actions("paperwork")
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""

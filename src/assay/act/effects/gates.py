@@ -18,7 +18,7 @@ from assay.act.effects.effect_journal import PendingEffect
 from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_node_states
 from assay.adapters.scheduler import group_by_scheduler
-from assay.decide.moves.proposals import DISTURBING_ACTIONS, find_respected_cordon, is_ordered_stay
+from assay.decide.moves.proposals import find_respected_cordon, is_ordered_stay
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.decide.state.node_state import NodeState
 from assay.decide.trust.gate import (
@@ -32,7 +32,7 @@ from assay.decide.trust.gate import (
 )
 from assay.declare.repository import signed_commits
 from assay.ledger.ledger_reader import read_projection
-from assay.model.decision import DECLARED_ACTIONS
+from assay.model.decision import DECLARED_ACTIONS, DISTURBING_ACTIONS
 from assay.model.entries.rollouts import CommitAdoptedEntry
 from assay.model.timestamps import format_duration
 

@@ -33,7 +33,7 @@ from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
-from assay.model.decision import FLAPPING_RULE, WIPE
+from assay.model.decision import FLAPPING_RULE, PAPERWORK, WIPE
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
@@ -43,7 +43,6 @@ from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION = "dossier"
-ENTRY_TICKET_ACTIONS = {"ticket", DOSSIER_ACTION}
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND = "foreign", "breaker"
@@ -95,7 +94,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     """Yield the ticket of a state that only a person ends: one that asks for a ticket, or one with a checklist."""
     state, node_state = snapshot.policy_state_of(view), view.node_state
     inspection = notes.inspections.get(node_state.state) if state.certified_to else None
-    if inspection is None and not (ENTRY_TICKET_ACTIONS & set(state.entry) and node_state.decision):
+    if inspection is None and not (PAPERWORK & set(state.entry) and node_state.decision):
         return
     open_faults = [fault for fault in node_state.faults if fault.is_open]
     faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]

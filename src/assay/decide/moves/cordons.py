@@ -14,13 +14,12 @@ from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_serv
 from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import EffectRecord, LostCordon, NodeState
-from assay.model.decision import REPAIR_ACTIONS, ActionName, Decision, DecisionCause
+from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS, ActionName, Decision, DecisionCause
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.timestamps import format_duration, format_minute, hours, parse_time
 
-CORDONING_ACTIONS: tuple[ActionName, ...] = ("cordon", "drain", "drain-now")
 RECORDON_REMEDY = "cordon"
 """The remedy of a decision that cordons a node again."""
 CORDONS_RULE = "cordons"
@@ -88,7 +87,7 @@ def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> Effect
     for effect in reversed(node_state.effects):
         if effect.action == "uncordon" or (effect.action == "cordon" and effect in node_state.unsettled_effects):
             return None
-        if effect.action in CORDONING_ACTIONS and effect.standing == "verified":
+        if effect.action in CLOSING_ACTIONS and effect.standing == "verified":
             return effect
         if effect.action == "cordon" and effect.standing == "failed" and effect.decision in recordons:
             return effect

@@ -15,7 +15,13 @@ from fnmatch import fnmatchcase
 
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
-from assay.model.decision import PERSON_RULE, REPAIR_ACTIONS, ActionName, Decision, DecisionCause, DecisionTiming
+from assay.model.decision import (
+    DISTURBING_ACTIONS,
+    PERSON_RULE,
+    Decision,
+    DecisionCause,
+    DecisionTiming,
+)
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time
@@ -96,8 +102,6 @@ FOREIGN_CAUSE = "foreign"
 """The kind of the cause that says that others closed the node."""
 FOREIGN_NOTE = "closed by others"
 """How the text of such a cause begins."""
-DISTURBING_ACTIONS: frozenset[ActionName] = REPAIR_ACTIONS | {"drain-now", "wipe"}
-"""Actions that disturb who works on the node. A cordon does not, and an uncordon leaves others' cordons as they are."""
 
 
 def find_respected_cordon(policy: LifecyclePolicy, foreign_cordon: str) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from types import MappingProxyType
 
 from assay.decide.moves.blast_radius_limits import is_ordered_out, is_out_of_service
 from assay.decide.state.node_entry import find_start_state
 from assay.decide.state.node_state import NodeState
 from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.spec_values_read_by_checks import CheckInputs
+from assay.model.decision import ACTIONS
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.fleet import Fleet
@@ -115,27 +115,9 @@ class AssumedHours:
         return timedelta(hours=self.hours)
 
 
-ACTION_HOURS = MappingProxyType(
-    {
-        "cordon": AssumedHours(0, "the scheduler is told; seconds"),
-        "uncordon": AssumedHours(0, "the scheduler is told; seconds"),
-        "drain": AssumedHours(24, "our own choice: a job's usual wall-time limit of a day"),
-        "drain-now": AssumedHours(0.25, "our own choice: jobs are ended, and get minutes to write a checkpoint"),
-        "configure": AssumedHours(0.1, "our own choice: a playbook of a few roles; minutes"),
-        "reboot": AssumedHours(0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot"),
-        "powercycle": AssumedHours(0.75, "our own choice: a reboot, and the power supplies' and the BMC's own start"),
-        "netboot": AssumedHours(0.75, "our own choice: a power cycle, and an image that comes over the network"),
-        "zap": AssumedHours(
-            2, "our own choice: seven components with three resets; the default policy gives up at 6 h"
-        ),
-        "wipe": AssumedHours(
-            1, "our own choice: a crypto erase takes seconds, a block erase minutes, an older drive longer"
-        ),
-        "burn-in": AssumedHours(0, "the burn-in is started; the soak time counts its hours"),
-        "dossier": AssumedHours(0.1, "files are collected; minutes"),
-        "ticket": AssumedHours(0, "paperwork; nothing waits for it"),
-    }
-)
+ACTION_HOURS: Mapping[str, AssumedHours] = {
+    name: AssumedHours(facts.hours, facts.source) for name, facts in ACTIONS.items()
+}
 PERSON_HOURS = AssumedHours(1, "our own choice: a person looks and certifies within the hour")
 SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
 

@@ -19,6 +19,7 @@ from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.decide.state.node_projection import NodeStateProjection
 from assay.decide.state.node_state import NodeState
+from assay.model.decision import DRAIN_ACTIONS
 from assay.model.faults.fault_record import FaultRecord, FaultSeverity
 from assay.model.faults.sightings import FaultSighting
 from assay.model.ledger_entry import LedgerEntry
@@ -145,7 +146,6 @@ def _check_name(fault: str, part: str) -> str:
 
 
 ONE_HOUR = timedelta(hours=1)
-DRAIN_ACTIONS = frozenset({"drain", "drain-now"})
 CORDON_ACTIONS = {"cordon": True, "uncordon": False}
 
 

@@ -24,11 +24,11 @@ from assay.decide.replay.exposure import ExposureMeter
 from assay.decide.replay.history import HISTORY_EPOCH, HistoryEvent
 from assay.decide.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.decide.replay.result import BreakerTrip, ReplayDecision, ReplayResult
-from assay.decide.replay.simulated_fleet import DRAIN_ACTIONS, ONE_HOUR, SimulatedFleet
+from assay.decide.replay.simulated_fleet import ONE_HOUR, SimulatedFleet
 from assay.decide.state.decision_and_fault_entries import make_cleared_entry, make_decision_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.outstanding_effects import OutstandingEffect, list_outstanding_effects
-from assay.model.decision import LOAD, RESTART_ACTIONS, Decision, DecisionCause
+from assay.model.decision import DRAIN_ACTIONS, LOAD, PAPERWORK, RESTART_ACTIONS, Decision, DecisionCause
 from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry, EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import CertifiedEntry
 from assay.model.faults.sightings import FaultSighting
@@ -147,7 +147,6 @@ class BreakerWatch:
 MAX_PASSES = 12
 REPLAY_HORIZON = timedelta(days=90)
 """So long after the last event a replay ends, even if something is still to come."""
-TECHNICIAN_ACTIONS = frozenset({"ticket", "dossier"})
 
 
 def run_replay(rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> ReplayResult:
@@ -301,7 +300,7 @@ class ReplaySimulator:
         if RESTART_ACTIONS & set(state.entry):
             self._agenda.add(self._now + ONE_HOUR, "look", "")
         if "ticket" in view.profile.actions:
-            self._work.update(sorted(TECHNICIAN_ACTIONS & set(state.entry))[:1])
+            self._work.update(sorted(PAPERWORK & set(state.entry))[:1])
         self._schedule_state_checks(view.name, to)
 
     def _schedule_state_checks(self, name: str, where: str) -> None:

@@ -22,12 +22,12 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE, HeldDecision
 from assay.model.clock import MAX_CLOCK_SKEW
-from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, PERSON_RULE, DecisionCause
+from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, PAPERWORK, PERSON_RULE, DecisionCause
 from assay.model.entries.node_entries import OrderOutlivedEntry
 from assay.model.entries.rollouts import RolloutPausedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.trust_rules import QUIET_ACTIONS, Trust, TrustSetting
+from assay.model.specs.trust_rules import Trust, TrustSetting
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
 
 RECORD_ACTIONS = {
@@ -76,9 +76,7 @@ def find_move_trust(
     trust: Trust, policy: LifecyclePolicy, pool: str, state: str, to: str, actions: tuple[str, ...] = ()
 ) -> TrustSetting | None:
     """Return the trust step of a move with its actions, those on arrival by default; None for mere bookkeeping."""
-    actions = actions or tuple(
-        action for action in policy.states[to].entry if to != state and action not in QUIET_ACTIONS
-    )
+    actions = actions or tuple(action for action in policy.states[to].entry if to != state and action not in PAPERWORK)
     is_bookkeeping = not actions and not (policy.is_in_service(state) or policy.is_in_service(to))
     return None if is_bookkeeping else trust.find(pool, actions)
 
@@ -90,7 +88,7 @@ def find_effect_obstacle(trust: Trust, node_state: NodeState, decision: str, act
     """
     record, certified = node_state.trust, node_state.certified
     order = record.find_order(decision)
-    if action in QUIET_ACTIONS:
+    if action in PAPERWORK:
         return "", ""
     if order and (late := record.find_outlived(order.order)):
         return late, order.order
@@ -113,7 +111,7 @@ def _list_actions(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposa
         return RECORD_ACTIONS.get(proposal.remedy, ())
     entry = snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else []
     waiting = snapshot.policy.actions_while_pending(proposal.rule_name) if proposal.timing == "pending" else []
-    return tuple(action for action in dict.fromkeys([*waiting, *entry]) if action not in QUIET_ACTIONS)
+    return tuple(action for action in dict.fromkeys([*waiting, *entry]) if action not in PAPERWORK)
 
 
 def find_outlived(

@@ -13,13 +13,12 @@ from assay.declare.check import RuleFinding, rule
 from assay.declare.declared_hosts import HostDeclaration
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
+from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.text.lists import format_nodes
 
 CERTAINLY_LARGE = 64  # nodes: a breaker that needs more, and more than the largest pool has, is a typing error
-RESTARTS = ("reboot", "powercycle", "netboot", "zap")
-CLOSING = ("cordon", "drain", "drain-now")
 FEW_RESTARTS = 60  # an hour: so many are a limit in a fleet of any size
 
 
@@ -126,8 +125,8 @@ def restart_of_open_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         entered = _find_entered_open(policy)
         for name in sorted(entered):
             entry = policy.states[name].entry
-            action = next((action for action in entry if action in (*RESTARTS, *CLOSING)), "")
-            if action in RESTARTS:
+            action = next((action for action in entry if action in REPAIR_ACTIONS | CLOSING_ACTIONS), "")
+            if action in REPAIR_ACTIONS:
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, "entry")
                 message = f"{name}: nothing closes the node before {action}, and a node can come here from service"
                 yield RuleFinding(place, message, f"write `entry: [cordon, drain, {action}]`")
@@ -142,7 +141,7 @@ def _find_entered_open(policy: LifecyclePolicy) -> set[str]:
         for target in (*policy.edges.get(name, ()), *policy.anywhere):
             if target not in entered:
                 entered.add(target)
-                if not set(CLOSING).intersection(policy.states[target].entry):
+                if CLOSING_ACTIONS.isdisjoint(policy.states[target].entry):
                     waiting.append(target)
     return entered
 

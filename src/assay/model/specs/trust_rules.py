@@ -13,8 +13,6 @@ from assay.model.specs.spec_document import StrictModel
 
 TrustStep = Literal["watch", "suggest", "act"]
 STEPS: tuple[TrustStep, ...] = ("watch", "suggest", "act")
-QUIET_ACTIONS = frozenset({"ticket", "dossier"})
-"""Actions that reach no machine and no scheduler. A ticket has the step of its node where it would leave this host."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from assay.model.decision import CONFIGURE, ActionName
+from assay.model.decision import ACTIONS, CONFIGURE, DRAIN_ACTIONS, ActionFacts, ActionName
 from assay.model.facts import fact
 from assay.model.specs.customers import StateCustomerWords
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
@@ -40,21 +40,6 @@ GENERAL_WORDS = StateCustomerWords(
 SERVING_WORDS = StateCustomerWords(means="The node takes jobs as usual.", doing="Nothing needs to be done.")
 """For states without words of their own."""
 CHECKPOINT = "their last checkpoint"
-DRAINS = ("drain", "drain-now")
-"""Actions after which no job runs on the node."""
-_REPAIRS: dict[str, tuple[str, str, str]] = {
-    "reboot": ("It was restarted", "A restart has been under way since", "A restart did not succeed"),
-    "powercycle": ("It was switched off and on", "It is being switched off and on since", "A restart did not succeed"),
-    "netboot": (
-        "It was started from its image",
-        "It has been starting since",
-        "A start did not succeed",
-    ),
-    "configure": ("A setting was corrected", "A setting is being corrected since", "A correction did not succeed"),
-    "zap": ("Firmware and settings were installed", "Firmware is being installed since", "An installation failed"),
-    "wipe": ("Its drives were erased", "Its drives are being erased since", "A drive could not be erased"),
-}
-"""Action → what is said of it when verified, under way and failed; the time follows."""
 _OBSTACLES = {
     "limit": "The repair waits its turn: only so many nodes may be out of service at once.",
     "breaker": "Many nodes show this fault at once. Our staff look for the common cause before anything is changed.",
@@ -181,7 +166,7 @@ def _describe_other_reason(situation: CustomerSituation) -> str:
 
 def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
     state, absence = situation.state, situation.absence
-    drains = (effect for effect in situation.effects if effect.action in DRAINS)
+    drains = (effect for effect in situation.effects if effect.action in DRAIN_ACTIONS)
     emptied_at = next((drain.at for drain in drains if drain.standing == "verified"), "")
     consequences = list(format_consequences(describe_faults(situation.catalog, situation.faults), emptied_at))
     if not situation.in_service:
@@ -272,8 +257,8 @@ def _describe_pending_work(situation: CustomerSituation) -> Iterator[str]:
 
 def _describe_repair(effect: EffectRecord) -> Iterator[str]:
     """Yield how far a restart, an installation or a correction got."""
-    done, under_way, failed = _REPAIRS.get(effect.action, ("", "", ""))
-    text = {"verified": done, "failed": failed}.get(effect.standing, under_way)
+    facts = ACTIONS.get(effect.action, ActionFacts(0, ""))
+    text = {"verified": facts.verified, "failed": facts.failed}.get(effect.standing, facts.under_way)
     if text:
         yield f"{text} {'at ' if effect.standing in ('verified', 'failed') else ''}{format_minute(effect.at)}."
 
