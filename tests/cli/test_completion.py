@@ -44,6 +44,7 @@ def test_names_are_completed(words: list[str], offered: list[str]) -> None:
 def test_checks_are_those_of_the_last_run(tmp_path: Path) -> None:
     file = tmp_path / "reports" / "runs" / RUN.id / "run.sqlite"
     file.parent.mkdir(parents=True)
+    (tmp_path / "inventory").mkdir()
     writer = OutcomeWriter(file, RUN)
     writer(Outcome("suites/production/test_heat.py::test_heat_of_node", "pool/n1", "n1", "pass", ""))
     writer.set_about(ended="whole")

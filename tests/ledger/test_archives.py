@@ -244,6 +244,7 @@ def test_no_state_rests_on_the_kinds_that_may_go():
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Ask assay in a folder with a ledger."""
+    (tmp_path / "inventory").mkdir()
     fill(tmp_path / ".assay/ledger.sqlite")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASSAY_WHO", "ann")

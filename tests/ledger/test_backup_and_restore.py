@@ -188,7 +188,8 @@ def test_a_restore_that_is_killed_leaves_no_ledger_and_can_be_repeated(target, t
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Ask `assay ledger` in an empty folder."""
+    """Ask `assay ledger` in a fleet repository without nodes."""
+    (tmp_path / "inventory").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ASSAY_LEDGER", raising=False)
     return lambda *words: CliRunner().invoke(app, ["ledger", *words])

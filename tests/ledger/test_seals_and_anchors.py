@@ -74,6 +74,8 @@ def write_ledger(place: Path | str, monkeypatch: pytest.MonkeyPatch) -> Path | s
 
 @pytest.fixture
 def ask(fleet: Path) -> Ask:
+    (fleet / "inventory").mkdir(exist_ok=True)
+
     def asked(*words: str) -> Result:
         return CliRunner().invoke(app, ["ledger", *words, "--fleet", str(fleet)], catch_exceptions=False)
 
