@@ -65,6 +65,7 @@ def look(desk: ControllerContext) -> list[str]:
 
 
 def test_a_swap_that_comes_back_is_its_old_ticket_with_its_history(desk: ControllerContext, tmp_path: Path) -> None:
+    (tmp_path / "inventory").mkdir()
     world = LabWorld(tmp_path)
     assert look(desk) == []
     swap_cables(world, *ENDS)

@@ -267,7 +267,8 @@ def load_compiled_design(fleet: Path, design: str) -> CompiledTopology:
 
     is_path = "/" in design or design.endswith((".yaml", ".yml")) or Path(design).is_file()
     file = Path(design) if is_path else None
-    return load_topology(fleet, "" if file else design, Workspace(fleet).overlays, file)
+    is_alone = file is not None and not (fleet / "inventory").is_dir()  # a learnt design has its own nodes
+    return load_topology(fleet, "" if file else design, None if is_alone else Workspace(fleet).overlays, file)
 
 
 def _print_comparison(comparison: FabricComparison, format: str) -> None:  # noqa: A002
