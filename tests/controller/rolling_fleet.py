@@ -13,13 +13,13 @@ from quiet_site import Far, Hands
 from signed_fleet import ROLLOUT_POLICY, SignedFleet
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.plan_inputs import load_plan_revisions
+from assay.act.loop.plan_inputs import load_facts_at, load_plan_revisions
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.decide.plan.change_plan import make_change_plan
-from assay.decide.plan.inputs import FleetFacts
+from assay.decide.plan.inputs import NO_FACTS, FleetFacts
 from assay.decide.plan.review import PlanContent
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
@@ -84,9 +84,19 @@ class RollingFleet:
         """Put a section `rollouts` into the policy, without a commit."""
         self.git.write("specs/policy.yaml", POLICY + f"rollouts: {rules}\n")
 
-    def plan(self, base: str, head: str = "") -> PlanContent:
+    def plan(self, base: str, head: str = "", facts: FleetFacts = NO_FACTS) -> PlanContent:
         """Return what the plan between two commits decides."""
-        return make_change_plan(*load_plan_revisions(self.git.root, base, head), FleetFacts()).content
+        return make_change_plan(*load_plan_revisions(self.git.root, base, head), facts).content
+
+    def facts(self) -> FleetFacts:
+        """Return what the ledger says now."""
+        return load_facts_at(self.ledger, self.ledger.head(), self.clock.at)
+
+    def move(self, node: str, origin: str, target: str) -> None:
+        """Let a person move a node."""
+        body = {"from": origin, "to": target, "who": "ann", "reason": "as planted"}
+        ident = f"move-{next(self.serial)}"
+        self.ledger.append(LedgerEntry(ident, format_time(self.clock.at), "transition", node, body))
 
     def add_node(self, number: int) -> None:
         """Add a node to the inventory, without a commit."""

@@ -76,6 +76,48 @@ def test_a_fleet_that_moved_waits_says_what_differs_and_a_person_resumes(rolling
     assert rolling.rollout.pause.rule == "failures", "a person who accepts a plan accepts no failure"
 
 
+def test_a_plan_with_facts_is_made_again_from_the_ledger_of_its_time(rolling) -> None:
+    base, commit = head(rolling), rolling.set_version("2")
+    content, position = rolling.plan(base, facts=rolling.facts()), rolling.ledger.head()
+    assert (content.facts, len(content.waves)) == ({}, 3)
+    store_reviewed_plan(rolling.git.root, commit, content, position)
+    rolling.move("n4", "production", "triage")
+    rolling.turn()
+    assert (rolling.rollout.plan, rolling.rollout.status) == (content.digest, "running"), "fewer nodes leave: no risk"
+
+
+def test_a_node_that_would_leave_now_and_did_not_when_it_was_reviewed_waits_for_a_person(rolling) -> None:
+    rolling.move("n4", "production", "triage")
+    base, commit = head(rolling), rolling.set_version("2")
+    content, position = rolling.plan(base, facts=rolling.facts()), rolling.ledger.head()
+    assert content.facts == {"n4": "in triage"}
+    store_reviewed_plan(rolling.git.root, commit, content, position)
+    rolling.move("n4", "triage", "production")
+    rolling.turn()
+    pause = rolling.rollout.pause
+    assert (pause.rule, orders(rolling)) == ("plan", 0)
+    assert "the fleet is not as it was reviewed, n4 would leave service too" in pause.reason
+    assert "n4: reviewed was in triage; now in a wave" in pause.reason
+
+
+def test_a_plan_without_facts_is_held_to_its_files(rolling) -> None:
+    rolling.move("n4", "production", "triage")
+    base = head(rolling)
+    rolling.set_version("2")
+    amend(rolling, f"x\n\nAssay-Plan: {rolling.plan(base, 'HEAD').digest}")
+    rolling.turn()
+    assert rolling.rollout.status == "running"
+
+
+def test_facts_of_another_ledger_are_another_plan(rolling) -> None:
+    base = head(rolling)
+    rolling.set_version("2")
+    digest = rolling.plan(base, "HEAD", rolling.facts()).digest
+    amend(rolling, f"x\n\nAssay-Plan: {digest} at 1")
+    rolling.turn()
+    assert rolling.rollout.pause.rule == "plan"
+
+
 def test_an_older_adopted_base_is_another_plan_and_differences_need_no_note(rolling) -> None:
     rolling.add_node(5)
     parent = rolling.git.commit()
@@ -141,6 +183,8 @@ def test_of_two_controllers_one_pauses_the_rollout_and_a_killed_one_writes_nothi
         ("", ""),
         (f"Assay-Plan: sha256:{'a' * 64}", f"sha256:{'a' * 64}"),
         (f"x\n\nAssay-Plan: sha256:{'a' * 64}\r\nAssay-Plan: sha256:{'b' * 64}\nmore", f"sha256:{'b' * 64}"),
+        (f"Assay-Plan: sha256:{'a' * 64} at 17", f"sha256:{'a' * 64}"),
+        (f"Assay-Plan: sha256:{'a' * 64} at x", ""),
         (f"> Assay-Plan: sha256:{'a' * 64}", ""),
         ("Assay-Plan: sha256:abc", ""),
         (f'Assay-Plan: sha256:{"a" * 64}\n\n{{"version": 1}}', f"sha256:{'a' * 64}"),

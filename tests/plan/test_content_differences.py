@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.decide.plan.inputs import NO_FACTS, FleetFacts, MedianDuration
+from assay.decide.plan.output_formats import format_plan_markdown
 from assay.decide.plan.review import PlanContent, list_content_differences, parse_plan_content
 from assay.model.errors import AssayError
 
@@ -22,6 +25,7 @@ CONTENTS = st.builds(
     st.lists(NAMES, unique=True, max_size=4).map(lambda names: tuple((name,) for name in names)),
     SEVERAL,
     SEVERAL,
+    st.none() | st.dictionaries(NAMES, st.sampled_from(["in zap", "held by ann: why"]), max_size=4),
 )
 
 
@@ -69,12 +73,31 @@ def test_a_stored_plan_that_is_none_is_refused(plain) -> None:
         parse_plan_content(plain)
 
 
-def test_neither_the_ledger_nor_the_day_nor_lines_of_files_move_the_digest(repository, out_of_service) -> None:
+def test_the_facts_of_the_fleet_and_that_they_are_missing_move_the_digest(repository, out_of_service) -> None:
+    repository.firmware("01.05.11", "01.05.12")
+    missing, serving, other = (
+        repository.plan(facts) for facts in (NO_FACTS, FleetFacts(), out_of_service("n0003", "n0004"))
+    )
+    assert len({plan.content.digest for plan in (missing, serving, other)}) == 3
+    assert other.content.facts["n0003"] == "in draining"
+    assert (missing.content.facts, missing.work.schedule.waves, missing.work.schedule.hours) == (None, (), 0)
+    text = format_plan_markdown(missing)
+    assert "the facts of the fleet are missing (they were not asked for): this plan has no waves and no hours" in text
+    assert not re.search(r"\| wave |\d h\b|\d min\b| days\b|in onboard", text)
+    assert list_content_differences(missing.content, other.content)[-1] == (
+        "the fleet's facts: reviewed missing, now known"
+    )
+    assert list_content_differences(serving.content, other.content)[-1] == (
+        "2 nodes (n0003, n0004): reviewed was in a wave; now in draining"
+    )
+
+
+def test_neither_the_day_nor_lines_of_files_move_the_digest(repository) -> None:
     repository.firmware("01.05.11", "01.05.12").policy("pool_percent: 25", "pool_percent: 30")
     repository.edit("specs/gates/default.yaml", "success_percent: 99", "success_percent: 98")
     bare = repository.plan()
-    later = replace(out_of_service("n0001", "n0002"), now=datetime(2030, 1, 1, tzinfo=UTC))
-    assert repository.plan(later).work.schedule != bare.work.schedule, "the waves of now are others"
+    later = FleetFacts(stays={"test": MedianDuration(99, 3)}, now=datetime(2026, 12, 1, tzinfo=UTC))
+    assert repository.plan(later).work.schedule != bare.work.schedule, "hours are no part of it"
     assert repository.plan(later).content == bare.content
     assert "leaves service through zap" in bare.content.nodes["n0001"]
     repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "kind:", "# a comment\n# of two lines\nkind:", 1)

@@ -15,7 +15,7 @@ import urllib.error
 from comment import READ_ONLY, ask, comments, is_ours, say
 
 MARKER = "<!-- assay plan -->"
-LINE = re.compile(r"^Assay-Plan: sha256:[0-9a-f]{64}$", re.MULTILINE)
+LINE = re.compile(r"^Assay-Plan: sha256:[0-9a-f]{64}(?: at [0-9]{1,18})?$", re.MULTILINE)
 IDENTITY = ("-c", "user.name=assay", "-c", "user.email=assay@localhost")
 
 

@@ -12,13 +12,14 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.model.errors import AssayError
-from assay.model.facts import fact
+from assay.model.facts import fact, from_json
 from assay.model.text.csv_rows import format_csv
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from assay.decide.plan.inputs import PresentFacts
     from assay.tell.views.listings import NodeSummary
 
 Server = Annotated[
@@ -43,6 +44,10 @@ class ServerNodesAnswer:
     """The nodes that were asked for."""
 
 
+class ServerError(AssayError):
+    """The server does not answer, or refuses."""
+
+
 class FleetServer:
     """The API of an `assay serve`. Raises AssayError where a token would travel in the clear, or has no file."""
 
@@ -62,6 +67,19 @@ class FleetServer:
         answer: dict[str, Any] = self._get(f"/nodes/{quote(node, safe='')}/explain", last=str(last))
         return answer
 
+    def read_facts(self) -> PresentFacts:
+        """Return what the server knows of the fleet, for a plan."""
+        from assay.decide.plan.inputs import PresentFacts
+        from assay.decide.state.node_state import NodeState
+
+        answer = self._get("/facts")
+        try:
+            states = {name: from_json(NodeState, plain) for name, plain in answer["node_states"].items()}
+            return from_json(PresentFacts, {**answer, "node_states": states})
+        except (KeyError, TypeError, AttributeError) as error:
+            fix = "use the same version of assay as the server"
+            raise ServerError(f"the server answers in another form: {error!r}", where=self._url, fix=fix) from None
+
     def _page_nodes(self) -> Iterator[dict[str, Any]]:
         after = ""
         while True:
@@ -80,10 +98,10 @@ class FleetServer:
             )
             answer = reply.json()
         except (requests.RequestException, OSError) as error:
-            raise AssayError(f"the server does not answer: {type(error).__name__}", where=self._url) from None
+            raise ServerError(f"the server does not answer: {type(error).__name__}", where=self._url) from None
         if reply.status_code != 200:
             fix = "give --token-file FILE" if reply.status_code == 401 else ""
-            raise AssayError(f"{answer.get('error', 'refused')} ({reply.status_code})", where=self._url, fix=fix)
+            raise ServerError(f"{answer.get('error', 'refused')} ({reply.status_code})", where=self._url, fix=fix)
         return answer
 
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.decide.plan.backtest import BACKTEST_DAYS, find_changed_scopes, run_backtest
-from assay.decide.plan.inputs import BacktestReport, FleetFacts, FleetRevision, MedianDuration, PolicyReplayReport
+from assay.decide.plan.inputs import (
+    BacktestReport,
+    FleetFacts,
+    FleetRevision,
+    MedianDuration,
+    PolicyReplayReport,
+    PresentFacts,
+    RunningRollout,
+)
 from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
+from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.declare.loader import build_fleet, build_readable_fleet, read_draft
@@ -34,28 +43,82 @@ from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.timestamps import format_time, parse_time
+from assay.observe.evidence_store import EvidenceStore
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
 
 ONE_HOUR = timedelta(hours=1)
 
 
-def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
-    """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created."""
+def load_plan_facts(
+    ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime, evidence: EvidenceStore
+) -> FleetFacts:
+    """Return the facts from the ledger at a path or URL. Without a ledger they are missing; none is created."""
     entries = read_all_entries(ledger)
     checks = find_affected_checks(before, after)
     newest = select_newest_outcomes(read_recent_outcomes(ledger, checks, now))
     changes = find_counting_changes(before, after, newest, now)
     if not entries:
-        return FleetFacts(recounts=changes, now=now)
+        return FleetFacts(recounts=changes, now=now, missing="there is no ledger here; --server asks an `assay serve`")
     node_states = project_node_states(entries)
-    return FleetFacts(
-        node_states,
-        median_action_durations(entries),
-        median_state_durations(entries),
-        _run_backtest(ledger, before, after, entries, now),
-        changes,
-        _replay_policy(before, after, node_states, now),
-        now,
+    known = make_present_facts(node_states, entries, ROLLOUTS.fold(entries), evidence, now)
+    return replace(
+        _take_facts(known),
+        backtest=_run_backtest(ledger, before, after, entries, now),
+        recounts=changes,
+        policy_replay=_replay_policy(before, after, node_states, now),
+        now=now,
     )
+
+
+def take_server_facts(known: PresentFacts, before: FleetRevision, after: FleetRevision) -> FleetFacts:
+    """Return the facts that a server has told. It tells no outcomes, so the last days cannot be asked."""
+    now = parse_time(known.at)
+    changes = find_counting_changes(before, after, {}, now)
+    is_asked = any((*find_changed_scopes(before, after), changes))
+    missing = "the last days were not asked: beside the ledger, `assay plan` does it" if is_asked else ""
+    return replace(_take_facts(known), now=now, history_missing=missing)
+
+
+def _take_facts(known: PresentFacts) -> FleetFacts:
+    return FleetFacts(
+        known.node_states,
+        known.actions,
+        known.stays,
+        position=known.position,
+        rollout=known.rollout,
+        evidence_at=known.evidence_at,
+    )
+
+
+def make_present_facts(
+    node_states: Mapping[str, NodeState],
+    durations: Collection[LedgerEntry],
+    rollouts: RolloutHistory,
+    evidence: EvidenceStore,
+    now: datetime,
+    position: int = 0,
+) -> PresentFacts:
+    """Return what is known of the fleet; `durations` are entries of DURATION_KINDS, and may have others too."""
+    active = rollouts.find_active()
+    paused = f"paused by {active.pause.who}: {active.pause.reason}" if active and active.pause else ""
+    stored = {name: evidence.stored_at(name) for name in sorted(node_states)}
+    return PresentFacts(
+        position or max((entry.seq for entry in durations), default=0),
+        format_time(now),
+        node_states,
+        median_action_durations(durations),
+        median_state_durations(durations),
+        RunningRollout(active.id, active.commit, paused, tuple(sorted(active.unproven))) if active else None,
+        {name: format_time(datetime.fromtimestamp(at, UTC)) for name, at in stored.items() if at},
+    )
+
+
+def load_facts_at(ledger: Ledger, position: int, now: datetime) -> FleetFacts:
+    """Return the states of nodes as they were at a position of the ledger: what the content of a plan depends on."""
+    entries = [entry for entry in ledger.entries() if entry.seq <= position]
+    return FleetFacts(project_node_states(entries), now=now, position=position)
 
 
 def _replay_policy(

@@ -17,11 +17,18 @@ from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.plan_inputs import load_plan_revisions
+from assay.act.loop.plan_inputs import load_facts_at, load_plan_revisions
 from assay.act.loop.projections import read_node_states
 from assay.decide.plan.change_plan import make_change_plan
-from assay.decide.plan.inputs import FleetFacts, FleetRevision
-from assay.decide.plan.review import PLAN_TRAILER, PlanContent, list_content_differences, parse_plan_content
+from assay.decide.plan.inputs import NO_FACTS, FleetFacts, FleetRevision
+from assay.decide.plan.review import (
+    PLAN_TRAILER,
+    PlanContent,
+    find_new_exits,
+    format_plan_line,
+    list_content_differences,
+    parse_plan_content,
+)
 from assay.decide.plan.rollout_nodes import ServiceExit, find_service_exits
 from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutMember
@@ -40,20 +47,24 @@ from assay.model.entries.rollouts import (
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.text.lists import format_count
+from assay.model.text.lists import format_count, format_nodes
 
 NOTES_REF = "refs/notes/assay-plan"
-DIGEST_LINE = re.compile(rf"^{PLAN_TRAILER}: (sha256:[0-9a-f]{{64}})[ \t]*\r?$", re.MULTILINE)
+DIGEST_LINE = re.compile(rf"^{PLAN_TRAILER}: (sha256:[0-9a-f]{{64}})(?: at (\d{{1,18}}))?[ \t]*\r?$", re.MULTILINE)
 IDENTITY = ("-c", "user.name=assay", "-c", "user.email=assay@localhost")
 """Who writes a note where git knows nobody, as on a runner."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedPlan:
-    """The digest of a reviewed plan, and its content, None where only the digest is recorded."""
+    """The digest of a reviewed plan, and its content, None where only the digest is recorded.
+
+    `position` is how far the ledger was when the facts in it were read, 0 for a plan without facts.
+    """
 
     digest: str
     content: PlanContent | None = None
+    position: int = 0
 
 
 def find_reviewed_plan(root: Path, commit: str) -> ReviewedPlan | None:
@@ -68,7 +79,10 @@ def find_reviewed_plan(root: Path, commit: str) -> ReviewedPlan | None:
 def read_plan_record(text: str) -> ReviewedPlan | None:
     """Return the plan that a commit message or a note records, None without one. Of several lines, the last counts."""
     lines = list(DIGEST_LINE.finditer(text))
-    return ReviewedPlan(lines[-1][1], _read_content(text[lines[-1].end() :], lines[-1][1])) if lines else None
+    if not lines:
+        return None
+    digest, position = lines[-1].groups("0")
+    return ReviewedPlan(digest, _read_content(text[lines[-1].end() :], digest), int(position))
 
 
 def _read_content(text: str, digest: str) -> PlanContent | None:
@@ -80,9 +94,9 @@ def _read_content(text: str, digest: str) -> PlanContent | None:
     return content if content.digest == digest else None
 
 
-def store_reviewed_plan(root: Path, commit: str, content: PlanContent) -> None:
+def store_reviewed_plan(root: Path, commit: str, content: PlanContent, position: int = 0) -> None:
     """Write the plan as the note of a commit; an earlier one is replaced. Raises AssayError if git refuses it."""
-    text = f"{PLAN_TRAILER}: {content.digest}\n\n{json.dumps(content.as_json(), ensure_ascii=False)}\n"
+    text = f"{format_plan_line(content.digest, position)}\n\n{json.dumps(content.as_json(), ensure_ascii=False)}\n"
     known = run_git(root, "var", "GIT_COMMITTER_IDENT").returncode == 0
     words = ("notes", f"--ref={NOTES_REF}", "add", "--force", "--file=-", commit)
     run = run_git(root, *(() if known else IDENTITY), *words, stdin=text.encode("utf-8", "surrogateescape"))
@@ -116,23 +130,38 @@ class PlanReview:
     obstacle: str = ""
 
 
-def review_plan(root: Path, base: str, commit: str, before: FleetRevision, after: FleetRevision) -> PlanReview:
-    """Compare the plan of now, from the adopted `base` to the `commit`, with the one that was reviewed."""
+def review_plan(
+    context: ControllerContext, base: str, commit: str, before: FleetRevision, after: FleetRevision
+) -> PlanReview:
+    """Compare the plan of now, from the adopted `base` to the `commit`, with the one that was reviewed.
+
+    That one is made again with the facts that its reviewer saw: the ledger has them. Where the fleet has changed since,
+    only a node that leaves service now, and did not then, is another plan.
+    """
+    root = context.fleet.root
     reviewed = find_reviewed_plan(root, commit)
     if reviewed is None:
         is_required = "required" in (before.policy.rollouts.reviewed_plan, after.policy.rollouts.reviewed_plan)
         missing = f"the policy requires a reviewed plan (rollouts.reviewed_plan), and commit {commit[:12]} names none"
         return PlanReview(obstacle=missing if is_required else "")
-    present = make_change_plan(before, after, FleetFacts()).content
-    if present.digest == reviewed.digest:
-        return PlanReview(reviewed.digest)
-    difference = _describe_differences(root, base, commit, reviewed, present)
-    digests = f"reviewed {reviewed.digest[:SHOWN_DIGEST]}, now {present.digest[:SHOWN_DIGEST]}"
+    facts = load_facts_at(context.ledger, reviewed.position, context.clock.now()) if reviewed.position else NO_FACTS
+    then = make_change_plan(before, after, facts).content
+    if then.digest == reviewed.digest:
+        states = FleetFacts(read_node_states(context.ledger), now=context.clock.now())
+        present = make_change_plan(before, after, states).content if reviewed.position else then
+        exits = find_new_exits(then, present)
+        difference = "; ".join(list_content_differences(then, present)[:MAX_DIFFERENCES_SHOWN]) if exits else ""
+        gone = f"the fleet is not as it was reviewed, {format_nodes(exits)} would leave service too: {difference}"
+        return PlanReview(reviewed.digest, gone if exits else "")
+    difference = _describe_differences(root, base, commit, reviewed, then, facts)
+    digests = f"reviewed {reviewed.digest[:SHOWN_DIGEST]}, now {then.digest[:SHOWN_DIGEST]}"
     return PlanReview(reviewed.digest, f"the plan is not the reviewed one ({digests}): {difference}")
 
 
-def _describe_differences(root: Path, base: str, commit: str, reviewed: ReviewedPlan, present: PlanContent) -> str:
-    content = reviewed.content or _plan_from_parent(root, base, commit, reviewed.digest)
+def _describe_differences(
+    root: Path, base: str, commit: str, reviewed: ReviewedPlan, present: PlanContent, facts: FleetFacts
+) -> str:
+    content = reviewed.content or _plan_from_parent(root, base, commit, reviewed.digest, facts)
     if content is None:
         return f"only the digest of the other is recorded; `assay plan --base {base[:12]}` shows the plan of now"
     differences = list_content_differences(content, present)
@@ -141,14 +170,14 @@ def _describe_differences(root: Path, base: str, commit: str, reviewed: Reviewed
     return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
-def _plan_from_parent(root: Path, base: str, commit: str, digest: str) -> PlanContent | None:
+def _plan_from_parent(root: Path, base: str, commit: str, digest: str, facts: FleetFacts) -> PlanContent | None:
     """Return the reviewed content, if it is that of the merge alone: the adopted base is older or newer than that."""
     answer = run_git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^1^{{commit}}")
     parent = "" if answer.returncode else answer.stdout.decode().strip()
     if parent in ("", base):
         return None
     try:
-        content = make_change_plan(*load_plan_revisions(root, parent, commit), FleetFacts()).content
+        content = make_change_plan(*load_plan_revisions(root, parent, commit), facts).content
     except AssayError:
         return None
     return content if content.digest == digest else None
@@ -292,7 +321,7 @@ def _compare_commits(context: ControllerContext, last: str, active: Rollout | No
         before, after = load_plan_revisions(root, base, commit)
         exits[base] = find_service_exits(before, after)
         if base == last and exits[base]:
-            review = review_plan(root, base, commit, before, after)
+            review = review_plan(context, base, commit, before, after)
     return exits, review
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, ServerError, TokenFile
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
@@ -39,6 +40,9 @@ def plan(
             "--format", help="text for people, json for machines, markdown for a pull request.", show_default=False
         ),
     ] = "text",
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: ServerAuthority = None,
     store: Annotated[
         bool,
         typer.Option("--store", help="Record the plan as reviewed: in a git note of the head, which must be a commit."),
@@ -48,18 +52,21 @@ def plan(
 
     Parts of the base that cannot be read are named, and do not block the plan of their repair.
 
-    With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days. If the ledger
-    cannot be read, the plan is made without it and says so.
+    Where each node is now, who holds it, what is under way and how long things take, the ledger says, or with --server
+    an `assay serve`. Without both, the plan says so: it has no waves and no hours. With a ledger, also list the nodes
+    that the new limits or policy would have moved in the last 30 days. If the ledger cannot be read, or the server does
+    not answer, the plan is made without it and says so.
 
     With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
     waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
 
-    Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git or the ledger cannot be read.
+    Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git, the ledger or the server cannot be read.
     """
-    from assay.act.loop.plan_inputs import load_plan_facts, load_plan_revisions
+    from assay.act.loop.plan_inputs import load_plan_facts, load_plan_revisions, take_server_facts
     from assay.decide.plan.change_plan import make_change_plan
     from assay.decide.plan.inputs import FleetFacts
     from assay.declare.yaml import ParseCache
+    from assay.observe.evidence_store import EvidenceStore
 
     if not fleet.is_dir():
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
@@ -68,9 +75,13 @@ def plan(
     before, after = load_plan_revisions(workspace.root, base, head, cache)
     unread = None
     try:
-        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now())
-    except LedgerError as error:
-        facts, unread = FleetFacts(), error
+        if server:
+            facts = take_server_facts(FleetServer(server, token_file, authority).read_facts(), before, after)
+        else:
+            evidence, now = EvidenceStore(workspace.evidence_dir), workspace.clock.now()
+            facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence)
+    except (LedgerError, ServerError) as error:
+        facts, unread = FleetFacts(missing=error.what), error
     change_plan = make_change_plan(before, after, facts)
     typer.echo(format_fleet_plan(change_plan, format_))
     if store:
@@ -90,7 +101,7 @@ def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
     if not head and (changed := find_uncommitted(root)):
         raise AssayError(f"the plan is not stored: {changed[0]} is not as committed", fix="commit it first")
     commit = resolve_commit(root, head or "HEAD")
-    store_reviewed_plan(root, commit, change_plan.content)
+    store_reviewed_plan(root, commit, change_plan.content, change_plan.facts.position)
     typer.echo(f"stored as the reviewed plan of {commit[:12]} in {NOTES_REF}", err=True)
 
 

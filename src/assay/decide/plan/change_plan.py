@@ -1,7 +1,8 @@
 """Compares two revisions of the fleet: what merging one into the other would do, with notes on what may surprise.
 
-The content of a plan is what the revisions alone say: its waves are those of a fleet in which every node serves. So the
-order of the canaries and the limits are part of it; where the nodes are at present is not.
+The content of a plan is what a reviewer approves: what the revisions say, the waves, and the nodes that are in none.
+Without the fleet's facts, its waves are those of a fleet in which every node serves, so that the order of the canaries
+and the limits are part of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from assay.decide.plan.inputs import (
     FleetRevision,
     NodeStanding,
     PolicyReplayReport,
+    RunningRollout,
     check_references,
     find_node_standing,
 )
@@ -60,12 +62,19 @@ from assay.decide.plan.spec_pair_comparison import (
     list_firmware_changes,
     list_limit_changes,
 )
-from assay.decide.rollouts.rollout_waves import RolloutCandidate, measure_capacity, rack_key, schedule_waves
+from assay.decide.rollouts.rollout_waves import (
+    RolloutCandidate,
+    make_schedule,
+    measure_capacity,
+    rack_key,
+    schedule_waves,
+)
 from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports
 from assay.model.facts import fact, internal
 from assay.model.node import Node
 from assay.model.text.lists import format_count, format_list, format_nodes
+from assay.model.timestamps import format_minute
 
 
 def note_lemons(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> tuple[str, ...]:
@@ -105,8 +114,8 @@ class FilePlan:
     other: tuple[OtherChange, ...]
 
 
-def make_plan_content(files: FilePlan) -> PlanContent:
-    """Return the content of a plan."""
+def make_plan_content(files: FilePlan, facts: FleetFacts, work: RolloutPlan, held: Mapping[str, str]) -> PlanContent:
+    """Return the content of a plan. `held` says how each node stands that needs the change and is in no wave."""
     nodes: dict[str, list[str]] = defaultdict(list)
     for name, change in (*_list_inventory_changes(files.nodes), *_list_spec_changes(files)):
         nodes[name].append(change)
@@ -114,12 +123,13 @@ def make_plan_content(files: FilePlan) -> PlanContent:
     standings = {name: serving for revision in (files.before, files.after) for name in revision.fleet.nodes}
     return PlanContent(
         {name: tuple(changes) for name, changes in nodes.items()},
-        tuple(_list_waves(files)),
+        tuple(_list_waves(files)) if facts.missing else tuple(wave.nodes for wave in work.schedule.waves),
         tuple(_list_other_changes(files)),
         tuple(
             f"{risk.risk}: {risk.why}"
             for risk in rank_risks(files.before, files.after, files.nodes, standings, files.other)
         ),
+        None if facts.missing else held,
     )
 
 
@@ -194,6 +204,7 @@ def list_plan_notes(
 ) -> tuple[str, ...]:
     """Return the notes, the most important first."""
     return (
+        *_note_facts(after, planned, facts),
         *_note_trust(after, planned),
         *_note_lapsed_imports(after, facts),
         *_note_breaker(after, standings, following),
@@ -201,6 +212,28 @@ def list_plan_notes(
         *note_mixed_racks(after, planned.schedule),
         *note_lemons(before, after, facts),
     )
+
+
+def _note_facts(after: FleetRevision, planned: RolloutPlan, facts: FleetFacts) -> Iterator[str]:
+    """Yield what the plan does not know, and what else is under way in the fleet."""
+    if facts.missing:
+        effect = "this plan has no waves and no hours, and takes every node as serving"
+        yield f"the facts of the fleet are missing ({facts.missing}): {effect}"
+        return
+    if facts.history_missing:
+        yield facts.history_missing
+    touched = sorted({*planned.routes, *planned.under_way} & after.fleet.nodes.keys())
+    if touched and (rollout := facts.rollout):
+        state = f"is {rollout.waits_for}" if rollout.waits_for else "is running"
+        rest = f"{format_count(len(rollout.unproven), 'node')} of it not proven"
+        effect = "the merge replaces it, and a node that has not left for it counts from what it has, not from the base"
+        yield f"rollout {rollout.id[:8]} of commit {rollout.commit[:12]} {state}, {rest}: {effect}"
+    if touched and facts.evidence_at:
+        seen = [(facts.evidence_at[name], name) for name in touched if name in facts.evidence_at]
+        unseen = [name for name in touched if name not in facts.evidence_at]
+        oldest = [f"the oldest is {min(seen)[1]}'s of {format_minute(min(seen)[0])} UTC"] if seen else []
+        none = [f"{format_nodes(unseen)} has none"] if unseen else []
+        yield f"evidence of the nodes to change: {'; '.join([*oldest, *none])}"
 
 
 def _note_trust(after: FleetRevision, planned: RolloutPlan) -> Iterator[str]:
@@ -257,6 +290,18 @@ def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[s
 
 
 @fact
+class PlanFacts:
+    """What the plan knows of the fleet beside the files."""
+
+    missing: str = ""
+    """Why it knows nothing: then it has no waves and no hours, and takes every node as serving; "" if it does."""
+    position: int = 0
+    """The number of the ledger's newest entry that it knows."""
+    rollout: RunningRollout | None = None
+    """The rollout that a merge would replace; null without one."""
+
+
+@fact
 class ChangePlan:
     """What merging a change would do to the fleet."""
 
@@ -309,7 +354,9 @@ class ChangePlan:
     risks: tuple[PlanRisk, ...] = ()
     """What deserves a second look."""
     content: PlanContent = internal(default=NO_CONTENT)
-    """The part of the plan that the files alone decide."""
+    """What a reviewer approves."""
+    facts: PlanFacts = PlanFacts()
+    """What it knows of the fleet beside the files."""
 
     @property
     def has_changes(self) -> bool:
@@ -333,12 +380,11 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     standings = dict(_map_standings(before, after, facts, {new.name: old for old, new in nodes.renamed}))
     staleness = StaleCheckFinder(before, after)
     following = predict_drift_responses(after, _group_drifting(after, alike, staleness, facts, standings))
-    planned = plan_rollout(
-        after.policy,
-        facts,
-        _list_node_rollouts(after, alike, standings),
-        compute_rollout_capacity(after.policy, after.fleet, standings),
-    )
+    changing = list(_list_node_rollouts(after, alike, standings))
+    room = compute_rollout_capacity(after.policy, after.fleet, standings)
+    planned = plan_rollout(after.policy, facts, changing, room)
+    if facts.missing:
+        planned = replace(planned, schedule=make_schedule((), ()), ways=())
     settings = list_configuration_changes(alike, after)
     plan = ChangePlan(
         base=before.name,
@@ -364,12 +410,22 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         notes=list_plan_notes(before, after, standings, following, settings, planned, facts),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
+        facts=PlanFacts(facts.missing, facts.position, facts.rollout),
     )
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
     plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
     changed = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
     files = FilePlan(before, after, plan.nodes, alike, plan.cables, changed, plan.other)
-    return replace(plan, content=make_plan_content(files))
+    held = dict(_describe_held(changing, planned))
+    return replace(plan, content=make_plan_content(files, facts, planned, held))
+
+
+def _describe_held(changing: Iterable[NodeRollout], planned: RolloutPlan) -> Iterator[tuple[str, str]]:
+    """Yield how each node stands that would leave service for the change, and is in no wave."""
+    states = {change.new.name: change.standing.state for change in changing}
+    yield from ((name, f"in {states[name]}") for name in planned.under_way)
+    for waiting in planned.schedule.waiting:
+        yield from ((name, waiting.why) for name in waiting.nodes)
 
 
 def _find_shown_specs(plan: ChangePlan, before: FleetRevision, after: FleetRevision) -> set[str]:
@@ -393,7 +449,9 @@ def _map_standings(
     for name, node in before.fleet.nodes.items():
         yield name, find_node_standing(before.policy, facts, node)
     for name, node in after.fleet.nodes.items():
-        yield name, find_node_standing(after.policy, facts, old_forms.get(name, node))
+        is_new = name not in before.fleet.nodes and name not in old_forms
+        known = replace(facts, missing="") if is_new else facts  # where a new node starts, the inventory says
+        yield name, find_node_standing(after.policy, known, old_forms.get(name, node))
 
 
 def _list_node_rollouts(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from assay.decide.moves.blast_radius_limits import is_ordered_out, is_out_of_service
 from assay.decide.state.node_entry import find_start_state
@@ -139,10 +140,12 @@ class CountingChange:
 
 @dataclass(frozen=True, slots=True)
 class MedianDuration:
-    """The median of `count` recorded durations."""
+    """The median of some recorded durations."""
 
     hours: float
+    """In hours."""
     count: int
+    """How many were recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +205,46 @@ class PolicyReplayReport:
     note: str = ""
 
 
+@fact
+class RunningRollout:
+    """A rollout that has not ended."""
+
+    id: str
+    """Its id."""
+    commit: str
+    """The commit that it brings."""
+    waits_for: str
+    """Who or which rule paused it, and why; "" while it runs."""
+    unproven: tuple[str, ...]
+    """Its nodes that nothing proves yet."""
+
+
+@fact
+class PresentFacts:
+    """What the ledger and the evidence say of the fleet at one moment: what a plan must know beside the files."""
+
+    position: int
+    """The number of the ledger's newest entry."""
+    at: str
+    """The fleet's time: ISO 8601 UTC."""
+    node_states: Mapping[str, Any]
+    """Each enrolled node: its state, who holds it, what was done to it. `assay plan` of the same version reads it."""
+    actions: Mapping[str, MedianDuration]
+    """How long each action took."""
+    stays: Mapping[str, MedianDuration]
+    """How long the stays in each state took."""
+    rollout: RunningRollout | None
+    """The rollout that has not ended; null without one."""
+    evidence_at: Mapping[str, str]
+    """When the newest evidence of each node was stored: ISO 8601 UTC."""
+
+
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
-    """Each enrolled node's state, and how long actions and stays in states took. Empty if there is no ledger.
+    """Each enrolled node's state, and how long actions and stays in states took; see `PresentFacts`.
 
-    `now` is the fleet's time, None if it is not known: then imports do not expire.
+    `missing` says why nothing is known; then all else is empty. `history_missing` says why the last days cannot be
+    asked. `now` is the fleet's time, None if it is not known: then imports do not expire.
     `recounts`: the last outcomes that begin to count, or stop counting.
     """
 
@@ -217,6 +255,14 @@ class FleetFacts:
     recounts: tuple[CountingChange, ...] = ()
     policy_replay: PolicyReplayReport | None = None
     now: datetime | None = None
+    missing: str = ""
+    history_missing: str = ""
+    position: int = 0
+    rollout: RunningRollout | None = None
+    evidence_at: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_FACTS = FleetFacts(missing="they were not asked for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +281,12 @@ class NodeStanding:
 
 
 def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -> NodeStanding:
-    """Return the standing of a node; for a node that was never enrolled, its start in the inventory."""
+    """Return the standing of a node; for a node that was never enrolled, its start in the inventory.
+
+    Where no facts are known, each node counts as serving: then the limits refuse what could be too much.
+    """
+    if facts.missing:
+        return NodeStanding(policy.service_state, True, False)
     node_state = facts.node_states.get(node.name)
     if node_state is None:
         state = find_start_state(policy, node, facts.now)

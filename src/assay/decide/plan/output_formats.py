@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.decide.plan.change_plan import ChangePlan
 from assay.decide.plan.inventory_changes import NodeChange
-from assay.decide.plan.review import PLAN_TRAILER
+from assay.decide.plan.review import format_plan_line
 from assay.decide.plan.sections import PlanSection, find_all_pools, format_headline, format_hours, format_sections
 from assay.decide.state.node_entry import describe_entry
 from assay.model.facts import fact, inline, to_json
@@ -44,7 +44,7 @@ def _format_lines(plan: ChangePlan, most: int) -> Iterator[str]:
     yield ""
     yield f"{_format_code(plan.base)} → {_format_code(plan.head)}: {_escape_markdown(format_headline(plan))}."
     if plan.has_changes:  # near the top, because long comments are cut at the end
-        yield from ("", f"{PLAN_TRAILER}: {plan.content.digest}")
+        yield from ("", format_plan_line(plan.content.digest, plan.facts.position))
     sections = format_sections(plan) if plan.has_changes or plan.refused else []
     for section in (section for section in sections if section.title in UNFOLDED_SECTIONS):
         yield from ("", f"**{section.title}**", "", *_format_items(section, most))
@@ -161,7 +161,7 @@ class PlanAnswer:
 
     plan: ChangePlan = inline()
     digest: str
-    """The digest of the part of the plan that the files alone decide."""
+    """The digest of what the plan decides: by the files, and by the facts where there are any."""
     changes: bool
     """Whether merging changes anything for the fleet."""
     pools: list[str]

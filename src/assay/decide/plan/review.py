@@ -26,13 +26,15 @@ CONTENT_VERSION = 1
 class PlanContent:
     """What happens to each node that the merge touches, in lines; the names of each wave, in order.
 
-    `changes` are those that belong to no single node, such as a setting of the policy. `risks` are in words.
+    `changes` are those that belong to no single node, such as a setting of the policy. `risks` are in words. `facts`
+    say of each node that needs the change and is in no wave how it stands; None where the fleet's facts were missing.
     """
 
     nodes: Mapping[str, tuple[str, ...]]
     waves: tuple[tuple[str, ...], ...] = ()
     changes: tuple[str, ...] = ()
     risks: tuple[str, ...] = ()
+    facts: Mapping[str, str] | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -46,6 +48,7 @@ class PlanContent:
         for name in sorted(self.nodes):
             alike[tuple(sorted(set(self.nodes[name])))].append(name)
         return {
+            **({} if self.facts is None else {"facts": dict(sorted(self.facts.items()))}),
             "version": CONTENT_VERSION,
             "nodes": [{"nodes": names, "what": list(changes)} for changes, names in alike.items()],
             "waves": [sorted(wave) for wave in self.waves],
@@ -57,6 +60,11 @@ class PlanContent:
 NO_CONTENT = PlanContent({})
 
 
+def format_plan_line(digest: str, position: int) -> str:
+    """Return the line that names a plan. `position`: how far the ledger was when its facts were read, 0 without."""
+    return f"{PLAN_TRAILER}: {digest}{f' at {position}' if position else ''}"
+
+
 def parse_plan_content(plain: Any) -> PlanContent:
     """Return the content of JSON data. Raises AssayError if it is none, or of another version."""
     try:
@@ -64,7 +72,8 @@ def parse_plan_content(plain: Any) -> PlanContent:
             raise AssayError(f"the plan was stored by another version of assay ({plain['version']})")
         nodes = {str(name): tuple(map(str, group["what"])) for group in plain["nodes"] for name in group["nodes"]}
         waves = tuple(tuple(map(str, wave)) for wave in plain["waves"])
-        return PlanContent(nodes, waves, _read_words(plain["changes"]), _read_words(plain["risks"]))
+        facts = {str(name): str(text) for name, text in plain["facts"].items()} if "facts" in plain else None
+        return PlanContent(nodes, waves, _read_words(plain["changes"]), _read_words(plain["risks"]), facts)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AssayError(f"the stored plan cannot be read: {error!r}") from None
 
@@ -84,7 +93,27 @@ def list_content_differences(reviewed: PlanContent, present: PlanContent) -> tup
         *_list_word_differences("risk", reviewed.risks, present.risks),
         *_list_word_differences("change", reviewed.changes, present.changes),
         *(() if nodes else _list_wave_differences(reviewed, present)),  # other nodes make other waves
+        *_list_fact_differences(reviewed.facts, present.facts),
     )
+
+
+def find_new_exits(reviewed: PlanContent, present: PlanContent) -> list[str]:
+    """Return the nodes that leave service by the present plan, and did not by the reviewed one."""
+    return sorted({*_number_waves(present)} - {*_number_waves(reviewed)})
+
+
+def _list_fact_differences(reviewed: Mapping[str, str] | None, present: Mapping[str, str] | None) -> Iterator[str]:
+    if reviewed is None or present is None:
+        if reviewed is not present:
+            missing, known = ("reviewed", "now") if reviewed is None else ("now", "reviewed")
+            yield f"the fleet's facts: {missing} missing, {known} known"
+        return
+    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name in sorted({*reviewed, *present}):
+        was, now = reviewed.get(name, "in a wave"), present.get(name, "in a wave")
+        if was != now:
+            alike[was, now].append(name)
+    yield from (f"{format_nodes(names)}: reviewed was {was}; now {now}" for (was, now), names in alike.items())
 
 
 def _list_node_differences(reviewed: PlanContent, present: PlanContent) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from assay.decide.plan.inputs import PresentFacts
 from assay.model.outside_documents import describe_mistakes
 from assay.model.ticket import TicketRecord
 from assay.tell.customer.customer_explanation import CustomerExplanation
@@ -21,6 +22,7 @@ from assay.tell.views.listings import (
     NodeSummary,
     PoolSummary,
     VisibleFleet,
+    build_present_facts,
     list_changes,
     summarize_pools,
 )
@@ -202,6 +204,11 @@ def list_machines(request: VisitorRequest) -> MachineList:
     return build_machine_list(records.fleet, records.read_machines(), records.ledger_for_reading)
 
 
+def tell_facts(request: VisitorRequest) -> PresentFacts:
+    """Return what `assay plan` needs to know of the fleet."""
+    return build_present_facts(request.records, request.position)
+
+
 ENDPOINTS = (
     ApiEndpoint("/nodes", "The nodes", NodePage, list_nodes, NodesQuery),
     ApiEndpoint("/nodes/{name}", "One node", NodeDetail, show_node, is_timed=True),
@@ -213,5 +220,6 @@ ENDPOINTS = (
     ApiEndpoint("/rollouts", "Merged changes on their way", RolloutList, list_rollouts, for_customers=False),
     ApiEndpoint("/tickets", "Work for people", list[TicketRecord], list_tickets, TicketsQuery, for_customers=False),
     ApiEndpoint("/machines", "Machines that were seen", MachineList, list_machines, for_customers=False, is_timed=True),
+    ApiEndpoint("/facts", "What a plan must know", PresentFacts, tell_facts, for_customers=False, is_timed=True),
     ApiEndpoint("/changes", "What has changed after a position", ChangePage, show_changes, ChangesQuery),
 )

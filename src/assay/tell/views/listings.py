@@ -1,4 +1,7 @@
-"""Nodes, pools, rollouts and changes in short: what lists show to staff, and to customers only of their own nodes."""
+"""Nodes, pools and changes in short: what lists show to staff, and to customers only of their own nodes.
+
+Also what a plan must know of the fleet, for runners of pull requests that have no ledger.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from assay.act.loop.plan_inputs import DURATION_KINDS, make_present_facts
+from assay.decide.plan.inputs import PresentFacts
 from assay.decide.state.node_state import NodeState
+from assay.decide.trust.record import NOTHING_SAID
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
+from assay.observe.evidence_store import EvidenceStore
 from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.records import RecordSource
+from assay.tell.views.records import LiveRecords, RecordSource
 
 IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
 """The states that customers are told of."""
@@ -164,3 +171,19 @@ class VisibleFleet:
 
     def _find_state(self, name: str) -> NodeState | None:
         return next((state for state in self._list_states() if state.node == name), None)
+
+
+def build_present_facts(records: LiveRecords, position: int) -> PresentFacts:
+    """Return the facts of the fleet for a plan. `position`: the newest entry of the ledger."""
+    states = {state.node: _shorten(state) for state in records.read_node_states()}
+    entries = records.ledger_for_reading.entries(kinds=DURATION_KINDS)
+    evidence = EvidenceStore(records.data_dir / "evidence")
+    return make_present_facts(states, entries, records.read_rollouts(), evidence, records.clock.now(), position)
+
+
+def _shorten(state: NodeState) -> NodeState:
+    """Return a state without what no plan reads, and what grows for ever or names a machine."""
+    nothing: frozenset[str] = frozenset()
+    return replace(
+        state, decisions={}, trust=NOTHING_SAID, burn_in=None, serial="", serials_by_source={}, known_boots=nothing
+    )
