@@ -37,7 +37,7 @@ def change_yaml(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def start_history(root: Path) -> None:
     """Make the fleet a git repository with one commit."""
-    (root / ".gitignore").write_text(".assay/\nreports/\n__pycache__/\n")
+    (root / ".gitignore").write_text(".assay/\n.assay-*\nreports/\n__pycache__/\n")
     subprocess.run([*GIT, "init", "--quiet"], cwd=root, check=True)
     commit_all(root)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from rolling_fleet import RollingFleet
 
 from assay.act.loop.fleet_reload import CurrentContext, FleetReloader
 from assay.act.loop.rack_leases import WHOLE_FLEET
 from assay.act.loop.reconcile_loop import LoopListener, ReconcileLoop
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.adapters.scheduler import CustomerJob
 from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
 
@@ -104,6 +106,52 @@ def test_a_later_merge_folds_in_and_a_revert_leaves_alone_what_never_left(rollin
     assert set(rolling.rollout.members) == {"n1"}, "the others have version 1"
     finish(rolling)
     assert rolling.rollout.end_reason == "1 of 1 node proven"
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_a_revert_brings_a_failed_canary_back_and_withdraws_what_it_makes_needless(rolling, is_aborted):
+    rolling.set_version("2")
+    for _ in range(8):
+        rolling.turn(failing="n1")
+    opened = {entry["ticket"] for entry in rolling.tickets("opened")}
+    assert (rolling.states()["n1"], rolling.rollout.status, len(opened)) == ("triage", "paused", 3)
+    if is_aborted:
+        rolling.say("rollout.aborted")
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    finish(rolling)
+    assert rolling.rollout.end_reason == "1 of 1 node proven"
+    assert set(rolling.rollout.members) == {"n1"}, "the others never left, and have what git wants"
+    assert set(rolling.states().values()) == {"production"}
+    assert {entry["ticket"] for entry in rolling.tickets("closed")} >= opened
+
+
+def test_a_revert_withdraws_the_order_of_a_node_whose_job_still_runs(rolling):
+    rolling.far.jobs["n1"] = (CustomerJob("4711", "train", "alice", "2026-11-20T10:00:00Z"),)
+    rolling.set_version("2")
+    for _ in range(2):
+        rolling.turn()
+    node = FleetSnapshotCache(rolling.context()).node_states()["n1"]
+    assert node.move_request.rollout == rolling.rollout.id
+    assert node.pending is not None
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    rolling.turn()
+    node = FleetSnapshotCache(rolling.context()).node_states()["n1"]
+    assert (node.state, node.move_request, node.pending) == ("production", None, None)
+    assert rolling.rollout.end_reason.endswith("4 nodes need nothing more")
+    (withdrawn,) = rolling.ledger.entries("n1", kinds=["decision.withdrawn"])
+    assert withdrawn.body["reason"].startswith(f"rollout {rolling.rollout.id[:8]} is over: commit ")
+
+
+def test_a_person_who_has_the_failed_node_in_hand_is_not_disturbed_by_a_revert(rolling):
+    rolling.set_version("2")
+    for _ in range(8):
+        rolling.turn(failing="n1")
+    rolling.move("n1", "triage", "test")
+    rolling.move("n1", "test", "triage")
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    for _ in range(4):
+        rolling.turn()
+    assert rolling.states()["n1"] == "triage"
 
 
 def test_a_merge_that_changes_nothing_for_the_nodes_lets_a_paused_rollout_be(rolling):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forked_assay import run_assay
-from serving_fleet import POLICY, change_yaml, make_serving_fleet, merge_bmc_image, start_history
+from serving_fleet import GIT, POLICY, change_yaml, make_serving_fleet, merge_bmc_image, start_history
 
 from assay.lab.bmc.firmware_flash import plan_flash_fault
 from assay.lab.world import LabWorld
@@ -99,6 +99,33 @@ def test_new_firmware_reaches_every_node_once_though_the_controller_is_killed(ho
     ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     assert Counter(entry.node for entry in ledger.entries(kinds=["move"])) == dict.fromkeys(NODES, 1)
     ledger.close()
+
+
+@pytest.mark.slow(minutes=2)
+def test_a_revert_brings_the_canary_back_and_nothing_asks_for_the_change_any_more(home: Path) -> None:
+    images = home / ".assay-lab/world/firmware"
+    images.mkdir(exist_ok=True)
+    (images / "bmc-01.05.14.bin").write_bytes(b"no image")
+    merge_bmc_image(home, "01.05.14")
+    paused, before = go_on(home, "paused"), flashes(home)
+    assert paused["paused_by"]["reason"].startswith("canary n0001 failed: in zapfail: ")
+    assert len(list_tickets(home)) == 2, "the canary's and the rollout's"
+    subprocess.run([*GIT, "revert", "--no-edit", "HEAD"], cwd=home, check=True, capture_output=True)
+    done = go_on(home, "finished")
+    assert (done["reason"], done["nodes"]) == ("1 of 1 node proven", 1), "the others have what git wants"
+    assert flashes(home) == before, "no image was needed"
+    assert list_tickets(home) == []
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
+    (ended,) = ledger.entries(kinds=["rollout.superseded"])
+    assert ledger.entries(kinds=["ticket.opened"], after=ended.seq) == [], "nor did the revert ask for anything"
+    ledger.close()
+    told = assay(home, "explain", "n0002").stdout
+    assert f"rollout {paused['id'][:8]}" in told
+    assert "2 nodes need nothing more" in told
+
+
+def list_tickets(home: Path) -> list[str]:
+    return [one["title"] for one in json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]]
 
 
 @pytest.mark.slow

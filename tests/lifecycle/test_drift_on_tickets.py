@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.act.tickets.desired_tickets import TICKET_CAUSES, list_desired_tickets
+from assay.decide.moves.decide import decide
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.ticket import Ticket
 
@@ -49,3 +52,20 @@ def test_drift_without_a_failing_check_keeps_its_own_words(drifted):
 def test_other_faults_keep_their_words(drifted):
     ticket = ticket_about(drifted, "fan.failed")
     assert (ticket.expected, ticket.seen) == ("no fan.failed", "as the log says")
+
+
+def test_drift_that_an_earlier_spec_judged_asks_nobody_for_anything(drifted):
+    drifted.fault("n1", "firmware.drift", marks={"check": "a run"})
+    view = drifted.view("n1")
+
+    def tell(today: str) -> tuple[int, int]:
+        """Return how many decisions and how many tickets there are if the check must be judged by `today`."""
+        situation = drifted.situation(
+            replace(view, judging_hashes=dict.fromkeys((check.id for check in drifted.checks.values()), today))
+        )
+        decided = decide(situation)
+        causes = [cause.id for decision in decided for cause in decision.causes]
+        return len(decided), len(list_desired_tickets(drifted.situation(situation.nodes[0]), causes, {}))
+
+    assert tell(view.latest[0].outcome.judged_by) == (1, 1)
+    assert tell("the spec after a revert") == (0, 0)

@@ -12,7 +12,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
@@ -30,8 +30,8 @@ from assay.decide.plan.review import (
     parse_plan_content,
 )
 from assay.decide.plan.rollout_nodes import ServiceExit, find_service_exits
-from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id
-from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutMember
+from assay.decide.rollouts.decide_rollouts import RULE_NAMES, shorten_id, withdraw_orders
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutMember
 from assay.decide.state.node_state import NodeState
 from assay.declare.repository import signed_commits
 from assay.declare.repository.git import read_git_error, run_git
@@ -48,6 +48,7 @@ from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import format_count, format_nodes
+from assay.model.timestamps import format_time
 
 NOTES_REF = "refs/notes/assay-plan"
 DIGEST_LINE = re.compile(rf"^{PLAN_TRAILER}: (sha256:[0-9a-f]{{64}})(?: at (\d{{1,18}}))?[ \t]*\r?$", re.MULTILINE)
@@ -200,22 +201,25 @@ def group_rollout_nodes(
     policy: LifecyclePolicy,
     exits: NodesByBase,
     last: str,
-    active: Rollout | None,
+    earlier: Rollout | None,
     states: Mapping[str, NodeState],
 ) -> tuple[RolloutGroup, ...]:
     """Return the groups of a rollout from the commit `last`.
 
-    A node of the `active` rollout that has not left for it counts from the commit that it had before that rollout. One
-    that has left goes on: with a new order if the newer commit changes more for it, else with the order that it has.
+    A node of the `earlier` rollout, which was aborted or is replaced by this one, and that has not left for it, counts
+    from the commit that it had before that rollout. One that has left goes on: with a new order if the newer commit
+    changes more for it, else with the order that it has.
     """
     groups: dict[tuple[ServiceExit, str, EarlierOrder], list[str]] = defaultdict(list)
-    members = {name: member for name, member in active.members.items() if not member.proof} if active else {}
+    members = {name: member for name, member in earlier.members.items() if not member.proof} if earlier else {}
     for name in dict.fromkeys([*exits[last], *members]):
         member, state = members.get(name), states.get(name)
         if member is None or state is None:
             folded = _FoldedNode(exits[last].get(name), last)
         else:
             folded = _fold_in(policy, exits, last, member, state)
+            if earlier and not earlier.is_active and folded.earlier == "kept":  # what was aborted keeps no order
+                folded = replace(folded, need=exits[last].get(name), earlier="replaced")
         if folded.need is not None:
             groups[folded.need, folded.base, folded.earlier].append(name)
     return tuple(
@@ -264,12 +268,13 @@ def adopt_commit(context: ControllerContext) -> None:
     ident = derive_id(CommitAdoptedEntry.kind, history.adopted.id if history.adopted else "", commit)
     uncompared, rollout = "", list[LedgerEntry]()
     try:
-        compared = _compare_commits(context, last, history.find_active()) if last else None
+        earlier = _find_unfinished(context, history)
+        compared = _compare_commits(context, last, earlier) if last else None
     except AssayError as error:
         context.progress(f"no rollout: {last[:12]} and {commit[:12]} cannot be compared: {error}")
         uncompared, compared = error.what, None
     if compared:
-        rollout = _make_rollout_entries(context, history.find_active(), last, ident, *compared)
+        rollout = _make_rollout_entries(context, earlier, last, ident, *compared)
     adopted = CommitAdoptedEntry(commit, last, uncompared)
     context.ledger.append(adopted.make_entry(ident, context.now), *rollout)
 
@@ -292,7 +297,7 @@ def _find_obstacle(context: ControllerContext, last: str) -> str:
 
 def _make_rollout_entries(
     context: ControllerContext,
-    active: Rollout | None,
+    earlier: Rollout | None,
     last: str,
     adopted: str,
     exits: NodesByBase,
@@ -301,20 +306,39 @@ def _make_rollout_entries(
     """Return the entries that start a rollout and end the one before, none if no node must leave service."""
     if not exits[last]:
         return []
-    groups = group_rollout_nodes(context.policy, exits, last, active, read_node_states(context.ledger))
+    groups = group_rollout_nodes(context.policy, exits, last, earlier, read_node_states(context.ledger))
+    active = earlier if earlier and earlier.is_active else None
     rollout = derive_id("rollout", last, context.fleet.commit, adopted)
-    end = _make_superseded_entry(context, active, rollout, groups)
+    end = [*_make_superseded_entry(context, active, rollout, groups)]
+    if active:
+        kept = {name for group in groups if group.earlier == "kept" for name in group.nodes}
+        reason = f"rollout {shorten_id(active.id)} is over: commit {context.fleet.commit[:12]} replaces its change"
+        states = [state for name, state in read_node_states(context.ledger).items() if name not in kept]
+        end += withdraw_orders(context.policy, states, active.id, reason, format_time(context.now))
     if not groups:
-        return [*end]
+        return end
     started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups, review.digest)
     start = started.make_entry(derive_id(started.kind, rollout), context.now)
     return [start, *end, *_make_pause(context, active, rollout, review)]  # the start reads the orders of the other
 
 
-def _compare_commits(context: ControllerContext, last: str, active: Rollout | None) -> tuple[NodesByBase, PlanReview]:
+def _find_unfinished(context: ControllerContext, history: RolloutHistory) -> Rollout | None:
+    """Return the rollout whose nodes may not have the adopted commit; an aborted one only while git has its commits."""
+    last = history.find_unfinished()
+    root = context.fleet.root
+    if last and not last.is_active and not all(signed_commits.has_commit(root, base) for base in _list_bases(last)):
+        return None
+    return last
+
+
+def _list_bases(rollout: Rollout) -> set[str]:
+    return {member.base for member in rollout.members.values() if not member.proof}
+
+
+def _compare_commits(context: ControllerContext, last: str, previous: Rollout | None) -> tuple[NodesByBase, PlanReview]:
     """Return the nodes that must leave service, by the commit that they had before, and the review of the plan."""
     root, commit = context.fleet.root, context.fleet.commit
-    earlier = {member.base for member in active.members.values() if not member.proof} if active else set[str]()
+    earlier = _list_bases(previous) if previous else set[str]()
     exits: NodesByBase = {}
     review = PlanReview()
     for base in sorted({last, *earlier}):

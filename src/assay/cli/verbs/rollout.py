@@ -15,13 +15,11 @@ from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.decide.rollouts.decide_rollouts import shorten_id
+from assay.decide.rollouts.decide_rollouts import shorten_id, withdraw_orders
 from assay.decide.rollouts.node_progress import PROGRESS_KINDS
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout
 from assay.decide.state.node_projection import project_node_states
-from assay.decide.state.node_state import NodeState
 from assay.ledger.location import read_all_entries
-from assay.model.entries.node_entries import DecisionWithdrawnEntry
 from assay.model.entries.rollouts import CommitAdoptedEntry, RolloutAbortedEntry
 from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -235,22 +233,9 @@ def abort(
     entry = RolloutAbortedEntry(rollout.id, operator.who, operator.reason)
     aborted = entry.make_entry(derive_id(entry.kind, rollout.id), operator.at)
     states = project_node_states(read_all_entries(workspace.ledger_location))
-    _record(workspace, rollout, form, "is aborted", aborted, *_withdraw_orders(workspace, rollout, operator, states))
-
-
-def _withdraw_orders(
-    workspace: Workspace, rollout: Rollout, operator: OperatorIdentity, states: dict[str, NodeState]
-) -> list[LedgerEntry]:
-    """Return the withdrawal of each order whose node still serves."""
-    serving = workspace.fleet.policy.states_in_service
-    reason = f"rollout {shorten_id(rollout.id)} is aborted"
-    return [
-        DecisionWithdrawnEntry(state.move_request.id, reason, who=operator.who).make_entry(
-            derive_id("rollout aborted", state.move_request.id), operator.at, state.node
-        )
-        for state in states.values()
-        if state.state in serving and state.move_request and state.move_request.rollout == rollout.id
-    ]
+    reason, policy = f"rollout {shorten_id(rollout.id)} is aborted", workspace.fleet.policy
+    orders = withdraw_orders(policy, states.values(), rollout.id, reason, operator.at, operator.who)
+    _record(workspace, rollout, form, "is aborted", aborted, *orders)
 
 
 def _pick_fleet(context: typer.Context, fleet: Path) -> Path:

@@ -127,12 +127,23 @@ def make_failure_cause(failure: RecordedOutcome) -> DecisionCause:
 
 
 def drop_explained_drift(snapshot: FleetSnapshot) -> FleetSnapshot:
-    """Return the snapshot without the faults that a running rollout explains."""
-    if not snapshot.rolling_nodes:
-        return snapshot
+    """Return the snapshot without the faults that a running rollout or an earlier spec explains."""
     return _keep_faults(snapshot, lambda view, fault: not is_drift_explained(snapshot, view, fault))
 
 
 def is_drift_explained(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
-    """Whether a fault only says that a running rollout has not reached the node yet."""
-    return view.name in snapshot.rolling_nodes and fault.fault_class in snapshot.policy.breaker.drift
+    """Whether a fault says only that a running rollout has not reached the node yet, or is of an earlier spec.
+
+    An outcome that another spec judged says nothing of today's: after a revert, the node may be as it should be.
+    """
+    if fault.fault_class not in snapshot.policy.breaker.drift or not fault.is_open:
+        return False
+    if view.name in snapshot.rolling_nodes:
+        return True
+    key, today = (fault.fault_class, fault.subject), view.judging_hashes
+    judged_by = [
+        (recorded.outcome.judged_by, today.get(recorded.outcome.check, recorded.outcome.judged_by))
+        for recorded in view.latest
+        if recorded.outcome.verdict == "fail" and _fault_and_subject(recorded.outcome) == key
+    ]
+    return bool(judged_by) and set(fault.marks) == {"check"} and all(then != now for then, now in judged_by)

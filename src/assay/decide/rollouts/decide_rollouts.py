@@ -7,7 +7,7 @@ not open, pauses it for as long as it lasts. The ids of its entries follow from 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -23,10 +23,12 @@ from assay.decide.rollouts.rollout_waves import (
     schedule_waves,
 )
 from assay.decide.state.fleet_snapshot import FleetSnapshot
+from assay.decide.state.node_state import NodeState
 from assay.model.entries import rollouts as content
-from assay.model.entries.node_entries import MoveEntry
+from assay.model.entries.node_entries import DecisionWithdrawnEntry, MoveEntry
 from assay.model.entries.rollouts import PauseRule
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import format_count, format_nodes
 from assay.model.timestamps import format_time, hours, parse_time
 
@@ -229,6 +231,19 @@ SHOWN_ID = 8
 def shorten_id(rollout: str) -> str:
     """Return the id of a rollout as people see it."""
     return rollout[:SHOWN_ID]
+
+
+def withdraw_orders(
+    policy: LifecyclePolicy, states: Iterable[NodeState], rollout: str, reason: str, at: str, who: str = ""
+) -> list[LedgerEntry]:
+    """Return the withdrawal of each order of a rollout that is over, where the node still serves."""
+    return [
+        DecisionWithdrawnEntry(state.move_request.id, reason, who=who).make_entry(
+            derive_id("rollout aborted", state.move_request.id), at, state.node
+        )
+        for state in states
+        if policy.is_in_service(state.state) and state.move_request and state.move_request.rollout == rollout
+    ]
 
 
 def make_rollout_entries(rollout: Rollout, step: RolloutStep, at: datetime) -> Iterator[LedgerEntry]:

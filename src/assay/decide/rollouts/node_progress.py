@@ -130,7 +130,18 @@ def _judge_absent(policy: LifecyclePolicy, member: RolloutMember, node_state: No
         return "out", reason, is_due and bool(find_next_step(policy, state, member.to))
     if member.order:
         return "failed", reason
+    if request is None and _failed_by_rollout(policy, member, node_state) and find_next_step(policy, state, member.to):
+        return "out", f"{reason}; that was another change, and this one is tried", True
     return "left alone", f"{reason}; it takes the change on its way back into service"
+
+
+def _failed_by_rollout(policy: LifecyclePolicy, member: RolloutMember, node_state: NodeState) -> bool:
+    """Whether the node only failed to take an earlier rollout's change: nothing else has happened to it since."""
+    last = node_state.transitions[-1] if node_state.transitions else None
+    target = policy.states.get(member.to)
+    if not member.is_under_way or last is None or target is None or last.is_order or node_state.certified:
+        return False
+    return last.origin == member.to and last.target in (target.fail_to, target.effect_failed_to)
 
 
 def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot, target: str) -> tuple[ProgressKind, str]:

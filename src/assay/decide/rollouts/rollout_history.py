@@ -138,6 +138,11 @@ class RolloutHistory:
         """Return the newest rollout that has not ended, None without one."""
         return next((rollout for rollout in reversed(self.rollouts.values()) if rollout.is_active), None)
 
+    def find_unfinished(self) -> Rollout | None:
+        """Return the active rollout; else the newest if it was aborted: its nodes may not have the commit of today."""
+        last = next(reversed(self.rollouts.values()), None)
+        return self.find_active() or (last if last and last.status == "aborted" else None)
+
     def find_uncompared(self) -> LedgerEntry | None:
         """Return the entry of the adopted commit if it could not be compared with the one before, else None."""
         return self.uncompared[-1] if self.uncompared and self.uncompared[-1] is self.adopted else None

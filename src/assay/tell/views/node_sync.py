@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from assay.act.loop.sync_reading import ExpectedChecks, read_sync
 from assay.decide.drift.sync_report import UNKNOWN_PREFIX, NodeSync, SyncDifference, SyncState
-from assay.decide.rollouts.node_progress import ProgressKind
-from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutPause, RolloutStatus
+from assay.decide.rollouts.node_progress import NodeProgress, ProgressKind
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutPause, RolloutStatus
 from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.location import locate_existing_ledger
@@ -118,7 +118,7 @@ def summarize_rollout(rollout: Rollout) -> RolloutSummary:
 
 @fact
 class RolloutOfNode(RolloutSummary):
-    """The active rollout, and how far it is with this node."""
+    """The active rollout with this node, or its last that ended before the node was proven; and how far it came."""
 
     progress: ProgressKind
     """How far this node is."""
@@ -131,19 +131,31 @@ class RolloutOfNode(RolloutSummary):
 
 
 def find_node_rollout(source: RecordSource, node: str) -> RolloutOfNode | None:
-    """Return the active rollout with this node, None without one. Nothing is written."""
-    rollout = _find_active(source)
-    step = _decide_next_step(source, rollout) if rollout and node in rollout.members else None
-    progress = next((member for member in step.progress if member.node == node), None) if step else None
-    if rollout is None or step is None or progress is None:
+    """Return the active rollout with this node; else its last, if that ended before the node was proven.
+
+    Nothing is written.
+    """
+    history = _read_rollouts(source)
+    rollout = history.find_active() if history else None
+    if rollout and node in rollout.members:
+        step = _decide_next_step(source, rollout)
+        progress = next((member for member in step.progress if member.node == node), None)
+        return _describe_progress(rollout, progress, step.waits_for) if progress else None
+    past = [rollout for rollout in history.rollouts.values() if node in rollout.members] if history else []
+    last = past[-1] if past else None
+    if last is None or last.status not in ("superseded", "aborted") or node not in last.unproven:
         return None
+    return _describe_progress(last, NodeProgress(last.members[node], "left alone", f"over: {last.end_reason}"), "")
+
+
+def _describe_progress(rollout: Rollout, progress: NodeProgress, waits_for: str) -> RolloutOfNode:
     return extend(
         RolloutOfNode,
         summarize_rollout(rollout),
         progress=progress.kind,
         why=progress.why,
         change=progress.member.reason,
-        waits_for=step.waits_for,
+        waits_for=waits_for,
     )
 
 
@@ -152,7 +164,8 @@ def find_rollout_waits(source: RecordSource) -> RolloutWaits:
     from assay.decide.drift.comparison import list_drift_checks
     from assay.tell.report.status_changes import NO_ROLLOUT, RolloutWaits
 
-    rollout = _find_active(source)
+    history = _read_rollouts(source)
+    rollout = history.find_active() if history else None
     step = _decide_next_step(source, rollout) if rollout else None
     if rollout is None or step is None:
         return NO_ROLLOUT
@@ -160,11 +173,11 @@ def find_rollout_waits(source: RecordSource) -> RolloutWaits:
     return RolloutWaits(rollout.id, nodes, frozenset(check.id for check in list_drift_checks(source.fleet)))
 
 
-def _find_active(source: RecordSource) -> Rollout | None:
-    """Return the active rollout, None without one, without a ledger, or without the one policy that it goes by."""
+def _read_rollouts(source: RecordSource) -> RolloutHistory | None:
+    """Return the rollouts, None without a ledger, or without the one policy that they go by."""
     if not locate_existing_ledger(source.data_dir, is_lab=source.fleet.is_lab) or len(source.fleet.policies) != 1:
         return None
-    return read_projection(source.ledger_for_reading, ROLLOUTS).find_active()
+    return read_projection(source.ledger_for_reading, ROLLOUTS)
 
 
 def _decide_next_step(source: RecordSource, rollout: Rollout) -> RolloutStep:
