@@ -88,7 +88,12 @@ def pull(github: GitHub, commit: str, *bodies: tuple[str, str], merge: str = "")
 
 def test_the_plan_of_the_comment_becomes_the_note_that_assay_reads(github, merged) -> None:
     person = ("User", f"{COMMENT_MARKER}\nAssay-Plan: sha256:{'cd' * 32}")
-    pull(github, merged[1], person, ("Bot", f"{COMMENT_MARKER}\r\n### plan\r\n\r\nAssay-Plan: {DIGEST} at 4711\r\n\r\n- more"))
+    pull(
+        github,
+        merged[1],
+        person,
+        ("Bot", f"{COMMENT_MARKER}\r\n### plan\r\n\r\nAssay-Plan: {DIGEST} at 4711\r\n\r\n- more"),
+    )
     for _ in range(2):
         run = note(github, *merged)
         assert (run.returncode, run.stdout) == (0, f"reviewed in pull request 7: Assay-Plan: {DIGEST} at 4711\n")

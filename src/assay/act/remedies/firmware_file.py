@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 from assay.act.boot.image_store import ImageStore, compute_digest
 from assay.declare.home import find_home_of
-from assay.declare.rules.firmware_bundles import resolve_artifact
+from assay.declare.rules.firmware_bundles import is_pointer, resolve_artifact
 from assay.declare.stand_ins import refuse_spec
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -184,22 +184,32 @@ def find_image(fleet: Fleet, bundle: FirmwareBundle, component: FirmwareComponen
 
     Raises AssayError for a bundle that stands in for a site's own, for a component without an artifact, and for a file
     that cannot be fetched, has another digest or size, or says that it is something else. Then nothing is pushed.
+    A virtual BMC takes images of the lab only; what a real one would get from the repository is compared all the same.
     """
-    if fleet.is_lab:
-        return _make_lab_file(find_home_of(fleet).world / FOLDER, component), "an image of the lab"
-    refuse_spec(fleet, bundle, f"a push of {component.name}")
     path = f"components.{bundle.components.index(component)}"
     where = fleet.lines.get((f"FirmwareBundle/{bundle.name}", path), f"FirmwareBundle {bundle.name} {component.name}")
     artifact = component.artifact
+    if fleet.is_lab:
+        made = _make_lab_file(find_home_of(fleet).world / FOLDER, component)
+        file = resolve_artifact(fleet.root, artifact.path) if artifact and artifact.path else made
+        if artifact is None or not file.is_file() or file == made or is_pointer(file):
+            return made, "an image of the lab"
+        return made, f"an image of the lab; the file of the repository: {_compare(file, component, artifact, where)}"
+    refuse_spec(fleet, bundle, f"a push of {component.name}")
     if artifact is None:
         fix = "add its `artifact`: url, sha256, size and the vendor's name of the file"
         raise AssayError(f"{component.name} has no artifact, so there is nothing to push", where=where, fix=fix)
     file = _fetch(fleet, artifact, where)
+    return file, _compare(file, component, artifact, where)
+
+
+def _compare(file: Path, component: FirmwareComponent, artifact: FirmwareArtifact, where: str) -> str:
+    """Return what a comparison of a file with its artifact found. Raises AssayError if it is something else."""
     differs, notes = compare_file(file, artifact, artifact.version or component.version)
     if other := _describe_other_content(file, artifact) or differs:
         fix = "replace the file or correct the artifact; nothing was pushed"
         raise AssayError(f"{artifact.name} is not what the bundle declares: {other}", where=where, fix=fix)
-    return file, notes
+    return notes
 
 
 def _make_lab_file(folder: Path, component: FirmwareComponent) -> Path:

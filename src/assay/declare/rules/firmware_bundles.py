@@ -166,6 +166,12 @@ def hash_artifact(path: Path) -> str:
         return pointer[1].decode() if pointer else hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def is_pointer(path: Path) -> bool:
+    """Whether a file is only Git LFS's pointer to another."""
+    with path.open("rb") as stream:
+        return LFS_POINTER.match(stream.read(LFS_POINTER_BYTES + 1)) is not None
+
+
 def resolve_artifact(root: Path, path: str) -> Path:
     """Return `path` below the repository; for a path that leads out of it, a path that does not exist."""
     target = (root / path).resolve()
