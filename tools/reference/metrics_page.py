@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 from assay.tell.metrics.families import FAMILIES, LABELS, Family
@@ -57,7 +58,7 @@ def format_metrics_page() -> str:
     return HEAD + "".join(tables) + "\n## Labels\n\n" + _format_labels()
 
 
-def _format_table(families: tuple[Family, ...]) -> str:
+def _format_table(families: Sequence[Family]) -> str:
     rows = (f"| `{one.name}` | {one.type} | {', '.join(one.labels)} | {one.unit} | {one.help} |\n" for one in families)
     return "| family | type | labels | unit | what it says |\n|---|---|---|---|---|\n" + "".join(rows)
 
