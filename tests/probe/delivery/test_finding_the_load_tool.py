@@ -159,6 +159,8 @@ def test_pyxis_adds_a_step_to_the_job_that_the_probe_runs_in(node: Path, monkeyp
     monkeypatch.setenv("SLURM_JOB_ID", "712")
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
     assert found(node, **declared) == "absent: srun cannot be started on this node: it is not installed"
+    program(node, "srun", "echo 'srun: fatal: Could not establish a configuration source'; exit 1")
+    assert str(found(node, **declared)).startswith("failed: `srun --help` ended with 1: srun: fatal: Could not")
     program(node, "srun", "echo '  --cpus-per-task=ncpus'")
     assert str(found(node, **declared)).startswith("absent: Slurm on this node has no pyxis")
     program(node, "srun", "echo '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH'")

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.model.reading import ReadingTree, absent, failed
+from assay.node.load_tools.tool_call import quote_text
 from assay.node.probe.gpu.gpu_list import count_gpus
 from assay.node.probe.node_access import NodeRoot
 
@@ -182,6 +183,8 @@ def _find_pyxis(root: NodeRoot, declared: Mapping[str, Any]) -> LoadCommand | Re
     code, usage = _ask(["srun", "--help"])
     if code is None:
         return absent(f"srun cannot be started on this node: {usage}")
+    if code:
+        return failed(f"`srun --help` ended with {code}: {quote_text(usage)}")
     if "--container-image" not in usage:
         return absent("Slurm on this node has no pyxis: srun does not know --container-image")
     node = os.environ.get("SLURMD_NODENAME", "")
