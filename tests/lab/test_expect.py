@@ -34,7 +34,7 @@ def seen(tmp_path: Path) -> ScenarioObservation:
         entry("ticket.opened", ticket="t2", title="two cables", rack="r02"),
         entry("ticket.closed", ticket="t2", by="fabric scan"),
     ]
-    status = {"n1": {"node": "n1", "state": "zap", "pending": {"to": "draining", "waiting_for": ["llama (7)"]}}}
+    status = {"n1": {"node": "n1", "state": "zap", "pending": {"to": "draining", "blockers": ["llama (7)"]}}}
     return ScenarioObservation(entries, status, world)
 
 

@@ -208,7 +208,7 @@ def _path(node: str, states: list[str], seen: ScenarioObservation) -> Expectatio
 
 def _waiting(node: str, job: str, seen: ScenarioObservation) -> ExpectationResult:
     pending = seen.status.get(node, {}).get("pending") or {}
-    names = " ".join(str(name) for name in pending.get("waiting_for", []))
+    names = " ".join(str(name) for name in pending.get("blockers", []))
     return ExpectationResult(
         f"status says that {node} waits for {job}", job in names, f"it waits for {names or 'nothing'}"
     )
