@@ -97,7 +97,7 @@ def test_stress_ng_takes_the_words_that_it_is_called_with(record: Record) -> Non
     ]
     output = run(["stress-ng", *small])
     assert "successful run completed" in output.text
-    assert parse_stress_ng(output.text) == {"value": 0}
+    assert parse_stress_ng(output) == {"errors": {"value": 0}}
     assert "unrecognized option" in run(["stress-ng", *small, "--no-such-option"]).text
 
 

@@ -30,9 +30,8 @@ GENTLE = {
     "min_nodes: 4": "min_nodes: 99",
 }
 TELLTALE = """
-    - name: Facts of the controller, with its whole environment
-      ansible.builtin.setup: {gather_subset: [env]}
-      vars: {ansible_python_interpreter: "{{ ansible_playbook_python }}"}
+    - name: The whole environment of the controller
+      ansible.builtin.debug: {msg: "{{ lookup('pipe', 'env') }}"}
     - name: A task that says what it was given
       ansible.builtin.debug: {msg: "{{ lookup('env', 'CANARY_BMC') }} {{ lookup('env', 'SITE_API_TOKEN') }}"}
 """

@@ -20,8 +20,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from assay.declare.home import Home, find_home
 
 REACH = "assay.fleet.reach"
@@ -39,9 +37,11 @@ def hold_to_context(root: Path) -> Mapping[str, Variables]:
     os.environ.update(home.environment)
     if not home.is_lab:
         return {}
+    from ansible.parsing.dataloader import DataLoader
+
     home.require_answer()
     (overlay,) = home.overlays or ()
-    declared = yaml.load(overlay.read_text(), Loader=yaml.CSafeLoader) or {}
+    declared = DataLoader().load_from_file(str(overlay)) or {}  # Ansible's own reader knows !vault
     declared_hosts = (declared.get("all") or {}).get("hosts") or {}
     is_fixed = {"ansible_connection": REACH, "ansible_become": False}
     # a host of the lab is taken whole, or not at all
