@@ -238,10 +238,15 @@ class VirtualBmcs:
         self._server.should_exit = self._server.force_exit = True
         for task in [*self._running[1:], *self._server.server_state.tasks]:
             task.cancel()
-        for connection in list(self._server.server_state.connections):
-            connection.transport.abort()
+        self._drop_connections(self._server)
         await asyncio.gather(*self._running, return_exceptions=True)
+        self._drop_connections(self._server)  # those that were accepted meanwhile
         self._server = None
+
+    @staticmethod
+    def _drop_connections(server: uvicorn.Server) -> None:
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
 
     def _config(self, service: BmcHttpService) -> uvicorn.Config:
         context = tls_context(self.world.home / "ca.pem")
