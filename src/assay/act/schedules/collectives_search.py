@@ -107,7 +107,8 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     if len(nodes.free) < how.min_nodes:
         return _make_skipped_result(how, nodes)
     file = locate_results(context.home, task)
-    plan = _SearchPlan(str(task), task.line.target, task.slot, how, workload)
+    name = task.line.target
+    plan = _SearchPlan(str(task), name, _map_fabric(context, name), task.slot, how, workload)
     report, observations = _search_and_record(context, plan, nodes.free, file)
     links = make_link_facts(report, observations, read_schedule_history(context.ledger), task.line)
     return SlotResult("done", _format_summary(report, len(nodes.free)), {**_make_facts(report, nodes, file), **links})
@@ -124,12 +125,14 @@ def search_new_nodes(context: ControllerContext, fabric: str, new: Sequence[Node
         raise AssayError("no schedule names a CollectiveWorkload to search with")
     refuse_workload(context.fleet, workload)
     idle = select_idle_nodes(context, fabric).free[: max(0, ENOUGH_NODES - len(new))]
-    designed = _map_fabric(context, fabric).nodes
-    nodes = [node for node in (*new, *idle) if node.name in designed]
+    fabric_map = _map_fabric(context, fabric)
+    nodes = [node for node in (*new, *idle) if node.name in fabric_map.nodes]
     if len(nodes) < 2:
         return NewNodesResult("no other node of its fabric was free for collectives")
     at = context.clock.now()
-    plan = _SearchPlan("collectives of new nodes", fabric, at, how, workload, frozenset(node.name for node in new))
+    plan = _SearchPlan(
+        "collectives of new nodes", fabric, fabric_map, at, how, workload, frozenset(node.name for node in new)
+    )
     file = context.home / "collectives" / f"{NEW_NODES}.{fabric}" / f"{at:%Y%m%dT%H%M%S}.jsonl"
     report, _ = _search_and_record(context, plan, nodes, file)
     named = {find_node(culprit.part): f"{culprit.part.name} ({culprit.symptom})" for culprit in report.named}
@@ -144,6 +147,7 @@ class _SearchPlan:
 
     title: str
     fabric: str
+    fabric_map: FabricMap
     at: datetime
     how: CollectivesSearchSpec
     workload: CollectiveWorkload
@@ -201,7 +205,7 @@ def _run(
 ) -> tuple[StagedSearch, SearchResults]:
     """Run the search, or what is left of one that was interrupted."""
     how, workload = plan.how, plan.workload
-    fabric = _map_fabric(context, plan.fabric)
+    fabric = plan.fabric_map
     used = fabric.nodes.keys() - plan.new
     every = [node for name, node in context.fleet.nodes.items() if name in used]
     watch = CustomerWatch(context, every)  # of all nodes: those of an interrupted search may be in use now

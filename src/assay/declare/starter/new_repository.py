@@ -18,7 +18,7 @@ from assay.declare.rules.repository_files import FILE as CODE_OWNERS
 from assay.declare.rules.repository_files import format_code_owners
 from assay.declare.schemas import write_schemas
 from assay.declare.spec_reader import read_specs
-from assay.declare.starter.starter_record import format_record, make_record
+from assay.declare.starter.starter_record import format_record, is_below, make_record
 from assay.model.errors import AssayError
 from assay.model.specs.burn_in import BurnIn
 
@@ -139,7 +139,7 @@ def _read_shared_files(folder: Path) -> dict[str, bytes]:
 
 def is_of_site(path: str) -> bool:
     """Return whether no version of assay touches a path of a fleet repository."""
-    return any(Path(path).is_relative_to(other) for other in (*SITE_PATHS, ".git"))
+    return is_below(path, (*SITE_PATHS, ".git"))
 
 
 def _fill(folder: Path, ci: str) -> None:
