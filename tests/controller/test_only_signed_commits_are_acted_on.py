@@ -206,6 +206,22 @@ def test_an_unsigned_commit_beneath_a_signed_one_is_refused_and_named(fleet: Sig
     assert f"of commit {beneath[:12]}, on which it builds: it is not signed" in refused(fleet)
 
 
+@pytest.mark.parametrize("file", ["info/grafts", "shallow"])
+def test_no_file_of_git_hides_an_unsigned_commit(fleet: SignedFleet, file: str) -> None:
+    fleet.write("specs/note.txt", "90 percent")
+    accepted = fleet.accepted()[0][0]
+    unsigned = fleet.commit()
+    signed = fleet.commit("alice")
+    fleet.git("reset", "--quiet", "--hard", accepted)
+    fleet.merge(signed, "alice")
+    hidden = f"{signed} {accepted}\n" if file == "info/grafts" else f"{signed}\n"
+    (fleet.root / ".git" / file).parent.mkdir(exist_ok=True)
+    (fleet.root / ".git" / file).write_text(hidden)
+    assert unsigned not in fleet.git("rev-list", "HEAD"), "git itself is deceived"
+    said = refused(fleet)
+    assert f"of commit {unsigned[:12]}" in said or f"git hides commits before {signed[:12]}" in said
+
+
 def test_a_signer_who_was_added_since_the_accepted_commit_counts_for_what_builds_on_that(fleet: SignedFleet) -> None:
     fleet.write("specs/allowed_signers", fleet.signer("alice") + fleet.signer("bob"))
     fleet.commit("alice")

@@ -39,7 +39,12 @@ def test_a_chain_of_links_may_not_leave_the_repository_on_its_way(fleet_with: Wr
 
 def test_a_linked_folder_is_no_way_out(fleet_with: Write, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    assert codes(fleet_with({"specs/more": Link(str(tmp_path / "elsewhere"))})) == ["ASY0230"]
+    (tmp_path / "elsewhere/node.yaml").write_text("kind: Nonsense\n")
+    root = fleet_with({"specs/more": Link(str(tmp_path / "elsewhere"))})
+    assert codes(root) == ["ASY0230"], "what stands there is not read"
+    (root / "specs/more").unlink()
+    (root / "specs/root").symlink_to("/")
+    assert codes(root) == ["ASY0230", "ASY0231"], "no walk through the whole machine"
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,10 @@ TOOL_PATHS = (
 SAFE_GIT_OPTIONS = (
     *("--no-replace-objects", "--no-optional-locks"),
     *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
-    *("-c", "core.checkStat=default", "-c", "log.showSignature=false"),
+    *("-c", "core.checkStat=default", "-c", "core.commitGraph=false", "-c", "log.showSignature=false"),
 )
-"""These options override the repository's configuration, so that git reports the files as they are."""
+SAFE_ENVIRONMENT = {"GIT_GRAFT_FILE": os.devnull}
+"""These override the repository's configuration, so that git reports files and commits as they are."""
 REGULAR_MODES, SYMLINK_MODE = ("100644", "100755"), "120000"
 
 
@@ -113,7 +114,7 @@ def run_git(
     root: Path, *command: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command; the caller judges its exit status. Raises AssayError if git is missing or hangs."""
-    env = {**os.environ, **environment} if environment else None
+    env = {**os.environ, **SAFE_ENVIRONMENT, **(environment or {})}
     words = ["git", "-C", str(root), *SAFE_GIT_OPTIONS, *command]
     try:
         return subprocess.run(words, input=stdin, capture_output=True, check=False, timeout=60, env=env)

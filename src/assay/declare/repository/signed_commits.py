@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from assay.declare.problems import explain_violations
-from assay.declare.repository.git import DECLARED_FOLDERS, read_git_error, run_git
+from assay.declare.repository.git import DECLARED_FOLDERS, read_git_error, read_git_objects, run_git
 from assay.declare.yaml import UnreadableYaml, parse_yaml
 from assay.model.errors import AssayError
 from assay.model.specs.policy_sections import CommitTrust
@@ -105,14 +105,24 @@ def list_allowed_signers(root: Path, commit: str, path: str) -> frozenset[bytes]
 
 
 def list_new_commits(root: Path, accepted: str, commit: str) -> list[tuple[str, list[str]]]:
-    """Return each commit between the two, parents first, each with its parents; without `accepted`, with `commit`."""
+    """Return each commit between the two, parents first, each with its parents; without `accepted`, with `commit`.
+
+    Raises AssayError where a commit has other parents than git goes to, as in a shallow clone: some are not listed.
+    """
     listed = run_git(root, "rev-list", "--topo-order", "--reverse", "--parents", commit, f"^{accepted}")
     if listed.returncode:
         raise AssayError(
             f"git cannot list the commits since {accepted[:12]}: {read_git_error(listed)}", where=str(root)
         )
     words = (line.split() for line in listed.stdout.decode().splitlines())
-    return [(name, parents) for name, *parents in words]
+    commits = [(name, parents) for name, *parents in words]
+    contents = read_git_objects(root, [name for name, _ in commits]) if commits else {}
+    for name, parents in commits:
+        head = contents[name].partition(b"\n\n")[0].decode(errors="replace").splitlines()
+        if parents != [line.removeprefix("parent ") for line in head if line.startswith("parent ")]:
+            fix = "`git fetch --unshallow`; see .git/shallow"
+            raise AssayError(f"git hides commits before {name[:12]}", where=str(root), fix=fix)
+    return commits
 
 
 def is_descendant(root: Path, commit: str, ancestor: str) -> bool:

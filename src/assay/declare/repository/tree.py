@@ -41,9 +41,9 @@ class WorkingFolder:
     root: Path
 
     def files(self, folder: str) -> list[str]:
-        """Return the files below a folder. Links are followed; pipes and circular links are skipped."""
+        """Return the files below a folder. Links to folders are followed within the repository, but not in circles."""
         start = self.root / folder
-        return sort_paths(list(_walk(start, folder, (_identify(start),)))) if start.is_dir() else []
+        return sort_paths(list(_walk(self.root, start, folder, (_identify(start),)))) if start.is_dir() else []
 
     def read(self, path: str, most: int) -> bytes:
         """Return a file's content."""
@@ -57,14 +57,23 @@ def _identify(folder: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _walk(folder: Path, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
+def is_inside(root: Path, path: Path) -> bool:
+    """Whether a path, or what its links lead to, is in the repository."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def _walk(root: Path, folder: Path, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = f"{prefix}/{entry.name}" if prefix else entry.name
             if _check_entry(entry.is_file):
                 yield name
-            elif _check_entry(entry.is_dir) and (below := _identify(path := Path(entry.path))) not in above:
-                yield from _walk(path, name, (*above, below))
+                continue
+            path = Path(entry.path)
+            if _check_entry(entry.is_dir) and (not entry.is_symlink() or is_inside(root, path)):
+                below = _identify(path)
+                if below not in above:
+                    yield from _walk(root, path, name, (*above, below))
 
 
 def _check_entry(question: Callable[[], bool]) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from assay.declare.check import RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.repository.git import DECLARED_FOLDERS, list_ignored_paths
-from assay.declare.repository.tree import MAX_FILE_BYTES, MAX_LINKS, RepositoryTree, WorkingFolder
+from assay.declare.repository.tree import MAX_FILE_BYTES, MAX_LINKS, RepositoryTree, WorkingFolder, is_inside
 from assay.declare.spec_reader import SpecFile
 from assay.model.specs.spec_document import SPEC_KINDS, CodeOwners
 from assay.model.text.lists import format_count, suggest_nearest
@@ -46,7 +46,7 @@ def link_to_outside(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for path, full in _list_odd_files(draft):
         if full.is_symlink() and full.exists() and _leaves(draft.root, full):
             message = f"the link {path} leads to {full.readlink()}, outside of the repository"
-            if _is_inside(draft.root, full):
+            if is_inside(draft.root, full):
                 message = f"the link {path} leads to {full.readlink()}: on another machine, this is another file"
             yield RuleFinding((path, 0, 0), message, "copy the file into the repository, or use a relative link in it")
 
@@ -145,10 +145,6 @@ def _walk(root: Path, folder: str) -> Iterator[str]:
                     yield path
 
 
-def _is_inside(root: Path, full: Path) -> bool:
-    return Path(os.path.realpath(full)).is_relative_to(os.path.realpath(root))
-
-
 def _leaves(root: Path, full: Path) -> bool:
     """Whether a link, or a link that it leads to, has an absolute path or a place outside of the repository."""
     for _ in range(MAX_LINKS):
@@ -157,7 +153,7 @@ def _leaves(root: Path, full: Path) -> bool:
         if full.readlink().is_absolute():
             return True
         full = full.parent / full.readlink()
-    return not _is_inside(root, full)
+    return not is_inside(root, full)
 
 
 @rule("ASY0261", "an owner without a team", severity="warning", needs=(CodeOwners,))
