@@ -8,10 +8,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, except_, select
+from sqlalchemy import Boolean, Connection, Float, Integer, Row, Select, Text, except_, func, select
+from sqlalchemy.types import TypeEngine
 
 from assay.ledger import tables
 from assay.ledger.hash_chain import (
+    ARCHIVABLE_KINDS,
     ARCHIVE_MARK,
     HASHED_FIELDS,
     OUTCOME_COLUMNS,
@@ -22,6 +24,7 @@ from assay.ledger.hash_chain import (
     list_archives,
 )
 from assay.ledger.newest.grouped_rows import list_members
+from assay.ledger.newest.interned_texts import make_key
 from assay.ledger.newest.outcome_queries import NEWEST_COLUMNS, select_expected_newest
 from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.model.entries.node_entries import OutcomesPrunedEntry
@@ -38,14 +41,39 @@ ChainRow = Row[Any]
 
 def find_chain_problems(connection: Connection) -> Iterator[str]:
     """Yield every problem in one snapshot of the ledger: entries, runs, outcomes, and the tables derived from them."""
+    if foreign := list(_find_foreign_values(connection)):
+        yield from foreign  # nothing can be computed from them
+        return
     archived = _ArchivedEntries(connection)
     yield from _check_chain(connection, "entry", archived.check_entry, archived.covers)
     parts = _open_contents(connection)
     parts.pruned = find_pruning(connection)
     yield from _check_chain(connection, "run", parts.check_run)
     yield from parts.find_orphans()
+    yield from _check_long_texts(connection)
     yield from _check_members(connection)
     yield from _check_newest(connection)
+
+
+_STORAGE_CLASSES: tuple[tuple[type[TypeEngine[Any]], str], ...] = (
+    (Integer, "integer"),
+    (Boolean, "integer"),
+    (Float, "real"),
+    (Text, "text"),
+)
+
+
+def _find_foreign_values(connection: Connection) -> Iterator[str]:
+    """Yield the columns that hold a value of another type, which SQLite takes; PostgreSQL takes none."""
+    if connection.dialect.name != "sqlite":
+        return
+    for table in tables.metadata.sorted_tables:
+        for column in table.columns:
+            allowed = [name for kind, name in _STORAGE_CLASSES if isinstance(column.type, kind)]
+            allowed += ["null"] if column.nullable else []
+            foreign = select(func.count()).select_from(table).where(func.typeof(column).not_in(allowed))
+            if count := connection.execute(foreign).scalar_one():
+                yield f"{count} of the column {column.name} of {table.name} were changed: they are no {allowed[0]}"
 
 
 def _check_chain(
@@ -97,6 +125,8 @@ class _ArchivedEntries:
     def check_entry(self, row: ChainRow) -> Iterator[str]:
         if self._newest is None or row.seq > self._newest.through:
             return
+        if self.covers(row) and row.kind not in ARCHIVABLE_KINDS:
+            yield f"{_describe_row('entry', row)} has no body, and no archive takes entries of its kind"
         self._left.add(row)
         if row.seq == self._newest.through and self._left.hexdigest() != self._newest.digest:
             yield f"what was left of the entries up to {_describe_row('entry', row)} was changed"
@@ -177,6 +207,15 @@ def _open_contents(connection: Connection) -> _RunContents:
             _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
         ),
     )
+
+
+def _check_long_texts(connection: Connection) -> Iterator[str]:
+    """Yield the long texts that are not those of their keys: a digest of runs takes no text for the word "None"."""
+    table = tables.texts.c
+    long_ones = select(table.seq, table.key, table.long).where(table.long.is_not(None))
+    for row in _stream_rows(connection, long_ones):
+        if make_key(row.long) != row.key:
+            yield f"text {row.seq} was changed: it is not the one that its key names"
 
 
 def _check_members(connection: Connection) -> Iterator[str]:

@@ -22,6 +22,7 @@ from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
     UPGRADED_VERSIONS,
+    BrokenLedgerError,
     LedgerError,
     make_database_error,
     make_no_ledger_error,
@@ -225,8 +226,11 @@ def _create_or_upgrade_schema(engine: Engine) -> None:
 def _version(connection: Connection) -> int | None:
     names = inspect(connection).get_table_names()
     if tables.schema_info.name in names:
-        version: int = connection.execute(select(tables.schema_info.c.version)).scalar_one()
-        return version
+        versions = connection.execute(select(tables.schema_info.c.version)).scalars().all()
+        if len(versions) != 1:
+            problem = f"its table {tables.schema_info.name} holds {len(versions)} lines in place of one"
+            raise BrokenLedgerError([problem], name_ledger(connection.engine))
+        return int(versions[0])
     if names and connection.dialect.name == "sqlite":
         raise make_not_a_ledger_error(names, name_ledger(connection.engine))
     if taken := sorted(set(names) & set(tables.metadata.tables)):

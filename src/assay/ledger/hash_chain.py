@@ -22,7 +22,14 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, select, upda
 
 from assay.ledger import tables
 from assay.ledger.newest.interned_texts import split_batches
-from assay.model.entries.node_entries import EntriesArchivedEntry
+from assay.model.entries.faults import ObservationFailedEntry
+from assay.model.entries.node_entries import EntriesArchivedEntry, OutcomesPrunedEntry
+from assay.model.entries.schedule_entries import (
+    NodeUndrainedEntry,
+    ScheduleRanEntry,
+    ScheduleStartedEntry,
+    VerificationMissedEntry,
+)
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 
@@ -138,6 +145,12 @@ def find_known_ids(connection: Connection, table: Table, ids: Sequence[str]) -> 
     return set(connection.execute(_SELECT_KNOWN[table.name], {"ids": ids}).scalars())
 
 
+SLOT_KINDS = (ScheduleStartedEntry.kind, ScheduleRanEntry.kind)
+ARCHIVABLE_KINDS = (ObservationFailedEntry.kind, NodeUndrainedEntry.kind, VerificationMissedEntry.kind, *SLOT_KINDS)
+"""Kinds that are read to tell history; of slots also to find the next one, by the newest slot of each schedule."""
+REMOVING_KINDS = (OutcomesPrunedEntry.kind, EntriesArchivedEntry.kind)
+"""Entries that say of earlier lines that they are here no more. Whoever forges one hides a change behind it, so only
+a seal that covers the entry makes it true of what was sealed before."""
 ARCHIVE_MARK = "@"
 """Begins the column `body` of an archived entry; the body of any other is a JSON object."""
 ROWS_AT_ONCE = 500

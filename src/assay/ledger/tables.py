@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from assay.ledger.errors import SCHEMA_VERSION
+from assay.ledger.errors import SCHEMA_VERSION, BrokenLedgerError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import SuiteRun
 
@@ -236,9 +236,18 @@ def entry_to_row(entry: LedgerEntry) -> TableRow:
 
 
 def entry_from_row(row: Sequence[Any]) -> LedgerEntry:
-    """Return the entry of a row of `ENTRY_COLUMNS`. This must be fast: a new process reads the whole history."""
+    """Return the entry of a row of `ENTRY_COLUMNS`. This must be fast: a new process reads the whole history.
+
+    Raises BrokenLedgerError for a body that no assay wrote.
+    """
     id_, at, kind, node, body, seq = row
-    return LedgerEntry(id_, at, kind, node, json.loads(body), seq)
+    try:
+        content = json.loads(body)
+    except (TypeError, ValueError):
+        content = None
+    if not isinstance(content, dict):
+        raise BrokenLedgerError([f"the body of entry {seq} ({kind}, {at}) is no JSON object"], "the ledger")
+    return LedgerEntry(id_, at, kind, node, content, seq)
 
 
 def run_to_row(run: SuiteRun) -> TableRow:

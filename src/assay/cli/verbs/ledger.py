@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.ledger_copies import archive, backup, open_ledger_workspace, restore, split
-from assay.cli.workspace import Workspace
+from assay.cli.verbs.ledger_copies import archive, backup, find_anchors, open_ledger_workspace, restore, split
 from assay.model.errors import AssayError
-
-if TYPE_CHECKING:
-    from assay.ledger.copies.seal import Anchor
-    from assay.ledger.copies.sealing import AnchorReport
 
 ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -74,18 +69,26 @@ def verify(
     Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted, or an anchor is lost; 2 the
     ledger cannot be read.
     """
-    from assay.cli.verbs.ledger_copies import LedgerVerification
+    from assay.cli.verbs.ledger_copies import LedgerVerification, end_broken
     from assay.ledger.copies.archive import check_archives
     from assay.ledger.copies.seal import make_seal, parse_seal
-    from assay.ledger.copies.sealing import check_anchor, find_contradictions
+    from assay.ledger.copies.sealing import check_anchor, find_contradictions, find_unsealed_removals
+    from assay.ledger.errors import BrokenLedgerError
 
     workspace = open_ledger_workspace(fleet)
     given = parse_seal(seal) if seal else None
-    ledger, (anchors, lost) = workspace.ledger_for_reading, _find_anchors(workspace, anchor)
+    try:
+        ledger, (anchors, lost) = workspace.ledger_for_reading, find_anchors(workspace, anchor)
+    except BrokenLedgerError as error:
+        raise end_broken(error, "none of it can be read", form) from None
+    reports = [check_anchor(ledger, known) for known in anchors]
+    contradictions = find_contradictions(ledger, given) if given else []
+    fitting = [report.proven.seal for report in reports if report.proven]
+    fitting += [given] if given and not contradictions else []
     verification = LedgerVerification(
         chain_problems=tuple(ledger.verify()),
-        seal_problems=tuple(find_contradictions(ledger, given)) if given else (),
-        anchors=(*(check_anchor(ledger, known) for known in anchors), *lost),
+        seal_problems=(*contradictions, *find_unsealed_removals(ledger, fitting)),
+        anchors=(*reports, *lost),
         ends=make_seal(ledger.chain_ends()),
         archives=tuple(check_archives(workspace.ledger_location, archived)),
     )
@@ -94,7 +97,21 @@ def verify(
 
 
 @ledger_app.command()
-def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:  # noqa: B006
+def seal(
+    anchor: Anchors = [],  # noqa: B006
+    accept: Annotated[
+        list[int],
+        typer.Option(
+            "--accept",
+            metavar="NUMBER",
+            help="A pruning or an archive that no seal covers, and that you made: the number of its entry.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
     """Verify the ledger and keep its seal in anchors: places that whoever alters the ledger cannot alter as well.
 
     The seal covers every entry, run and outcome of now. A file or a git note belongs on another machine, so push the
@@ -109,14 +126,15 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
 
     workspace = open_ledger_workspace(fleet)
     workspace.home.require_fleet("anchors are for the seals of a real ledger")
-    anchors, lost = _find_anchors(workspace, anchor)
+    anchors, lost = find_anchors(workspace, anchor)
     if lost:
         raise AssayError(lost[0].unreadable)
     if not anchors:
         raise AssayError("no anchor is given", fix=f"give --anchor: {ANCHOR_FORMS}")
     ledger, at = workspace.ledger_for_reading, workspace.clock.now().isoformat()
     problems = ledger.verify()
-    sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who))
+    person = find_operator_name(who)
+    sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, person, accept)
     ends = make_seal(ledger.chain_ends())
     answer = LedgerSealAnswer(str(ends), list(problems), sealed)
     print_answer(answer, form, [format_sealing(problems, sealed, ends)])
@@ -138,41 +156,3 @@ def upgrade(fleet: FleetDir = Path()) -> None:
     workspace = open_ledger_workspace(fleet)
     workspace.ledger.close()
     typer.echo(f"the ledger has schema version {SCHEMA_VERSION}: {workspace.ledger_location}")
-
-
-def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
-    """Return the given anchors, else those of schedules and those in use; and reports of the unknown ones."""
-    from assay.ledger.copies.anchors import parse_anchor
-    from assay.ledger.copies.seal import AnchoredFleet
-    from assay.ledger.copies.sealing import AnchorReport
-
-    names, lost = list(given), list[AnchorReport]()
-    for source in () if given or workspace.home.is_lab else (_list_scheduled_anchors, _list_used_anchors):
-        try:
-            names += source(workspace)
-        except AssayError as error:
-            reason = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
-            lost.append(AnchorReport("unknown", unreadable=reason))
-    fleet = AnchoredFleet(workspace.root, workspace.ledger_location, workspace.seal_register)
-    anchors: list[Anchor] = []
-    for name in dict.fromkeys(names):
-        try:
-            anchors.append(parse_anchor(name, fleet))
-        except AssayError as error:
-            if name in given:
-                raise
-            lost.append(AnchorReport(name, unreadable=str(error)))
-    return anchors, lost
-
-
-def _list_used_anchors(workspace: Workspace) -> list[str]:
-    from assay.ledger.copies.sealing import list_registered_anchors
-
-    return list_registered_anchors(workspace.seal_register)
-
-
-def _list_scheduled_anchors(workspace: Workspace) -> list[str]:
-    if not (workspace.root / "specs").exists():
-        return []
-    documents = workspace.fleet.schedules.values()
-    return [name for document in documents for schedule in document.schedules.values() for name in schedule.anchors]

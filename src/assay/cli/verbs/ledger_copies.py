@@ -29,6 +29,7 @@ from assay.model.timestamps import format_minute, parse_time
 if TYPE_CHECKING:
     from assay.ledger.copies.archive import ArchivePlan
     from assay.ledger.copies.backup import CopiedLedger
+    from assay.ledger.copies.seal import Anchor
     from assay.ledger.errors import BrokenLedgerError
 
 
@@ -129,7 +130,7 @@ def backup(
     try:
         copied = back_up(workspace.ledger_location, file)
     except BrokenLedgerError as error:
-        raise _end_broken(error, "no copy was made", form) from None
+        raise end_broken(error, "no copy was made", form) from None
     _print_copy(copied, f"{file} is a copy of the ledger", str(file), form)
 
 
@@ -155,7 +156,7 @@ def restore(
     try:
         copied = restore_ledger(file, workspace.ledger_location, workspace.home.context)
     except BrokenLedgerError as error:
-        raise _end_broken(error, "nothing was restored", form) from None
+        raise end_broken(error, "nothing was restored", form) from None
     hold_restored_orders(workspace.ledger, file, workspace.clock.now())
     _print_copy(copied, f"the ledger is restored from {file}", str(file), form)
 
@@ -186,14 +187,16 @@ def archive(
     workspace = open_ledger_workspace(fleet)
     now = workspace.clock.now()
     until = _parse_cut(before, older_than, now)
+    head = workspace.ledger_for_reading.head()
     try:
         if yes:
             moved = archive_entries(workspace.ledger_location, file.absolute(), until, find_operator_name(who), now)
         else:
             moved = plan_archive(workspace.ledger_location, until)
     except BrokenLedgerError as error:
-        raise _end_broken(error, "nothing was moved", form) from None
+        raise end_broken(error, "nothing was moved", form) from None
     _print_archive(moved, file, until, form, moved_now=yes)
+    seal_removals(workspace, head, who)
 
 
 def split(
@@ -275,7 +278,8 @@ def _print_copy(copied: CopiedLedger, headline: str, file: str, form: str) -> No
     print_answer(answer, form, [f"{headline}: {count_lines(seal)}; every hash is verified", f"  its seal is {seal}"])
 
 
-def _end_broken(error: BrokenLedgerError, consequence: str, form: str) -> typer.Exit:
+def end_broken(error: BrokenLedgerError, consequence: str, form: str) -> typer.Exit:
+    """Say that a ledger is broken, and what follows; return the end of the command."""
     print_answer(BrokenLedgerAnswer([*error.problems]), form, [format_broken(consequence, error.problems)])
     return typer.Exit(1)
 
@@ -376,3 +380,61 @@ def _count_entries(count: int) -> str:
 
 def _indent(text: str) -> str:
     return "  " + text.replace("\n", "\n  ")
+
+
+def find_anchors(workspace: Workspace, given: Sequence[str]) -> tuple[list[Anchor], list[AnchorReport]]:
+    """Return the given anchors, else those of schedules and those in use; and reports of the unknown ones."""
+    from assay.ledger.copies.anchors import parse_anchor
+    from assay.ledger.copies.seal import AnchoredFleet
+    from assay.ledger.copies.sealing import AnchorReport
+
+    names, lost = list(given), list[AnchorReport]()
+    for source in () if given or workspace.home.is_lab else (_list_scheduled_anchors, _list_used_anchors):
+        try:
+            names += source(workspace)
+        except AssayError as error:
+            reason = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
+            lost.append(AnchorReport("unknown", unreadable=reason))
+    fleet = AnchoredFleet(workspace.root, workspace.ledger_location, workspace.seal_register)
+    anchors: list[Anchor] = []
+    for name in dict.fromkeys(names):
+        try:
+            anchors.append(parse_anchor(name, fleet))
+        except AssayError as error:
+            if name in given:
+                raise
+            lost.append(AnchorReport(name, unreadable=str(error)))
+    return anchors, lost
+
+
+def _list_used_anchors(workspace: Workspace) -> list[str]:
+    from assay.ledger.copies.sealing import list_registered_anchors
+
+    return list_registered_anchors(workspace.seal_register)
+
+
+def _list_scheduled_anchors(workspace: Workspace) -> list[str]:
+    if not (workspace.root / "specs").exists():
+        return []
+    documents = workspace.fleet.schedules.values()
+    return [name for document in documents for schedule in document.schedules.values() for name in schedule.anchors]
+
+
+def seal_removals(workspace: Workspace, after: int, who: str) -> None:
+    """Seal the ledger at once, in the anchors in use, if entries above the number `after` took lines from it.
+
+    Else nothing would prove later what they left of lines that were sealed before. How it went goes to stderr.
+    """
+    from assay.ledger.copies.seal import make_seal
+    from assay.ledger.copies.sealing import seal_ledger
+    from assay.ledger.hash_chain import REMOVING_KINDS
+
+    ledger, at = workspace.ledger_for_reading, workspace.clock.now().isoformat()
+    removals = [entry.seq for entry in ledger.entries(kinds=REMOVING_KINDS, after=after)]
+    if not removals or workspace.home.is_lab:
+        return
+    anchors, lost = find_anchors(workspace, ())
+    sealed = seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who), removals)
+    lines = [format_sealing([], sealed, make_seal(ledger.chain_ends()))] if anchors else []
+    for line in (*lines, *(report.unreadable for report in lost)):
+        typer.echo(line, err=True)

@@ -11,6 +11,7 @@ import typer
 from assay.cli.context_line import print_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.verbs.ledger_copies import seal_removals
 from assay.cli.workspace import Workspace
 from assay.model.facts import fact
 from assay.model.text.lists import format_count
@@ -84,6 +85,7 @@ def prune(
     rules = workspace.fleet.policy.retention
     plan = plan_pruning(workspace.reports_dir, rules, workspace.clock.now())
     evidence = _plan_evidence(workspace, rules, plan)
+    head = workspace.ledger.head() if yes and workspace.has_ledger else 0
     outcomes = _prune_ledger(workspace, rules, who) if yes else _count_in_ledger(workspace, rules)
     documents = len(evidence.objects)
     if yes:
@@ -100,6 +102,8 @@ def prune(
         kept=tuple(plan.kept),
     )
     print_answer(answer, form, [*_format_text(answer, rules), *_format_evidence(answer, rules)])
+    if yes and outcomes:
+        seal_removals(workspace, head, who)
 
 
 def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan) -> EvidencePlan:

@@ -34,8 +34,10 @@ from assay.ledger.connection import (
 from assay.ledger.copies.backup import new_file
 from assay.ledger.errors import BrokenLedgerError
 from assay.ledger.hash_chain import (
+    ARCHIVABLE_KINDS,
     ARCHIVE_MARK,
     HASHED_FIELDS,
+    SLOT_KINDS,
     HashChain,
     RestDigest,
     hash_line,
@@ -45,22 +47,13 @@ from assay.ledger.hash_chain import (
     put_marks,
 )
 from assay.ledger.newest.interned_texts import split_batches
-from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.entries.node_entries import EntriesArchivedEntry
-from assay.model.entries.schedule_entries import (
-    NodeUndrainedEntry,
-    ScheduleRanEntry,
-    ScheduleStartedEntry,
-    VerificationMissedEntry,
-)
+from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.errors import AssayError
 from assay.model.facts import fact
 from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import parse_time
 
-SLOT_KINDS = (ScheduleStartedEntry.kind, ScheduleRanEntry.kind)
-ARCHIVABLE_KINDS = (ObservationFailedEntry.kind, NodeUndrainedEntry.kind, VerificationMissedEntry.kind, *SLOT_KINDS)
-"""Kinds that are read to tell history; of slots also to find the next one, by the newest slot of each schedule."""
 FORMAT = "assay-ledger-archive"
 LINES_AT_ONCE = 400
 FIELDS = ("seq", *HASHED_FIELDS["entry"], "hash")

@@ -5,12 +5,13 @@ The register names each anchor that was used, so that one that lost its seals is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from assay.ledger.copies.anchors import TimeStampAnchor, append_to_seal_file, read_seal_file
 from assay.ledger.copies.seal import CHAINS, Anchor, LedgerSeal, StoredSeal, make_seal
+from assay.ledger.hash_chain import REMOVING_KINDS
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.facts import fact
@@ -48,6 +49,22 @@ def find_contradictions(ledger: Ledger, seal: LedgerSeal) -> list[str]:
         elif not present.startswith(end.hash):
             contradictions.append(f"{chain} {end.seq} is not the sealed one")
     return contradictions
+
+
+def find_unsealed_removals(ledger: Ledger, fitting: Iterable[LedgerSeal], accepted: Collection[int] = ()) -> list[str]:
+    """Return the entries that say that lines were deleted or archived, and that none of the fitting seals covers.
+
+    Nothing proves what such an entry left of lines that were sealed before it. A person may accept it by its number.
+    """
+    furthest = max((seal.entry.seq for seal in fitting), default=None)
+    if furthest is None:
+        return []
+    problem = (
+        "entry {0.seq} ({0.kind}, {0.at}) says that sealed lines are here no more, and no seal covers it: nothing "
+        "proves what it left\n→ if you made it: assay ledger seal --accept {0.seq}"
+    )
+    removals = ledger.entries(kinds=REMOVING_KINDS, after=furthest)
+    return [problem.format(removal) for removal in removals if removal.seq not in accepted]
 
 
 def check_anchor(ledger: Ledger, anchor: Anchor) -> AnchorReport:
@@ -105,19 +122,30 @@ def list_registered_anchors(register: Path) -> list[str]:
     return list(dict.fromkeys(seal.anchor for seal in read_seal_file(register) if seal.anchor))
 
 
-def seal_ledger(ledger: Ledger, anchors: Iterable[Anchor], register: Path, at: str, who: str) -> list[SealedAnchor]:
+def seal_ledger(
+    ledger: Ledger, anchors: Sequence[Anchor], register: Path, at: str, who: str, accepted: Collection[int] = ()
+) -> list[SealedAnchor]:
     """Seal a ledger as it is now in each anchor, and note in the register that it was.
 
     An anchor whose older seals contradict the ledger gets none, nor does one that was used before and is lost. What
-    fails in one anchor does not keep the others from their seal. Raises AssayError if the register is unreadable.
+    fails in one anchor does not keep the others from their seal. None is sealed where the ledger says of sealed lines
+    that they are here no more, but for the `accepted` entries. Raises AssayError if the register is unreadable.
     """
     used = list_registered_anchors(register)
     seal = StoredSeal(make_seal(ledger.chain_ends()), at, who)
-    return [_seal_in_anchor(ledger, anchor, seal, register, anchor.name in used) for anchor in anchors]
+    reports = [check_anchor(ledger, anchor) for anchor in anchors]
+    fitting = [report.proven.seal for report in reports if report.proven]
+    if unsealed := find_unsealed_removals(ledger, fitting, accepted):
+        return [SealedAnchor(anchor.name, "\n".join(unsealed), is_contradicted=True) for anchor in anchors]
+    return [
+        _seal_in_anchor(report, anchor, seal, register, anchor.name in used)
+        for anchor, report in zip(anchors, reports, strict=True)
+    ]
 
 
-def _seal_in_anchor(ledger: Ledger, anchor: Anchor, seal: StoredSeal, register: Path, is_used: bool) -> SealedAnchor:
-    report = check_anchor(ledger, anchor)
+def _seal_in_anchor(
+    report: AnchorReport, anchor: Anchor, seal: StoredSeal, register: Path, is_used: bool
+) -> SealedAnchor:
     if report.contradictions:
         return SealedAnchor(anchor.name, format_contradictions(report), is_contradicted=True)
     if report.unreadable and is_used:

@@ -31,14 +31,14 @@ class TextNumbers:
         """Give each of these texts a number: its old one, if it has one."""
         unknown = [text for text in dict.fromkeys(wanted) if text not in self._known]
         for some in split_batches(unknown, BATCH_SIZE):
-            by_key = _found(self._connection, [_key(text) for text in some])
-            fresh = [text for text in some if _key(text) not in by_key]
+            by_key = _found(self._connection, [make_key(text) for text in some])
+            fresh = [text for text in some if make_key(text) not in by_key]
             if fresh:
                 self._connection.execute(insert(texts), [_row(text) for text in fresh])
-                numbers = _found(self._connection, [_key(text) for text in fresh])
+                numbers = _found(self._connection, [make_key(text) for text in fresh])
                 self.added += sorted((numbers[row["key"]], row["key"], row["long"]) for row in map(_row, fresh))
                 by_key |= numbers
-            self._known |= {text: by_key[_key(text)] for text in some}
+            self._known |= {text: by_key[make_key(text)] for text in some}
 
     def __getitem__(self, text: str) -> int:
         """Return the number of a loaded text."""
@@ -75,7 +75,7 @@ def find_text_number(connection: Connection, text: str) -> int | None:
 
 def find_text_numbers(connection: Connection, texts: Iterable[str]) -> list[int]:
     """Return the numbers of the texts that the ledger has, in no order."""
-    return list(_found(connection, [_key(text) for text in texts]).values())
+    return list(_found(connection, [make_key(text) for text in texts]).values())
 
 
 def split_batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -91,8 +91,9 @@ def _found(connection: Connection, keys: list[str]) -> dict[str, int]:
 
 
 def _row(text: str) -> dict[str, Any]:
-    return {"key": _key(text), "long": text if len(text) > MAX_KEY_LENGTH else None}
+    return {"key": make_key(text), "long": text if len(text) > MAX_KEY_LENGTH else None}
 
 
-def _key(text: str) -> str:
+def make_key(text: str) -> str:
+    """Return what a text is found by: itself, or the digest of a long one."""
     return text if len(text) <= MAX_KEY_LENGTH else f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
