@@ -72,6 +72,12 @@ class Site:
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
+    @property
+    def reader(self) -> dict[str, str]:
+        """The headers by which somebody reads who is on the server's machine, where nobody is declared."""
+        token = (find_home(self.fleet).folder / "reader-token").read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
     def serve(self) -> None:
         """Start what listens, on the same port each time."""
         words = ["serve", "--port", str(self.port), "--fleet", str(self.fleet)]

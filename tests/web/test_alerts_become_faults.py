@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import PATIENCE_S, Site, digest
 
-from assay.act.ingest.alertmanager_alerts import record_alerts
+from assay.act.ingest.alertmanager_alerts import AlertCounts, record_alerts
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
 from assay.adapters.prometheus.alerts import map_alert, parse_alertmanager_payload
@@ -88,7 +88,7 @@ def room(fleet: Fleet, tmp_path: Path) -> Iterator[Room]:
 
 
 def test_an_alert_with_an_xid_is_that_xid_of_that_gpu(room: Room) -> None:
-    assert room.take(alert()) == (1, 0, 0)
+    assert room.take(alert()) == AlertCounts(1, 0, 0, unnoted=0, entries=1)
     (fault,) = room.entries("fault")
     assert (fault.node, fault.body["class"], fault.body["subject"]) == ("n0003", "gpu.xid.79", "h100-a/n0003/gpu0")
     assert fault.body["detail"] == "alert GpuXid: it happened"
@@ -119,6 +119,16 @@ def test_an_alert_of_no_node_of_ours_is_told_and_kept(room: Room) -> None:
     (kept,) = room.entries("alert.elsewhere")
     assert (kept.node, kept.body["alert"]) == ("", "EtcdDown")
     assert "of no node of ours (alertname=EtcdDown, instance=10.1.1.1:2379)" in room.said[0]
+
+
+def test_alerts_of_no_node_of_ours_are_counted_in_one_entry_an_hour(room: Room) -> None:
+    strange = [alert(alertname=f"Strange{n}", instance="10.1.1.1:1", fingerprint=f"s{n}") for n in range(50)]
+    room.take(*strange)
+    counts = room.take(*strange)
+    assert (counts.unplaced, counts.unnoted, counts.entries) == (50, 50, 0)
+    (kept,) = room.entries("alert.elsewhere")
+    assert kept.body["alerts"] == 50
+    assert len(room.said) == 1
 
 
 def test_a_resolved_alert_is_noted_and_ends_only_what_its_rule_lets_it_end(room: Room) -> None:

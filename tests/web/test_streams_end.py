@@ -10,7 +10,7 @@ import pytest
 from site_of_agents import ROOT
 from starlette.requests import Request
 from starlette.types import Message
-from web.access.asgi_calls import make_state
+from web.access.asgi_calls import READER, make_state
 
 from assay.declare.loader import load_fleet
 from assay.tell.api.conditional_answers import ChangeStream
@@ -40,11 +40,12 @@ def test_a_stream_ends_after_its_time_even_if_nobody_reads(monkeypatch: pytest.M
     async def serve() -> None:
         events = tell()
         await anext(events)
-        await EventStream(events)({"type": "http", "asgi": {"spec_version": "2.4"}}, say_nothing, take_nothing)
+        stream = EventStream(events, lambda: ended.append("counted"))
+        await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, say_nothing, take_nothing)
         await events.aclose()
 
     asyncio.run(serve())
-    assert ended == ["ended"]
+    assert sorted(ended) == ["counted", "ended"]
 
 
 @pytest.mark.parametrize("path", ["/live", "/api/v1/events"])
@@ -55,7 +56,7 @@ def test_every_stream_of_events_has_that_bound(path: str, tmp_path: Path) -> Non
             "type": "http",
             "method": "GET",
             "path": path,
-            "headers": [(b"host", b"127.0.0.1")],
+            "headers": [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {READER}".encode())],
             "query_string": b"",
             "client": ("127.0.0.1", 1),
             "scheme": "http",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Event
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from assay.ledger.errors import LedgerError
 from assay.tell.server import ledger_changes
@@ -21,10 +22,14 @@ def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_changes, "REST_S", 0.01)
 
 
+async def admit() -> bool:
+    return True
+
+
 async def hear(changes: LedgerChanges, after: int = 0) -> int:
     """Return the next new head."""
     async with asyncio.timeout(PATIENCE_S):
-        async for head in changes.watch(after):
+        async for head in changes.watch(after, admit):
             if head:
                 return head
     raise AssertionError("the stream ended")
@@ -77,3 +82,28 @@ def test_a_follower_that_was_cancelled_is_followed_by_another() -> None:
         return await hearing
 
     assert asyncio.run(cancel_and_hear()) == 9
+
+
+def test_who_is_not_admitted_any_more_hears_nothing_more() -> None:
+    rights = [True, False]
+
+    async def ask() -> bool:
+        return rights.pop(0)
+
+    async def hear_all() -> list[int]:
+        changes = LedgerChanges(answers(1, 2), Event(), print)
+        async with asyncio.timeout(PATIENCE_S):
+            return [head async for head in changes.watch(0, ask)]
+
+    assert len(asyncio.run(hear_all())) == 1
+
+
+def test_one_visitor_takes_nothing_from_another() -> None:
+    changes = LedgerChanges(answers(1), Event(), print)
+    ends = [changes.begin_stream("acme") for _ in range(ledger_changes.MAX_SHARE)]
+    with pytest.raises(HTTPException, match="acme follows the ledger 16 times already") as refused:
+        changes.begin_stream("acme")
+    assert refused.value.status_code == 429
+    changes.begin_stream("ann")()
+    ends.pop()()
+    changes.begin_stream("acme")

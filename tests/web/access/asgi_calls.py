@@ -19,11 +19,12 @@ from assay.model.fleet import Fleet
 from assay.model.specs.serving import AccessRules
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.server.agent_tokens import AgentTokens
-from assay.tell.server.app_state import AppState
+from assay.tell.server.app_state import READER_TOKEN, AppState
 from assay.tell.server.batch_writer import BatchWriter
 from assay.tell.server.requests import RefusalLog
 
 LOOPBACK, ELSEWHERE = "127.0.0.1", "198.51.100.9"
+READER = "token-of-the-local-reader"
 
 
 def let_in(fleet: Fleet, access: Mapping[str, Any] | None) -> Fleet:
@@ -35,6 +36,7 @@ def let_in(fleet: Fleet, access: Mapping[str, Any] | None) -> Fleet:
 def make_state(fleet: Fleet, home: Path) -> AppState:
     """Return the state of a server with an empty ledger in `home`; `state.said` is what it reports."""
     ledger = Ledger.open(home / "ledger.sqlite")
+    (home / READER_TOKEN).write_text(f"{READER}\n")
     evidence = EvidenceStore(home / "evidence")
     current = CurrentContext(ControllerContext(fleet, ledger, evidence, SystemClock(), home, home / "reports"))
     refusals = RefusalLog(home / "refusals.jsonl")
@@ -68,6 +70,11 @@ class Caller:
     def showing(self, token: str) -> Caller:
         """Return a caller with a bearer token."""
         return replace(self, headers={"authorization": f"Bearer {token}"})
+
+    @classmethod
+    def reading(cls, app: ASGIApp) -> Caller:
+        """Return who reads where nobody is declared, with the token of that server's file."""
+        return cls(app).showing(READER)
 
     def get(self, path: str, **headers: str) -> Reply:
         """Send a GET."""

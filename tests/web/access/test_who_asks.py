@@ -21,13 +21,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 sys.path.append(str(Path(__file__).parent))
-from asgi_calls import ELSEWHERE, Caller, let_in, make_state
+from asgi_calls import ELSEWHERE, READER, Caller, let_in, make_state
 
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.specs.serving import AccessRules
 from assay.tell.pages.page_frame import list_urls
 from assay.tell.server import login_routes
+from assay.tell.server.app_state import READER_TOKEN
 from assay.tell.server.gate import AccessGate
 from assay.tell.server.requests import reply_refusal
 from assay.tell.server.visitor_rights import Visitor
@@ -72,13 +73,21 @@ def caller(fleet: Fleet, tmp_path: Path) -> Callable[..., Caller]:
     return make
 
 
-def test_where_nothing_is_declared_people_on_this_machine_read_and_nobody_else(caller: Any) -> None:
+def test_where_nobody_is_declared_who_can_read_a_file_of_the_server_reads_and_nobody_else(caller: Any) -> None:
     here = caller(None)
-    assert here.get("/").json["role"] == "viewer"
-    assert here.post("/", sec_fetch_site="same-origin").status == 403, "and they change nothing"
-    assert replace(here, address=ELSEWHERE).get("/").status == 403
-    assert replace(here, host="evil.example").get("/").status == 403, "a name of another site with our address"
-    assert here.get("/", x_forwarded_for=ELSEWHERE).status == 403, "a proxy on this machine"
+    assert here.get("/").status == 401, "an address proves nothing: a proxy may be before this server, and say nothing"
+    assert here.get("/", accept="text/html").headers["location"] == "/login"
+    assert here.showing(READER).get("/").json["role"] == "viewer"
+    login = here.post("/login", f"token={READER}".encode(), sec_fetch_site="same-origin")
+    assert here.get("/", cookie=login.headers["set-cookie"].partition(";")[0]).json["role"] == "viewer"
+
+
+def test_the_token_of_that_file_is_made_once_and_for_its_owner(fleet: Fleet, tmp_path: Path) -> None:
+    state = make_state(fleet, tmp_path)
+    (tmp_path / READER_TOKEN).unlink()
+    made = state.reader_token
+    assert (made.stat().st_mode & 0o777, len(made.read_text().strip())) == (0o600, 64)
+    assert make_state(fleet, tmp_path).reader_token == made
 
 
 def test_where_access_is_declared_this_machine_is_nobody(caller: Any) -> None:
@@ -138,6 +147,19 @@ def test_a_login_lasts_until_it_ends_and_its_cookie_is_kept_from_scripts(caller:
     assert site.get("/", cookie=cookie.partition(";")[0]).json["name"] == "ann"
     ended = site.post("/logout", sec_fetch_site="same-origin")
     assert "Max-Age=0" in ended.headers["set-cookie"]
+
+
+def test_a_logout_ends_the_login_for_every_copy_of_its_cookie_and_no_other_login(caller: Any) -> None:
+    access = {**ACCESS, "session_key": {"env": "ASSAY_TEST_SESSION_KEY"}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_TEST_SESSION_KEY", "k" * 32)
+        site = caller(access)
+        replies = [site.post("/login", b"token=token-of-ann", sec_fetch_site="same-origin") for _ in range(2)]
+        copied, other = (reply.headers["set-cookie"].partition(";")[0] for reply in replies)
+        site.post("/logout", sec_fetch_site="same-origin", cookie=copied)
+        assert (site.get("/", cookie=copied).status, site.get("/", cookie=other).status) == (401, 200)
+        again = caller(access)
+        assert (again.get("/", cookie=copied).status, again.get("/", cookie=other).status) == (401, 200)
 
 
 def test_the_form_of_a_login_has_the_stylesheet_of_all_pages(caller: Any) -> None:

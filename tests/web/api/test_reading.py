@@ -116,9 +116,12 @@ def test_the_stream_has_the_same_changes(ann: Caller, acme: Caller, state: AppSt
     expected = caller.get(f"{API}/changes?after=20&limit=1000").json["changes"]
     assert expected
 
+    async def admit() -> bool:
+        return True
+
     async def read() -> list[dict[str, Any]]:
         found = list[dict[str, Any]]()
-        stream = ChangeStream(state).format_changes(visitor, 20)
+        stream = ChangeStream(state).format_changes(visitor, 20, admit)
         async for text in stream:
             if "event: change" in text:
                 found.append(json.loads(text.partition("data: ")[2]))

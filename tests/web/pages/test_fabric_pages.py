@@ -28,7 +28,7 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Caller:
     fleet = make_fleet_with_history(tmp_path)
     if request.param == "scanned":
         store_faulty_scan(fleet, tmp_path / ".assay")
-    return Caller(Starlette(routes=page_routes.routes(make_state(fleet, tmp_path / ".assay"))))
+    return Caller.reading(Starlette(routes=page_routes.routes(make_state(fleet, tmp_path / ".assay"))))
 
 
 def read(site: Caller, path: str) -> str:
@@ -50,7 +50,7 @@ def test_each_fault_is_drawn_with_links_to_both_its_ends(site: Caller) -> None:
 def test_foreign_lines_are_named(tmp_path: Path) -> None:
     fleet = make_fleet_with_history(tmp_path)
     store_faulty_scan(fleet, tmp_path / ".assay", pasted="admin@head:~$ ibnetdiscover\n" * 14)
-    site = Caller(Starlette(routes=page_routes.routes(make_state(fleet, tmp_path / ".assay"))))
+    site = Caller.reading(Starlette(routes=page_routes.routes(make_state(fleet, tmp_path / ".assay"))))
     page = read(site, "/fabric")
     assert "Foreign lines in the scan:" in page
     assert page.count("line 1 is none of ibnetdiscover&#39;s and was skipped") == 1

@@ -40,7 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
 @pytest.fixture(scope="module")
 def reader(fleet: Fleet) -> Caller:
     state = make_state(let_in(fleet, None), fleet.root / ".assay")
-    return Caller(Starlette(routes=[*page_routes.routes(state), *conditional_answers.routes(state)]))
+    return Caller.reading(Starlette(routes=[*page_routes.routes(state), *conditional_answers.routes(state)]))
 
 
 def read_rows(page: str) -> dict[str, str]:
@@ -85,7 +85,7 @@ def test_a_factory_login_is_told_until_it_ended(fleet: Fleet, tmp_path: Path) ->
     machine = delivery.machines[0].model_copy(update={"serial_number": fleet.nodes["n0004"].serial, "name": "n0004"})
     ours = delivery.model_copy(update={"machines": [machine]})
     state = make_state(replace(let_in(fleet, None), deliveries={ours.name: ours}), tmp_path)
-    caller = Caller(Starlette(routes=[*page_routes.routes(state), *conditional_answers.routes(state)]))
+    caller = Caller.reading(Starlette(routes=[*page_routes.routes(state), *conditional_answers.routes(state)]))
     assert '<a href="/nodes/n0004">n0004</a>' in caller.get("/machines").body.decode()
     entry = BmcTakeoverEntry("done", machine.serial_number, "fleet", "root")
     state.context.ledger.append(entry.make_entry(derive_id("done"), state.context.now, "n0004"))
@@ -97,7 +97,7 @@ def test_no_customer_sees_machines(fleet: Fleet) -> None:
     from web.api.conftest import ACCESS, TOKENS
 
     state = make_state(let_in(fleet, ACCESS), fleet.root / ".assay")
-    app = Caller(Starlette(routes=[*page_routes.routes(state), *conditional_answers.routes(state)]))
+    app = Caller.reading(Starlette(routes=[*page_routes.routes(state), *conditional_answers.routes(state)]))
     for path in ("/machines", "/api/v1/machines"):
         assert app.showing(TOKENS["acme"]).get(path).status == 403
         assert app.showing(TOKENS["vic"]).get(path).status == 200

@@ -65,7 +65,8 @@ def fleet_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Fleet, Path]:
 
 
 def serve_pages(state: AppState) -> Caller:
-    return Caller(Starlette(routes=page_routes.routes(state), exception_handlers={HTTPException: reply_refusal}))
+    app = Starlette(routes=page_routes.routes(state), exception_handlers={HTTPException: reply_refusal})
+    return Caller(app) if state.context.policy.access else Caller.reading(app)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def page(site: Site) -> Iterator[Any]:
     """Yield a page of a browser, with no address yet."""
     with open_browser() as browser:
-        yield browser.new_page()
+        yield browser.new_page(extra_http_headers=site.reader)
 
 
 def fail_once(page: Any, what: str, failure: str) -> list[str]:

@@ -54,7 +54,7 @@ def site(tmp_path: Path) -> Caller:
     fleet = make_fleet_with_history(tmp_path)
     state = make_state(fleet, tmp_path / ".assay")
     write_runs(state.context.reports)
-    return Caller(Starlette(routes=page_routes.routes(state)))
+    return Caller.reading(Starlette(routes=page_routes.routes(state)))
 
 
 def write_runs(reports: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_address_keeps_the_filter_and_hostile_words_stay_words(site: Caller)
 
 def test_without_runs_nothing_is_claimed(tmp_path: Path) -> None:
     state = make_state(make_fleet_with_history(tmp_path), tmp_path / ".assay")
-    page = Caller(Starlette(routes=page_routes.routes(state))).get("/trends")
+    page = Caller.reading(Starlette(routes=page_routes.routes(state))).get("/trends")
     assert (page.status, "Nothing with a limit was measured" in page.body.decode()) == (200, True)
 
 
@@ -122,7 +122,7 @@ def read_trends_page(tmp_path: Path, answer: str) -> str:
     file.parent.mkdir(parents=True)
     if answer:
         file.write_text(answer)
-    return Caller(Starlette(routes=page_routes.routes(state))).get("/trends").body.decode()
+    return Caller.reading(Starlette(routes=page_routes.routes(state))).get("/trends").body.decode()
 
 
 def test_what_gets_worse_stands_first_with_its_node(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from assay.adapters.prometheus.alerts import MappedAlert
 from assay.decide.faults.recovery import find_alert_clearances
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.node_state import NodeState
-from assay.model.entries.faults import AlertElsewhereEntry, AlertNoteEntry, AlertResolvedEntry
+from assay.model.entries.faults import AlertElsewhereEntry, AlertResolvedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -22,37 +22,52 @@ from assay.model.timestamps import format_time
 
 
 class AlertCounts(NamedTuple):
-    """How many alerts were recorded, and of these how many have no rule for their fault, or no node of this fleet."""
+    """How many alerts were recorded, and of these how many have no rule for their fault, or no node of this fleet.
+
+    `unnoted`: how many of no node came since the last entry that counts them. `entries`: how many the ledger got.
+    """
 
     total: int
     unmapped: int
     unplaced: int
+    unnoted: int
+    entries: int
 
 
 def record_alerts(
-    context: ControllerContext, alerts: Sequence[MappedAlert], report: Callable[[str], None] = lambda _: None
+    context: ControllerContext,
+    alerts: Sequence[MappedAlert],
+    report: Callable[[str], None] = lambda _: None,
+    unnoted: int = 0,
 ) -> AlertCounts:
     """Append what these alerts say; the same alerts again append nothing.
 
-    `report` gets a line for each kind of alert without a rule or a node. Raises AssayError when the ledger cannot be
-    written: then Alertmanager must send all of them again.
+    Alerts of no node of the fleet, and the `unnoted` ones before, are one entry an hour. `report` gets a line with each
+    such entry, and for each kind of alert without a rule. Raises AssayError when the ledger cannot be written: then
+    Alertmanager must send all of them again.
     """
     placed = sorted((alert for alert in alerts if alert.node), key=lambda alert: (alert.node, alert.alert.started_at))
     unplaced = [alert for alert in alerts if not alert.node]
     firing = [alert for alert in placed if alert.alert.status == "firing"]
-    record_agent_faults(
+    faults = record_agent_faults(
         context, [_make_evidence(context, *group) for group in groupby(firing, lambda alert: alert.node)]
     )
     with context.hold_fault_lock():
         states = read_node_states(context.ledger)
         resolved = [alert for alert in placed if alert.alert.status == "resolved"]
         entries = [entry for alert in resolved for entry in _make_resolved_entries(context, states, alert)]
-        entries += [_make_note_entry(context, AlertElsewhereEntry, alert) for alert in unplaced]
-        context.ledger.append(*entries)
-    unmapped = [alert for alert in alerts if not alert.matched_rule]
-    for alert in {(alert.fault, alert.node): alert for alert in (*unmapped, *unplaced)}.values():
+        unnoted += len(unplaced)
+        if unplaced:
+            content = AlertElsewhereEntry(**_describe_alert(unplaced[0]), alerts=unnoted)
+            hour = f"{context.clock.now():%Y-%m-%dT%H}"
+            entries.append(content.make_entry(derive_id(content.kind, hour), context.now))
+        is_new = context.ledger.append(*entries)
+    is_noted = bool(unplaced) and is_new[-1]
+    unmapped = [alert for alert in placed if not alert.matched_rule]
+    for alert in {(alert.fault, alert.node): alert for alert in (*unmapped, *unplaced[:is_noted])}.values():
         report(_format_unknown_alert(alert))
-    return AlertCounts(len(alerts), len(unmapped), len(unplaced))
+    count = sum(not alert.matched_rule for alert in alerts)
+    return AlertCounts(len(alerts), count, len(unplaced), 0 if is_noted else unnoted, len(faults) + sum(is_new))
 
 
 def _make_evidence(context: ControllerContext, node: str, alerts: Iterable[MappedAlert]) -> EvidenceDocument:
@@ -73,7 +88,9 @@ def _make_resolved_entries(
     context: ControllerContext, node_states: Mapping[str, NodeState], mapped: MappedAlert
 ) -> list[LedgerEntry]:
     """Return the entry for a resolved alert, and where its rule says so the end of its fault."""
-    resolved = _make_note_entry(context, AlertResolvedEntry, mapped)
+    content = AlertResolvedEntry(**_describe_alert(mapped))
+    of_alert = derive_id(content.kind, content.fingerprint, content.began)
+    resolved = content.make_entry(of_alert, context.now, mapped.node)
     node_state = node_states.get(mapped.node)
     if node_state is None or not mapped.over:
         return [resolved]
@@ -84,17 +101,16 @@ def _make_resolved_entries(
     return [resolved, *(decision_and_fault_entries.make_cleared_entry(mapped.node, end, now) for end in ended)]
 
 
-def _make_note_entry(context: ControllerContext, note: type[AlertNoteEntry], mapped: MappedAlert) -> LedgerEntry:
-    began = format_time(mapped.alert.started_at)
-    content = note(
-        alert=mapped.alert.name,
-        fault=mapped.fault,
-        part=mapped.part,
-        began=began,
-        detail=_format_detail(mapped),
-        fingerprint=mapped.alert.fingerprint,
-    )
-    return content.make_entry(derive_id(note.kind, mapped.alert.fingerprint, began), context.now, mapped.node)
+def _describe_alert(mapped: MappedAlert) -> dict[str, str]:
+    """Return what the entries of an alert say of it."""
+    return {
+        "alert": mapped.alert.name,
+        "fault": mapped.fault,
+        "part": mapped.part,
+        "began": format_time(mapped.alert.started_at),
+        "detail": _format_detail(mapped),
+        "fingerprint": mapped.alert.fingerprint,
+    }
 
 
 def _format_detail(mapped: MappedAlert) -> str:

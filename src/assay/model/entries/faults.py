@@ -69,11 +69,12 @@ class AlertResolvedEntry(AlertNoteEntry):
     kind = "alert.resolved"
 
 
+@fact
 class AlertElsewhereEntry(AlertNoteEntry):
-    """An alert came in that names no node of the fleet."""
+    """Alerts came in that name no node of the fleet: how many in an hour, and one of them."""
 
-    __slots__ = ()
     kind = "alert.elsewhere"
+    alerts: int = shown(missing=1, omit_stored=True, default=1)
 
 
 @fact

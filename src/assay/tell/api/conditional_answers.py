@@ -109,15 +109,16 @@ class ChangeStream:
         assert isinstance(query, ChangesQuery)
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else query.after
-        if self._changes.is_full:
-            raise make_refusal(503, "as many follow the ledger as may", wait_s=30)
-        return EventStream(self.format_changes(visitor, after))
+        changes = self.format_changes(visitor, after, partial(self._gate.admits_still, request, visitor))
+        return EventStream(changes, self._changes.begin_stream(visitor.name))
 
-    async def format_changes(self, visitor: Visitor, after: int) -> AsyncIterator[str]:
+    async def format_changes(
+        self, visitor: Visitor, after: int, admits_still: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[str]:
         """Yield an event for each change after a position; a comment where there is none for a while."""
         sees = visitor.may_see if visitor.is_customer else None
         yield "retry: 3000\n\n"
-        async with aclosing(self._changes.watch(after)) as heads:
+        async with aclosing(self._changes.watch(after, admits_still)) as heads:
             async for head in heads:
                 if not head:
                     yield ": still here\n\n"

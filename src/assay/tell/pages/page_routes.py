@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -199,15 +199,15 @@ class PageRoutes:
 
     async def stream_changes(self, request: Request) -> Response:
         """Stream an event `changed` for each growth of the ledger, with the number of its newest entry as id."""
-        await self._gate.admit(request)
-        if self._changes.is_full:
-            raise make_refusal(503, "as many pages follow the ledger as may", wait_s=30)
+        visitor = await self._gate.admit(request)
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
         start = int(after) if after.isascii() and after.isdecimal() and len(after) < 16 else 0
-        return EventStream(self._format_changes(start))
+        admits_still = partial(self._gate.admits_still, request, visitor)
+        heads = self._changes.watch(start, admits_still)
+        return EventStream(self._format_changes(heads), self._changes.begin_stream(visitor.name))
 
-    async def _format_changes(self, after: int) -> AsyncIterator[str]:
+    async def _format_changes(self, heads: AsyncGenerator[int, None]) -> AsyncIterator[str]:
         yield "retry: 3000\n\n"
-        async with aclosing(self._changes.watch(after)) as changes:
+        async with aclosing(heads) as changes:
             async for head in changes:
                 yield f"id: {head}\nevent: changed\ndata: {head}\n\n" if head else ": still here\n\n"

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from threading import Event
 
 from starlette.requests import Request
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import CurrentContext
-from assay.model.specs.serving import IntakeLimits
+from assay.model.specs.credential_reference import TokenReference
+from assay.model.specs.serving import AccessRules, DeclaredVisitor, IntakeLimits
 from assay.tell.server.agent_tokens import AgentTokens, RateLimiter
 from assay.tell.server.batch_writer import BatchWriter
 from assay.tell.server.requests import RefusalLog, make_refusal
 from assay.tell.server.sessions import Sessions
+from assay.tell.server.visitor_rights import LOCAL_READER
 from assay.tell.views.records import LiveRecords
 
 UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
+READER_TOKEN = "reader-token"  # noqa: S105 — the name of a file
+ENDED_SESSIONS_FILE = "ended-sessions.json"
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,23 @@ class AppState:
     @cached_property
     def sessions(self) -> Sessions:
         """The logins of visitors."""
-        return Sessions(self.context.fleet.root, self.report)
+        return Sessions(self.context.fleet.root, self.context.home / ENDED_SESSIONS_FILE, self.report)
+
+    @cached_property
+    def reader_token(self) -> Path:
+        """The file with the token by which people read where the policy declares nobody; made where there is none."""
+        file = self.context.home / READER_TOKEN
+        if not file.exists():
+            made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            os.write(made, f"{secrets.token_hex(32)}\n".encode())
+            os.close(made)
+        return file
+
+    @cached_property
+    def local_access(self) -> AccessRules:
+        """Who may read where the policy declares nobody: whoever can read that file."""
+        token = TokenReference(file=str(self.reader_token.absolute()))
+        return AccessRules(visitors={LOCAL_READER.name: DeclaredVisitor(role=LOCAL_READER.role, token=[token])})
 
     @property
     def context(self) -> ControllerContext:

@@ -1,6 +1,8 @@
 """The gate of pages and API: finds out who asks, by token, trusted proxy or login, and refuses everybody else.
 
-Where no access is declared, only people on this machine may read. Also the headers of every reply to a browser.
+Where no access is declared, whoever can read the token in a file of this server may read. An address proves nothing:
+behind a proxy that says nothing of itself, everybody seems to be on this machine. Also the headers of every reply to a
+browser.
 """
 
 from __future__ import annotations
@@ -18,12 +20,9 @@ from assay.model.specs.serving import AccessRules, ProxyTrust
 from assay.tell.server.agent_tokens import read_bearer_token
 from assay.tell.server.app_state import AppState, Authenticator
 from assay.tell.server.requests import make_refusal
-from assay.tell.server.visitor_rights import LOCAL_READER, Visitor, make_visitor
+from assay.tell.server.visitor_rights import Visitor, make_visitor
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-user", "x-real-ip")
-"""Headers of a proxy: behind one, every visitor seems to be on this machine."""
 MAX_NAME = 64
-ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
 NOT_LOGGED_IN = "no token, no login, and no trusted proxy"
 SAFE_METHODS = ("GET", "HEAD")
 SECURITY_HEADERS = {
@@ -37,26 +36,6 @@ SECURITY_HEADERS = {
     "Cache-Control": "private, no-cache",
 }
 """Scripts, styles and pictures of this server only; no frame of another page; no guesses about what a file is."""
-
-
-def is_local_reader(request: Request) -> bool:
-    """Whether a request comes from this machine, not through a proxy, and was meant for this machine.
-
-    A page of another site could give its own host name our address; so the name must be one of this machine.
-    """
-    client = request.client.host if request.client else ""
-    is_forwarded = any(name in request.headers for name in FORWARDED)
-    return is_loopback(client) and is_loopback(request.url.hostname or "") and not is_forwarded
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is that of this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_trusted_proxy(proxy: ProxyTrust | None, address: str) -> bool:
@@ -110,11 +89,7 @@ class AccessGate:
 
     async def admit(self, request: Request) -> Visitor:
         """Return who asks. Raises a refusal for everybody who is not declared, and for a request of another site."""
-        rules = (await run_in_threadpool(self.state.current.refresh)).policy.access
-        if rules is None:
-            if not is_local_reader(request) or request.method not in SAFE_METHODS:
-                raise make_refusal(403, ONLY_HERE)
-            return LOCAL_READER
+        rules = await self.read_rules()
         identity = await self._identify(rules, request, read_bearer_token(request))
         if identity.refusal == NOT_LOGGED_IN and "text/html" in request.headers.get("accept", ""):
             raise HTTPException(303, identity.refusal, {"Location": "/login"})
@@ -123,6 +98,18 @@ class AccessGate:
         if not identity.is_explicit:
             refuse_other_site(request)
         return identity.visitor
+
+    async def admits_still(self, request: Request, visitor: Visitor) -> bool:
+        """Whether a visitor may go on with what began with this request: with the same rights, and not logged out."""
+        try:
+            return await self.admit(request) == visitor
+        except HTTPException:
+            return False
+
+    async def read_rules(self) -> AccessRules:
+        """Return who may do what, by the policy as it is now."""
+        declared = (await run_in_threadpool(self.state.current.refresh)).policy.access
+        return declared or self.state.local_access
 
     async def find_token_owner(self, rules: AccessRules, token: str) -> Identity:
         """Return whose token it is."""

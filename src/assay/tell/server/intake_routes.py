@@ -167,12 +167,18 @@ class AlertmanagerWebhook:
         self._call_limit = RateLimiter(ALERTMANAGER_BURST, ALERTMANAGER_RATE)
         self._authenticator = state.make_authenticator("this token is not Alertmanager's")
         self._record_lock = threading.Lock()
+        self._budget = DeliveryBudget(state.limits.node)
+        self._unnoted = 0
 
     async def post_alerts(self, request: Request) -> Response:
         """Receive the alerts of one call, and reply when they are written."""
         name, alerts = await self._authenticate(request)
         if wait := self._call_limit.wait_s(name):
             raise make_refusal(429, "too many calls; wait a little", wait_s=wait)
+        wait, reason = self._budget.find_flood(name)
+        if wait:  # Alertmanager sends again after a 503, and not after a 429
+            await drop_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
+            raise make_refusal(503, f"Monitoring {name} {reason}; wait", wait_s=wait)
         body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         try:
             payload = parse_alertmanager_payload(body)
@@ -182,6 +188,7 @@ class AlertmanagerWebhook:
             counts = await run_in_threadpool(self._record, payload, alerts)
         except AssayError as error:
             raise make_refusal(503, error.what, wait_s=5) from None
+        self._budget.charge(name, len(body), counts.entries)
         return JSONResponse({"taken": counts.total, "unmapped": counts.unmapped, "elsewhere": counts.unplaced})
 
     def _record(self, payload: AlertmanagerPayload, alerts: AlertMapping) -> AlertCounts:
@@ -191,7 +198,9 @@ class AlertmanagerWebhook:
         with self._record_lock:
             context = self._state.context
             mapped = [map_alert(alert, alerts, context.fleet.nodes) for alert in payload.alerts]
-            return record_alerts(context, mapped, self._state.report)
+            counts = record_alerts(context, mapped, self._state.report, self._unnoted)
+            self._unnoted = counts.unnoted
+            return counts
 
     async def _authenticate(self, request: Request) -> tuple[str, AlertMapping]:
         """Return the Monitoring that is addressed, and its alert mapping. A refusal does not say why."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from functools import partial
 from threading import Event
 
 from starlette.concurrency import run_in_threadpool
@@ -12,28 +14,35 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from assay.tell.server.gate import SECURITY_HEADERS
+from assay.tell.server.requests import make_refusal
 
 LOOK_S = 5.0
 """How long one look waits for an entry. A new entry ends it at once."""
 REST_S = 1.0
 """Seconds between two messages, and after a look that failed: a burst of entries is one change."""
 MAX_WATCHERS = 256
+MAX_SHARE = 16
+"""Streams that one visitor may have open: all others still get theirs."""
 STREAM_S = 900
 """So long a stream lasts: then the client connects again, and is asked again who it is."""
 STREAM_HEADERS = {**SECURITY_HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class EventStream(StreamingResponse):
-    """A stream of server-sent events that ends after a time, even if its client reads nothing."""
+    """A stream of server-sent events that ends after a time, even if its client reads nothing. Then it calls `end`."""
 
-    def __init__(self, events: AsyncIterator[str]) -> None:
+    def __init__(self, events: AsyncIterator[str], end: Callable[[], None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+        self._end = end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STREAM_S):
-                await super().__call__(scope, receive, send)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STREAM_S):
+                    await super().__call__(scope, receive, send)
+        finally:
+            self._end()
 
 
 class LedgerChanges:
@@ -46,31 +55,36 @@ class LedgerChanges:
     def __init__(self, wait: Callable[[int, float], int], ending: Event, report: Callable[[str], None]) -> None:
         self._wait_for_entry, self._ending, self._report = wait, ending, report
         self._head, self.watchers = 0, 0
+        self._streams = Counter[str]()
         self._failure = ""
         self._grown = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def is_full(self) -> bool:
-        """Whether as many watch as may."""
-        return self.watchers >= MAX_WATCHERS
+    def begin_stream(self, visitor: str) -> Callable[[], None]:
+        """Count a stream of a visitor, and return what ends it. Raises a refusal for one too many."""
+        if self._streams[visitor] >= MAX_SHARE:
+            raise make_refusal(429, f"{visitor} follows the ledger {MAX_SHARE} times already", wait_s=30)
+        if self._streams.total() >= MAX_WATCHERS:
+            raise make_refusal(503, "as many follow the ledger as may", wait_s=30)
+        self._streams[visitor] += 1
+        return partial(self._streams.subtract, (visitor,))
 
-    async def watch(self, after: int) -> AsyncGenerator[int, None]:
+    async def watch(self, after: int, admits_still: Callable[[], Awaitable[bool]]) -> AsyncGenerator[int, None]:
         """Yield the number of the newest entry whenever it is above the last one, else 0 every few seconds.
 
-        Ends when the server does.
+        Ends when the server does, and before it tells anything to a visitor who is not admitted any more.
         """
         self.watchers += 1
         try:
             while not self._ending.is_set():
                 self._task = self._task or asyncio.create_task(self._follow())
-                if self._head > after:
-                    after = self._head
-                    yield after
-                else:
+                if self._head <= after:
                     await self._wait()
-                    if self._head <= after:
-                        yield 0
+                if not await admits_still():
+                    return
+                is_news = self._head > after
+                after = max(after, self._head)
+                yield after if is_news else 0
         finally:
             self.watchers -= 1
 

@@ -14,7 +14,7 @@ from assay.model.page import render_page
 from assay.tell.pages.page_frame import list_urls
 from assay.tell.server.app_state import AppState
 from assay.tell.server.gate import SECURITY_HEADERS, AccessGate, name_visitor, refuse_other_site
-from assay.tell.server.requests import make_refusal, read_body
+from assay.tell.server.requests import read_body
 
 MAX_FORM_BYTES = 4096
 
@@ -44,9 +44,7 @@ class LoginRoutes:
     async def begin(self, request: Request) -> Response:
         """Begin the login of the token's owner, and lead to the first page."""
         refuse_other_site(request)
-        rules = (await run_in_threadpool(self._state.current.refresh)).policy.access
-        if rules is None:
-            raise make_refusal(403, "nobody is declared who may log in: `access` of the policy")
+        rules = await self._gate.read_rules()
         body = await read_body(request, MAX_FORM_BYTES, self._state.limits.connections.body_seconds)
         token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         owner = await self._gate.find_token_owner(rules, token)
@@ -60,5 +58,6 @@ class LoginRoutes:
         """End the login."""
         refuse_other_site(request)
         response = RedirectResponse("/login", 303, SECURITY_HEADERS)
-        self._state.sessions.end(response)
+        rules = await self._gate.read_rules()
+        await run_in_threadpool(self._state.sessions.end, rules, request, response)
         return response

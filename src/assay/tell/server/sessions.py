@@ -1,8 +1,13 @@
-"""Logins: a signed cookie that says who has logged in and when. It ends after a time, and when rights change."""
+"""Logins: a signed cookie that says who has logged in and when. It ends after a time, and when rights change.
+
+A logout ends it at once: a file keeps the names of ended logins, for as long as their cookies would last.
+"""
 
 from __future__ import annotations
 
+import json
 import secrets
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,10 +28,14 @@ MIN_KEY = 32
 
 
 class Sessions:
-    """Makes and reads the cookies of logins. `report` gets a line if the declared key cannot be used."""
+    """Makes and reads the cookies of logins; `file` keeps the ended ones.
 
-    def __init__(self, root: Path, report: Callable[[str], None] = lambda _: None) -> None:
-        self._root, self._report = root, report
+    `report` gets a line if the declared key cannot be used, or an end cannot be kept.
+    """
+
+    def __init__(self, root: Path, file: Path, report: Callable[[str], None] = lambda _: None) -> None:
+        self._root, self._file, self._report = root, file, report
+        self._ended: dict[str, float] = self._read_ended()
         self._own_key = secrets.token_hex(MIN_KEY)
         self._keys: dict[str, str] = {}
 
@@ -39,29 +48,56 @@ class Sessions:
         is_secure = request.url.scheme == "https"
         response.set_cookie(
             SECURE_COOKIE if is_secure else PLAIN_COOKIE,
-            self._signer(rules).dumps([name, _fingerprint(rules.visitors[name])]),
+            self._signer(rules).dumps([secrets.token_hex(8), name, _fingerprint(rules.visitors[name])]),
             max_age=int(rules.session_hours * 3600),
             secure=is_secure,
             httponly=True,
             samesite="lax",
         )
 
-    def end(self, response: Response) -> None:
-        """Let the response delete the cookie."""
+    def end(self, rules: AccessRules, request: Request, response: Response) -> None:
+        """End the login of a request for good, and let the response delete the cookie."""
+        if (cookie := self._read_cookie(rules, request)) is not None:
+            now = time.time()
+            self._ended = {name: until for name, until in self._ended.items() if until > now}
+            self._ended[cookie[0]] = now + rules.session_hours * 3600
+            self._keep_ended()
         response.delete_cookie(SECURE_COOKIE, secure=True, httponly=True, samesite="lax")
         response.delete_cookie(PLAIN_COOKIE, httponly=True, samesite="lax")
 
     def find_visitor(self, rules: AccessRules, request: Request) -> Visitor | None:
         """Return who has logged in; None without a login, or if it has ended or the visitor's rights have changed."""
-        text = request.cookies.get(SECURE_COOKIE if request.url.scheme == "https" else PLAIN_COOKIE, "")
-        try:
-            name, fingerprint = self._signer(rules).loads(text, max_age=int(rules.session_hours * 3600))
-        except (BadData, ValueError, TypeError):
-            return None
+        session, name, fingerprint = self._read_cookie(rules, request) or ("", "", "")
         declared = rules.visitors.get(name)
-        if declared is None or fingerprint != _fingerprint(declared):
+        if declared is None or session in self._ended or fingerprint != _fingerprint(declared):
             return None
         return make_visitor(name, declared)
+
+    def _read_cookie(self, rules: AccessRules, request: Request) -> tuple[str, str, str] | None:
+        """Return the name of the login, the visitor and the fingerprint; None without a cookie that still lasts."""
+        text = request.cookies.get(SECURE_COOKIE if request.url.scheme == "https" else PLAIN_COOKIE, "")
+        try:
+            session, name, fingerprint = self._signer(rules).loads(text, max_age=int(rules.session_hours * 3600))
+        except (BadData, ValueError, TypeError):
+            return None
+        return session, name, fingerprint
+
+    def _read_ended(self) -> dict[str, float]:
+        try:
+            return dict(json.loads(self._file.read_text(encoding="ascii")))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            self._report(f"{self._file}: logins that were ended before may go on: {error}")
+            return {}
+
+    def _keep_ended(self) -> None:
+        part = self._file.with_suffix(".part")
+        try:
+            part.write_text(json.dumps(self._ended), encoding="ascii")
+            part.replace(self._file)
+        except OSError as error:
+            self._report(f"{self._file}: a logout holds until this server ends: {error.strerror}")
 
     def _signer(self, rules: AccessRules) -> URLSafeTimedSerializer:
         return URLSafeTimedSerializer(self._find_key(rules), SALT)

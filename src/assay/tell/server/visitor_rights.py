@@ -56,8 +56,8 @@ class Visitor:
         return order in allowed if order else bool(allowed)
 
 
-LOCAL_READER = Visitor("reader on this machine", "viewer")
-"""Who asks where nothing is declared."""
+LOCAL_READER = Visitor("local-reader", "viewer")
+"""Who reads where nobody is declared."""
 
 
 def make_visitor(name: str, rights: VisitorRights) -> Visitor:
