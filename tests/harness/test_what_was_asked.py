@@ -111,3 +111,39 @@ def test_a_plugin_is_named_with_its_hooks(fleet, monkeypatch):
     result = fleet.judge("n0003", extra=["-p", "own_plugin"])
     assert result.stored.influences == {"own_plugin.py": "runtest_setup"}
     assert result.counts == {"pass": 16}
+
+
+AUTOMATIC = """
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def kind(request):
+    request.node.obj = lambda gpu: None
+"""
+REPLACING = """
+import pytest
+
+
+@pytest.fixture
+def gpu(gpu):
+    return gpu
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [(AUTOMATIC, "kind of suites/conftest.py runs by itself"), (REPLACING, "gpu of suites/conftest.py")],
+)
+def test_a_fixture_that_no_check_asks_for_makes_no_check_pass(fleet, text, way):
+    (fleet.root / "suites/conftest.py").write_text(text)
+    result = fleet.judge("n0003")
+    assert result.counts == {"error": 16}
+    assert all(f"the fixture {way}" in outcome.reason for outcome in result.stored.outcomes())
+
+
+def test_a_fixture_that_a_check_asks_for_is_its_own(fleet):
+    (fleet.root / "suites/conftest.py").write_text("import pytest\n\n\n@pytest.fixture\ndef lanes():\n    return 16\n")
+    suite = fleet.root / "suites/test_own.py"
+    suite.write_text(suite.read_text().replace("(gpu):", "(gpu, lanes):").replace("== 16", "== lanes"))
+    assert fleet.judge("n0003").counts == {"pass": 16}

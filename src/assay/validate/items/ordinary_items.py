@@ -10,12 +10,14 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 import pytest
 
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet, allure_labels
 from assay.model.outcome import CheckVerdict, Outcome, format_measurement
+from assay.validate.fixtures.check_fixtures import CheckFixtures
 from assay.validate.items import terminal_report
 from assay.validate.judging.evidence_cache import UnjudgeableCheck
 from assay.validate.judging.unjudged_checks import CurrentCheck
@@ -26,6 +28,7 @@ from assay.validate.judging.verdict import (
     find_phase_verdict,
     format_reason,
 )
+from assay.validate.pytest_internals import find_fixture_functions
 
 RERUN_OPTIONS = ("reruns", "retries", "force_flaky")
 """Options of pytest-rerunfailures, pytest-retry and flaky; an ini file can set the first two."""
@@ -59,6 +62,26 @@ def refuse_excusing_marks(item: pytest.Item) -> None:
     for name, reason in REFUSED_MARKS.items():
         if item.get_closest_marker(name):
             raise UnjudgeableCheck(reason)
+
+
+def refuse_foreign_fixtures(item: pytest.Function, root: Path) -> None:
+    """Raise UnjudgeableCheck where a file of the fleet, other than the check's own, changes what the check does.
+
+    Nothing in the check names a fixture that runs by itself, or that stands in place of assay's.
+    """
+    module = item.getparent(pytest.Module)
+    assert module is not None
+    automatic = find_fixture_functions(module, lambda: None)
+    used = find_fixture_functions(module, item.function)
+    changed = {name: used[name] for name in used.keys() & vars(CheckFixtures).keys()}
+    for name, function in sorted((automatic | changed).items()):
+        file = Path(inspect.getfile(inspect.unwrap(function)))
+        if file != module.path and file.is_relative_to(root):
+            way = "runs by itself" if name in automatic else "stands in place of assay's"
+            raise UnjudgeableCheck(
+                f"the fixture {name} of {file.relative_to(root)} {way}, and changes what the check does; "
+                "give it a name of its own, and ask for it as an argument of the check"
+            )
 
 
 class OrdinaryItemHooks:
@@ -121,6 +144,8 @@ class OrdinaryItemHooks:
         if CONTEXT_KEY not in item.stash:
             return
         refuse_excusing_marks(item)
+        if isinstance(item, pytest.Function):
+            refuse_foreign_fixtures(item, self._fleet.root)
         if inspect.iscoroutinefunction(getattr(item, "function", None)):
             raise UnjudgeableCheck("is `async def`, which pytest does not await; write `def`")
         if hasattr(item, "callspec") and item.callspec.params.keys() != {"subject"}:
