@@ -35,9 +35,11 @@ from assay.fabric.compare.compare import FabricComparison
 from assay.fabric.compare.tickets import make_cabling_tickets
 from assay.model.decision import FLAPPING_RULE, PAPERWORK, WIPE
 from assay.model.entries.node_entries import DecisionEntry
+from assay.model.faults.fault_record import SEVERITIES, FaultSeverity
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.technician_work import TechnicianInspection
 from assay.model.text.lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
@@ -52,10 +54,19 @@ REPORTS_FOLDER = Path("reports")
 
 @dataclass(frozen=True, slots=True)
 class TechnicianNotes:
-    """What technicians do in each state, and by node what is known of its parts that were sent back before."""
+    """What technicians do in each state, and by node what is known of its parts that were sent back before.
+
+    `catalog` says what a person should look at for a class of faults.
+    """
 
     inspections: Mapping[str, TechnicianInspection] = field(default_factory=dict)
     returned_parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    catalog: FaultCatalog | None = None
+
+    def describe_act(self, fault_class: str) -> list[str]:
+        """Return what a person should look at, nothing for a class that does not say it."""
+        known = self.catalog.find_class(fault_class) if self.catalog else None
+        return [known.investigate] if known and known.investigate else []
 
 
 def list_desired_tickets(
@@ -73,7 +84,7 @@ def list_desired_tickets(
             tickets += _incomplete_burn_in_tickets(snapshot, view, causes)
             tickets += _failed_check_tickets(snapshot, view)
             tickets += _opened_node_tickets(snapshot, view, causes)
-            tickets += _fault_tickets(snapshot, view, causes, comparisons)
+            tickets += _fault_tickets(snapshot, view, causes, comparisons, notes)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
     return tickets
@@ -98,6 +109,8 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         return
     open_faults = [fault for fault in node_state.faults if fault.is_open]
     faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]
+    severities: list[FaultSeverity] = ["degraded" if node_state.decision else "informational"]
+    severities += [fault.severity for fault in open_faults]
     drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
     wipe = _describe_wipe(snapshot, view)
     place = f"{view.name} ({node_state.state})"
@@ -109,7 +122,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         expected=inspection.done if inspection else state.summary,
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
-        severity="degraded" if node_state.decision else "informational",
+        severity=min(severities, key=SEVERITIES.index),
         steps="\n".join(inspection.steps) if inspection else "",
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
@@ -277,16 +290,24 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterat
 
 
 def _fault_tickets(
-    snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str], comparisons: Mapping[str, FabricComparison]
+    snapshot: FleetSnapshot,
+    view: NodeSnapshot,
+    causes: Collection[str],
+    comparisons: Mapping[str, FabricComparison],
+    notes: TechnicianNotes,
 ) -> Iterator[Ticket]:
-    """Yield a ticket for each open fault that the policy leaves to people.
+    """Yield a ticket for each open fault that the policy leaves to people, and each catastrophic one of a serving node.
 
-    A wrong cable has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
+    The latter is not answered yet, whatever holds the answer back: a limit, a breaker, a profile, a job. A wrong cable
+    has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
     """
+    serves, pending = snapshot.policy_state_of(view).in_service, view.node_state.pending
+    wait = view.node_state.note or (", ".join(pending.blockers) if pending else "") or "nothing is decided yet"
     is_miscabled = any(comparison.discrepancies_of_node(view.name) for comparison in comparisons.values())
     for fault in view.node_state.faults:
         is_told = (is_miscabled and fault.fault_class.startswith("ib.")) or is_drift_explained(snapshot, view, fault)
-        if fault.is_open and fault.id in causes and not is_told:
+        is_held = serves and fault.severity == "catastrophic"
+        if fault.is_open and (fault.id in causes or is_held) and not is_told:
             checks = [
                 f"{check.id}[{subject}]"
                 for check, subject in view.declared
@@ -299,10 +320,10 @@ def _fault_tickets(
                 node=view.name,
                 places=(_make_place(view, fault.subject),),
                 expected=expected,
-                seen=seen,
+                seen=f"{seen}\n{view.name} still serves: {wait}" if is_held else seen,
                 verify="\n".join(checks) or f"assay certify {view.name}",
                 severity=fault.severity,
-                steps="\n".join(describe_fights(snapshot, view, fault)),
+                steps="\n".join([*notes.describe_act(fault.fault_class), *describe_fights(snapshot, view, fault)]),
             )
 
 

@@ -191,6 +191,5 @@ def _read_technician_notes(context: ControllerContext) -> TechnicianNotes:
     }
     nodes = read_projection(context.ledger, NODES_WITH_RETURNED_PARTS)
     returned = {name: find_returned_parts(context.ledger.entries(name, ASSET_ENTRY_KINDS)) for name in nodes}
-    return TechnicianNotes(
-        inspections, {name: [describe_returned_part(part) for part in parts] for name, parts in returned.items()}
-    )
+    notes = {name: [describe_returned_part(part) for part in parts] for name, parts in returned.items()}
+    return TechnicianNotes(inspections, notes, context.fleet.fault_catalog)

@@ -241,6 +241,14 @@ class NodeState:
             if fault.response == "breaker" and fault.is_open and not self.is_repaired(fault)
         )
 
+    @property
+    def held_back_by(self) -> str:
+        """What keeps the answer to a fault of the node back: breaker, limit or profile; "" for nothing of these."""
+        if self.is_held_by_breaker:
+            return "breaker"
+        kinds = [cause.kind for cause in self.noted_causes] if self.note else []
+        return next((kind for kind in kinds if kind in ("limit", "profile")), "")
+
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
         """Return the effect of a decision, None where it has not started."""
         return next((e for e in self.effects if e.decision == decision and e.action == action), None)

@@ -108,7 +108,13 @@ def _list_pending(source: MetricSource) -> Iterator[Series]:
         for state in source.states.values()
         if state.pending
     ]
-    yield from count_series(families.PENDING, ((pool, pending.to, blocker) for pool, blocker, pending in waiting))
+    held = [
+        (source.pool_names[state.node], "", f"{state.held_back_by}s" if state.held_back_by == "limit" else "breaker")
+        for state in source.states.values()
+        if not state.pending and state.held_back_by in ("limit", "breaker") and state.state in source.service_states
+    ]
+    decided = [(pool, pending.to, blocker) for pool, blocker, pending in waiting]
+    yield from count_series(families.PENDING, [*decided, *held])
     since = (((pool, blocker), parse_epoch_seconds(pending.since)) for pool, blocker, pending in waiting)
     yield from oldest_series(families.PENDING_OLDEST, since, source.now_s)
 

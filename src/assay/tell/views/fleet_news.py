@@ -41,6 +41,14 @@ class NewFault:
     nodes: tuple[str, ...]
 
 
+HELD_BACK: dict[str, tuple[str, str]] = {
+    "breaker": ("whoever answers for the pool", "find what the nodes have in common, or clear the breaker"),
+    "limit": ("room within the limits of the policy", "let the node leave service; `assay move` goes over a limit"),
+    "profile": ("a person, by the profile of the node", "do what assay may not do there"),
+}
+"""By what keeps the answer to a fault back on a node that serves: who must act, and how."""
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingNodes:
     """Nodes that wait: `who` must do something, and `what` that is. Each node with what it waits for."""
@@ -123,13 +131,18 @@ def _list_new_faults(states: Iterable[NodeState], since: str) -> list[NewFault]:
     return sorted(new, key=lambda fault: (-len(fault.nodes), fault.fault_class))
 
 
-def _list_waiting(states: Sequence[NodeState], cells: Iterable[NodeOnMap]) -> Iterator[WaitingNodes]:
+def _list_waiting(states: Sequence[NodeState], cells: Sequence[NodeOnMap]) -> Iterator[WaitingNodes]:
     hands = {cell.name for cell in cells if cell.standing == "people"}
     of_people = tuple((state.node, state.note or state.reason) for state in states if state.node in hands)
     yield WaitingNodes("technicians and engineers", "look at the node, and certify it", of_people)
     held = tuple((state.node, f"{state.hold.who}: {state.hold.reason}") for state in states if state.hold)
     yield WaitingNodes("whoever holds them", "release the node", held)
-    pending = [(state.node, state.pending) for state in states if state.pending]
+    serving = {cell.name for cell in cells if cell.standing in ("serving", "closing")}
+    kept = [state for state in states if state.node in serving and state.held_back_by]
+    for kind, (who, task) in HELD_BACK.items():
+        yield WaitingNodes(who, task, tuple((state.node, state.note) for state in kept if state.held_back_by == kind))
+    unanswered = {state.node for state in kept}
+    pending = [(state.node, state.pending) for state in states if state.pending and state.node not in unanswered]
     jobs = tuple((node, ", ".join(wait.blockers)) for node, wait in pending if wait.blockers)
     yield WaitingNodes("running jobs", "end, so that the node can leave service", jobs)
     unseen = tuple((cell.name, "") for cell in cells if cell.standing == "unseen")
