@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Site
 
-from assay.act.ingest.collection import collect_node_evidence, find_due_parts
+from assay.act.ingest.collection import WrongClock, collect_node_evidence, find_due_parts
 from assay.act.ingest.suite_runs import group_by_due_phases
 from assay.act.loop.reconcile_pass import (
     MAX_PASSES,
     PassReport,
+    observe_nodes,
     reconcile_once,
     record_decisions,
     repeat_until_unchanged,
@@ -58,6 +59,37 @@ def test_only_a_node_that_waits_for_its_proof_and_is_known_to_be_idle_is_loaded(
     situation = memory.build_snapshot([OTHER])
     loaded = {view.name: find_due_parts(situation, view) for view in situation.nodes}
     assert loaded == {ONE: USUAL_PARTS if jobs == () else (), OTHER: ()}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "problem"),
+    [
+        ([-90000, -90001, -90000], "the clock of this machine is 25 h ahead of the clocks of 3 of 3 BMCs"),
+        ([7200, 7201, 0, 7199], "the clock of this machine is 120 min behind the clocks of 3 of 4 BMCs"),
+        ([-90000, 0, 1], ""),
+        ([-90000, 4000, 70], ""),
+        ([-90000, -90000], ""),
+    ],
+)
+def test_a_wrong_clock_of_the_controller_blames_no_node_and_decides_nothing(
+    site: Site, monkeypatch, offsets: list[float], problem: str
+):
+    memory, names = FleetSnapshotCache(site.desk), NODES[: len(offsets)]
+
+    def collect(*_, **__):
+        for name, offset in zip(names, offsets, strict=False):
+            bmc = {"manager": {"clock_off_s": {"value": offset}}}
+            yield EvidenceDocument(name, site.clock.now(), {"bmc": bmc})
+
+    monkeypatch.setattr("assay.act.ingest.collection.stream_evidence", collect)
+    if not problem:
+        collect_node_evidence(site.desk, memory.build_snapshot(), names)
+        return
+    with pytest.raises(WrongClock, match=problem):
+        observe_nodes(memory, names)
+    assert all(site.desk.evidence.latest(name) is None for name in names), "evidence with a wrong time is not kept"
+    site.fault(ONE)
+    assert record_decisions(memory) == 0
 
 
 def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Site, monkeypatch):

@@ -163,7 +163,7 @@ class ReconcileLoop:
         if self._nodes_after_worker and not self._effect_worker.is_busy:
             nodes, self._nodes_after_worker = self._nodes_after_worker, set()
             self._act(nodes)
-        if self._throttle.is_due("decide", DECISION_INTERVAL_S):
+        if self._throttle.is_due("decide", DECISION_INTERVAL_S) and not self._fleet_state.is_clock_wrong:
             self._decide_by_time()
         self._start_observation()
         self._start_scheduled_tasks()
@@ -197,6 +197,8 @@ class ReconcileLoop:
 
     def _act(self, names: Collection[str]) -> None:
         """Bring about the outstanding effects of these nodes; long ones go on in the background."""
+        if self._fleet_state.is_clock_wrong:
+            return
         if busy := find_busy_nodes(self._fleet_state, names) & set(names):
             states = self._fleet_state.node_states()
             run_effects(self._fleet_state.context, sorted(busy), {name: states[name] for name in busy}, wait=False)

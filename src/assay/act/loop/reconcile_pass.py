@@ -12,7 +12,7 @@ from dataclasses import field
 from assay.act.effects.gates import hold_outlived_orders
 from assay.act.effects.pending_effect_runner import run_effects
 from assay.act.ingest.burn_ins import follow_burn_ins
-from assay.act.ingest.collection import collect_node_evidence, scan_fabrics
+from assay.act.ingest.collection import WrongClock, collect_node_evidence, scan_fabrics
 from assay.act.ingest.fault_recording import record_faults
 from assay.act.ingest.part_replacements import record_parts
 from assay.act.ingest.silent_nodes import record_silence
@@ -140,7 +140,12 @@ def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, vali
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
     burning = follow_burn_ins(fleet_state, names, search_new_nodes)
-    evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
+    try:
+        evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
+    except WrongClock:
+        fleet_state.is_clock_wrong = True
+        raise
+    fleet_state.is_clock_wrong = False
     record_parts(context, evidence)
     runs = run_due_suites(fleet_state, names) if validate else []
     record_faults(context, evidence)
@@ -161,6 +166,8 @@ def record_decisions(
     other controller. A node that becomes active in between waits for the next decision. A rollout goes on first, if the
     decision is about all nodes: the nodes of its next wave get their orders.
     """
+    if fleet_state.is_clock_wrong:
+        return 0
     hold_outlived_orders(fleet_state.context, fleet_state.node_states())
     if candidates is None:
         advance_rollout(fleet_state, assignment)
@@ -196,7 +203,7 @@ def _append_decisions(context: ControllerContext, snapshot: FleetSnapshot, decis
 
 def run_outstanding_effects(fleet_state: FleetSnapshotCache, names: Collection[str]) -> None:
     """Bring about the effects that decisions ask for and the ledger does not show as ended."""
-    if busy := find_busy_nodes(fleet_state, names):
+    if not fleet_state.is_clock_wrong and (busy := find_busy_nodes(fleet_state, names)):
         run_effects(fleet_state.context, [name for name in names if name in busy], fleet_state.node_states())
 
 

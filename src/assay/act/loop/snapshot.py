@@ -203,6 +203,8 @@ class FleetSnapshotCache:
         self._states: Mapping[str, NodeState] = {}
         self.last_seq = 0
         """The number of the last entry that was read."""
+        self.is_clock_wrong = False
+        """Whether the last look at BMCs found this machine's clock wrong: then nothing is decided or done."""
         self._roster: NodeRoster | None = None
         self._active_names: set[str] = set()
         self._active_as_of = NEVER
