@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
@@ -76,7 +77,7 @@ def caller(fleet: Fleet, tmp_path: Path) -> Callable[..., Caller]:
 def test_where_nobody_is_declared_who_can_read_a_file_of_the_server_reads_and_nobody_else(caller: Any) -> None:
     here = caller(None)
     assert here.get("/").status == 401, "an address proves nothing: a proxy may be before this server, and say nothing"
-    assert here.get("/", accept="text/html").headers["location"] == "/login"
+    assert here.get("/", accept="text/html").headers["location"] == "/login?next=%2F"
     assert here.showing(READER).get("/").json["role"] == "viewer"
     login = here.post("/login", f"token={READER}".encode(), sec_fetch_site="same-origin")
     assert here.get("/", cookie=login.headers["set-cookie"].partition(";")[0]).json["role"] == "viewer"
@@ -162,6 +163,29 @@ def test_a_logout_ends_the_login_for_every_copy_of_its_cookie_and_no_other_login
         assert (again.get("/", cookie=copied).status, again.get("/", cookie=other).status) == (401, 200)
 
 
+def test_a_login_leads_to_the_page_that_was_asked_for(caller: Any) -> None:
+    site = caller()
+    sent = site.get("/tickets/cc17?all=true", accept="text/html")
+    assert sent.status == 404, "this site has one page"
+    form = site.get("/login?next=%2Ftickets%2Fcc17%3Fall%3Dtrue").body.decode()
+    assert 'name="next" value="/tickets/cc17?all=true"' in form
+    body = b"token=token-of-ann&next=%2Ftickets%2Fcc17%3Fall%3Dtrue"
+    assert site.post("/login", body, sec_fetch_site="same-origin").headers["location"] == "/tickets/cc17?all=true"
+
+
+@pytest.mark.parametrize("address", ["//evil.example", "https://evil.example", "/\\evil.example", "", "javascript:x"])
+def test_a_login_leads_nowhere_else(caller: Any, address: str) -> None:
+    body = urlencode({"token": "token-of-ann", "next": address}).encode()
+    assert caller().post("/login", body, sec_fetch_site="same-origin").headers["location"] == "/"
+
+
+def test_a_browser_reads_why_it_was_refused_and_a_program_parses_it(caller: Any) -> None:
+    page = caller().get("/nosuch", accept="text/html,application/xhtml+xml")
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "width=device-width" in page.body.decode()
+    assert caller().get("/nosuch").json == {"error": "Not Found"}
+
+
 def test_the_form_of_a_login_has_the_stylesheet_of_all_pages(caller: Any) -> None:
     assert list_urls()["style.css"] in caller().get("/login").body.decode()
 
@@ -201,7 +225,7 @@ def test_a_change_that_another_site_asks_for_is_refused(caller: Any, site: str) 
 
 def test_a_browser_without_a_login_is_led_to_the_form(caller: Any) -> None:
     reply = caller().get("/", accept="text/html,*/*")
-    assert (reply.status, reply.headers["location"]) == (303, "/login")
+    assert (reply.status, reply.headers["location"]) == (303, "/login?next=%2F")
     form = caller().get("/login")
     assert b'action="/login"' in form.body
     assert "default-src 'self'" in form.headers["content-security-policy"]

@@ -65,6 +65,11 @@ def list_urls() -> dict[str, str]:
     return {name: file.url for name, file in load_static_files().items()}
 
 
+def render_refusal(status: int, reason: str) -> str:
+    """Return the page that says why a request was refused, with the way back."""
+    return render_page(__package__, "refusal.html.j2", files=list_urls(), status=status, reason=reason)
+
+
 async def _send(request: Request) -> Response:
     file = load_static_files().get(str(request.path_params["name"]))
     if file is None or file.url != request.url.path:

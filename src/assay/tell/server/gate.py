@@ -11,6 +11,7 @@ import ipaddress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -92,7 +93,8 @@ class AccessGate:
         rules = await self.read_rules()
         identity = await self._identify(rules, request, read_bearer_token(request))
         if identity.refusal == NOT_LOGGED_IN and "text/html" in request.headers.get("accept", ""):
-            raise HTTPException(303, identity.refusal, {"Location": "/login"})
+            asked = f"{request.url.path}?{request.url.query}".rstrip("?")
+            raise HTTPException(303, identity.refusal, {"Location": f"/login?{urlencode({'next': asked})}"})
         self._authenticator.settle(request, name_visitor(identity.visitor), identity.refusal)
         assert identity.visitor is not None, "everybody else is refused"
         if not identity.is_explicit:

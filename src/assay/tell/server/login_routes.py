@@ -29,6 +29,12 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
     ]
 
 
+def choose_own_address(asked: str) -> str:
+    """Return the address that somebody asked for if it is one of this server, else that of the first page."""
+    is_own = asked.startswith("/") and not asked.startswith("//") and asked.isprintable() and "\\" not in asked
+    return asked if is_own else "/"
+
+
 class LoginRoutes:
     """Lets people log in with their token, so that they need not show it with each request."""
 
@@ -36,21 +42,23 @@ class LoginRoutes:
         self._state, self._gate = state, AccessGate(state)
         self._authenticator = state.make_authenticator("this token is nobody's")
 
-    async def show_form(self, _request: Request) -> Response:
+    async def show_form(self, request: Request) -> Response:
         """Show the form."""
-        page = render_page(__package__, "login.html.j2", files=list_urls())
+        asked = choose_own_address(request.query_params.get("next", ""))
+        page = render_page(__package__, "login.html.j2", files=list_urls(), next=asked)
         return HTMLResponse(page, headers=SECURITY_HEADERS)
 
     async def begin(self, request: Request) -> Response:
-        """Begin the login of the token's owner, and lead to the first page."""
+        """Begin the login of the token's owner, and lead to the page that was asked for."""
         refuse_other_site(request)
         rules = await self._gate.read_rules()
         body = await read_body(request, MAX_FORM_BYTES, self._state.limits.connections.body_seconds)
-        token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
+        form = parse_qs(body.decode(errors="replace"))
+        token = form.get("token", [""])[0].strip()
         owner = await self._gate.find_token_owner(rules, token)
         self._authenticator.settle(request, name_visitor(owner.visitor), owner.refusal)
         assert owner.visitor is not None, "everybody else is refused"
-        response = RedirectResponse("/", 303, SECURITY_HEADERS)
+        response = RedirectResponse(choose_own_address(form.get("next", [""])[0]), 303, SECURITY_HEADERS)
         await run_in_threadpool(self._state.sessions.begin, rules, request, response, owner.visitor.name)
         return response
 
