@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
 from quiet_site import Site
 
-from assay.act.ingest.burn_ins import BurnInFollower, NewNodesResult, end_together
+from assay.act.ingest.burn_ins import BurnInFollower
+from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
-from assay.model.entries.effects import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
+from assay.act.schedules.due_slots import SlotTask, list_schedule_lines, make_new_nodes_lines
+from assay.act.schedules.slot_runner import SlotResult, list_due_tasks, run_slot_task
+from assay.model.entries.effects import BurnInEndedEntry, BurnInOverEntry, BurnInStartedEntry, BurnInWindowEntry
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
 from assay.model.node import Node
@@ -170,31 +173,81 @@ def test_a_day_that_is_over_without_its_work_is_incomplete(
 @pytest.mark.parametrize(
     ("found", "outcome", "reason"),
     [
-        (NewNodesResult("2 nodes ran collectives: nobody named"), "done", "2 nodes ran collectives: nobody named"),
-        (NewNodesResult("", {NODE: f"{NODE} (slow)"}), "failed", f"collectives named {NODE} (slow)"),
+        (SlotResult("done", "2 nodes ran collectives: nobody named"), "done", "2 nodes ran collectives: nobody named"),
         (
-            NewNodesResult("", {}, {NODE: "the pair was bad"}),
+            SlotResult("done", "", {"named_nodes": {NODE: f"{NODE} (slow)"}}),
+            "failed",
+            f"collectives named {NODE} (slow)",
+        ),
+        (
+            SlotResult("done", "", {"suspected_nodes": {NODE: "the pair was bad"}}),
             "incomplete",
             "collectives could not tell whether it is good: the pair was bad",
         ),
         (AssayError("virtual stands in"), "done", "collectives did not run: virtual stands in"),
     ],
 )
-def test_collectives_end_a_burn_in_whose_phases_are_over(
-    site: Site,
-    memory: FleetSnapshotCache,
-    far: ToldNode,
-    found: NewNodesResult | AssayError,
-    outcome: str,
-    reason: str,
+def test_a_slot_runs_the_collectives_of_a_burn_in_and_a_later_look_ends_it(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, found: SlotResult | AssayError, outcome: str, reason: str
 ) -> None:
-    def search(*_: object) -> NewNodesResult:
+    context = wait_for_collectives(site, memory)
+    look(memory, far)
+    assert far.orders == [], "the node has nothing more to tell"
+    assert not entries_of(site, BurnInEndedEntry), "its search has not run"
+    (task,) = list_new_nodes_due(context)
+    assert (str(task), task.burn_ins) == ("collectives-new-nodes of compute", ("day-1",))
+
+    def search(*_: object) -> SlotResult:
         if isinstance(found, AssayError):
             raise found
         return found
 
-    states = memory.node_states()
-    follower = BurnInFollower(memory, states[NODE], cast("TransportRegistry", far), states)
-    end_together(memory.context, search, "compute", [follower])
+    assert run_slot_task(context, task, {"collectives-search": search})
+    assert list_new_nodes_due(context) == [], "it runs once"
+    memory.catch_up()
+    look(memory, far)
     (ended,) = entries_of(site, BurnInEndedEntry)
     assert (ended.outcome, ended.reason) == (outcome, reason)
+
+
+def test_a_search_whose_controller_dies_runs_again_and_at_last_ends_without_a_result(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    context = wait_for_collectives(site, memory)
+
+    def die(*_: object) -> SlotResult:
+        raise KeyboardInterrupt
+
+    for attempt in (1, 2, 3):
+        (task,) = list_new_nodes_due(context)
+        assert task.attempt == attempt
+        with pytest.raises(KeyboardInterrupt):
+            run_slot_task(context, task, {"collectives-search": die})
+    (task,) = list_new_nodes_due(context)
+    run_slot_task(context, task, {"collectives-search": die})
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert ended.reason == "collectives did not run: the process that ran it died 3 times"
+
+
+def test_a_fleet_whose_schedules_search_no_more_ends_it_and_says_so(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    context = wait_for_collectives(site, memory)
+    memory.replace_context(replace(context, fleet=replace(context.fleet, schedules={})))
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.reason) == ("done", "collectives did not run: no schedule searches its fabric")
+
+
+def wait_for_collectives(site: Site, memory: FleetSnapshotCache) -> ControllerContext:
+    """Let the burn-in be over but for collectives."""
+    over = BurnInOverEntry("day-1", (), {"gpu0": 51000.0})
+    site.ledger.append(over.make_entry("over", site.desk.now, NODE))
+    memory.catch_up()
+    assert make_new_nodes_lines(list_schedule_lines(memory.context.fleet)).keys() == {"compute"}
+    return memory.context
+
+
+def list_new_nodes_due(context: ControllerContext) -> list[SlotTask]:
+    return [task for task in list_due_tasks(context, context.clock.now()) if task.burn_ins]

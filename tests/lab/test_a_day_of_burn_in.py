@@ -62,13 +62,13 @@ def home(tmp_path: Path) -> Iterator[Path]:
     assay(tmp_path, "lab", "down")
 
 
-def node_folder(home: Path) -> Path:
-    return home / f".assay-lab/world/nodes/{NODE}/root/var/lib/assay/burn-in"
+def node_folder(home: Path, name: str = NODE) -> Path:
+    return home / f".assay-lab/world/nodes/{name}/root/var/lib/assay/burn-in"
 
 
-def stop_supervisor(home: Path) -> None:
-    if node_folder(home).exists():
-        (node_folder(home) / "stop").write_text("")
+def stop_supervisor(home: Path, name: str = NODE) -> None:
+    if node_folder(home, name).exists():
+        (node_folder(home, name) / "stop").write_text("")
 
 
 def change_node(home: Path, change: Callable[[VirtualNodeState], None]) -> None:
@@ -78,7 +78,7 @@ def change_node(home: Path, change: Callable[[VirtualNodeState], None]) -> None:
 
 def read_burn_in(home: Path) -> dict[str, Any]:
     status = json.loads(assay(home, "status", "--format", "json"))
-    (node,) = status["nodes"]
+    node = status["nodes"][0]
     return {"state": node["state"], **(node["burn_in"] or {})}
 
 
@@ -175,3 +175,41 @@ def test_a_wrong_result_ends_it_early_and_sends_the_node_to_people(home: Path) -
     reconcile_until(home, lambda found: found["state"] == "triage")
     answer = json.loads(assay(home, "explain", NODE, "--format", "json"))
     assert "gpu5: gpu_burn computed wrong results" in json.dumps(answer["chain"])
+
+
+def begin_after_onboarding(policy: dict[str, Any]) -> None:
+    name_burn_in(policy)
+    policy["states"]["test"] |= {"requires": []}
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Path]:
+    """A fleet of `assay init` with a fabric, two of whose nodes have been ordered to burn in, its lab up."""
+    home = tmp_path / "our-fleet"
+    assert run_assay("init", str(home)).returncode == 0
+    change_yaml(home / POLICY, begin_after_onboarding)
+    day = {"phases": [{"name": "heat", "hours": 0.5, "parts": ["gpu_burn"]}], "unit_seconds": 300}
+    change_yaml(home / "specs/burnin/day.yaml", lambda spec: spec.update(day))
+    assay(home, "lab", "up")
+    world = LabWorld(home / ".assay-lab/world")
+    world.set_clock(world.clock().now(), RATE)
+    assay(home, "reconcile", "--once")
+    for name in (NODE, "n0002"):
+        assay(home, "move", name, "test", "--reason", "half an hour of load")
+    yield home
+    for name in (NODE, "n0002"):
+        stop_supervisor(home, name)
+    assay(home, "lab", "down")
+
+
+@pytest.mark.slow(minutes=3)
+def test_collectives_run_beside_the_rounds_and_a_later_round_ends_the_burn_in(started: Path) -> None:
+    waits = reconcile_until(started, lambda found: found.get("reason"))
+    assert (waits["outcome"], waits["reason"]) == ("running", "waits for collectives with other nodes of its fabric")
+    assay(started, "reconcile", "--once")
+    assert read_burn_in(started)["outcome"] == "running", "a round runs no search"
+    assert "collectives-new-nodes of compute done: 4 nodes ran collectives: nobody named" in assay(
+        started, "schedules", "run"
+    )
+    done = reconcile_until(started, lambda found: found["outcome"] != "running")
+    assert (done["outcome"], done["reason"]) == ("done", "4 nodes ran collectives: nobody named")

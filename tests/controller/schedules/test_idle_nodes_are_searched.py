@@ -12,17 +12,19 @@ from by_hand import in_production
 
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules import collectives_search
-from assay.act.schedules.collectives_search import CustomerWatch, search_collectives, search_new_nodes
+from assay.act.schedules.collectives_search import CustomerWatch, search_collectives
 from assay.act.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
 from assay.act.schedules.slot_runner import SlotResult
 from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
 from assay.act.tickets.ticket_diff import TICKET_KINDS
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.adapters.scheduler import CustomerJob, NoScheduler, SchedulerNodeStatus
+from assay.model.entries.effects import BurnInOverEntry, BurnInStartedEntry
+from assay.model.entries.node_entries import TransitionEntry
 from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs.schedules import FleetSchedule, Schedules, find_previous_slot
+from assay.model.specs.schedules import FleetSchedule, find_previous_slot
 from assay.model.specs.workload import CollectiveWorkload
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.judging import SpeedRule
@@ -134,41 +136,45 @@ def test_what_cannot_be_told_and_what_was_bad_once_is_no_fault(idle_desk: Contro
     assert "could not be told" in result.reason
 
 
-def by_schedule(context: ControllerContext) -> ControllerContext:
-    """Let a schedule of the fleet name the workload."""
-    line = {"does": "collectives-search", "cron": "0 3 * * WED", "search": {"workload": "ours", "at_once": 4}}
-    made = Schedules.model_validate(
-        {"kind": "Schedules", "name": "ours", "sources": ["us"], "schedules": {"weekly": line}}
-    )
-    return replace(context, fleet=replace(context.fleet, schedules={"ours": made}))
+def search_new(context: ControllerContext, *new: str) -> SlotResult:
+    """Let the burn-ins of these nodes be over but for collectives, and run the search that they wait for."""
+    at, idents = context.clock.now(), {name: f"day-{name}" for name in new}
+    for name, ident in idents.items():
+        contents = (
+            TransitionEntry("production", "test", "d"),
+            BurnInStartedEntry(ident, "day", 24),
+            BurnInOverEntry(ident),
+        )
+        context.ledger.append(*(one.make_entry(f"{one.kind}-{name}", at.isoformat(), name) for one in contents))
+    schedule = FleetSchedule(does="collectives-search", cron="0 3 * * WED", search={"workload": "ours", "at_once": 4})
+    line = ScheduleLine("weekly-new-nodes", "compute", schedule, "UTC")
+    return search_collectives(context, SlotTask(line, at, burn_ins=tuple(idents.values())))
 
 
 def test_new_nodes_run_collectives_with_idle_ones_before_they_serve(idle_desk: ControllerContext) -> None:
-    context = by_schedule(planted(idle_desk, "n0009=wrong"))
-    new = [context.fleet.nodes[name] for name in ("n0009", "n0010")]
-    found = search_new_nodes(context, "compute", new)
-    assert found.words == "4 nodes ran collectives: 1 named", "two new ones, and two that serve"
-    assert (found.named, found.suspected) == ({"n0009": "n0009 (wrong)"}, {})
+    context = planted(idle_desk, "n0009=wrong")
+    found = search_new(context, "n0009", "n0010")
+    assert found.reason == "4 nodes ran collectives: 1 named", "two new ones, and two that serve"
+    assert found.facts == {"named_nodes": {"n0009": "n0009 (wrong)"}, "suspected_nodes": {}}
     assert faults(context) == [("fault", "n0009", "collective.node.wrong")]
 
 
 def test_a_new_node_without_a_free_partner_is_told(idle_desk: ControllerContext) -> None:
     Scheduler.jobs = dict.fromkeys(NODES, 0)
-    context = by_schedule(planted(idle_desk))
-    found = search_new_nodes(context, "compute", [context.fleet.nodes["n0009"]])
-    assert found.words == "no other node of its fabric was free for collectives"
+    found = search_new(planted(idle_desk), "n0009")
+    assert found.reason == "no other node of its fabric was free for collectives"
     assert Scheduler.readings
 
 
 def test_without_a_workload_or_with_one_that_stands_in_nothing_runs_on_real_machines(
     idle_desk: ControllerContext,
 ) -> None:
-    new = [idle_desk.fleet.nodes[name] for name in ("n0009", "n0010")]
-    real = replace(idle_desk, fleet=replace(idle_desk.fleet, is_lab=False))
+    workloads = {"ours": idle_desk.fleet.collective_workloads["virtual"]}
+    real = replace(idle_desk, fleet=replace(idle_desk.fleet, is_lab=False, collective_workloads=workloads))
     with pytest.raises(AssayError, match="is refused on a real machine: CollectiveWorkload virtual stands in"):
-        search_new_nodes(real, "compute", new)
-    with pytest.raises(AssayError, match="no schedule names a CollectiveWorkload"):
-        search_new_nodes(replace(idle_desk, fleet=replace(idle_desk.fleet, schedules={})), "compute", new)
+        search_new(real, "n0009", "n0010")
+    with pytest.raises(AssayError, match="there is no CollectiveWorkload ours"):
+        search_new(idle_desk, "n0009", "n0010")
 
 
 def test_the_watch_reads_all_nodes_at_once_and_again_only_where_the_answer_is_too_old(

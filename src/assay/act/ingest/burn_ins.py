@@ -2,19 +2,21 @@
 
 What has been read is in the ledger, and nowhere else: a controller that is killed reads the same lines again. The ids
 of entries follow from what they say, so a second one adds nothing. A node's GPUs vote on every run of the battery and
-of training. Those whose phases are over together run collectives together, before they end well.
+of training. Those whose phases are over wait for collectives, which a slot of the schedule runs; a later pass ends them
+by what these found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.act.schedules.due_slots import list_schedule_lines, make_new_nodes_lines
+from assay.act.schedules.slot_runner import read_schedule_history
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import LOAD
@@ -22,6 +24,7 @@ from assay.model.entries.effects import (
     BurnInEndedEntry,
     BurnInHeldEntry,
     BurnInOutcome,
+    BurnInOverEntry,
     BurnInStartedEntry,
     BurnInWindowEntry,
 )
@@ -29,7 +32,6 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.facts import to_json
 from assay.model.ledger_entry import derive_id
-from assay.model.node import Node
 from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
@@ -103,22 +105,7 @@ class RunningBurnIn:
         return replace(evidence, channels=channels)
 
 
-@dataclass(frozen=True, slots=True)
-class NewNodesResult:
-    """What a search of new nodes found, in words, and by node what it is `named` for, or suspected of."""
-
-    words: str
-    named: Mapping[str, str] = field(default_factory=dict)
-    suspected: Mapping[str, str] = field(default_factory=dict)
-
-
-SearchNewNodes = Callable[[ControllerContext, str, Sequence[Node]], NewNodesResult]
-"""Runs collectives on new nodes of a fabric. Raises AssayError if that cannot run."""
-
-
-def follow_burn_ins(
-    fleet_state: FleetSnapshotCache, names: Collection[str], search: SearchNewNodes
-) -> dict[str, RunningBurnIn]:
+def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> dict[str, RunningBurnIn]:
     """Follow the burn-ins of the nodes `names`; return those that run, by node.
 
     A node that does not answer is left for the next time: what it does meanwhile, it writes down.
@@ -126,7 +113,7 @@ def follow_burn_ins(
     context, states = fleet_state.context, fleet_state.node_states()
     transports = TransportRegistry(TransportContext(context.evidence))
     running: dict[str, RunningBurnIn] = {}
-    over: list[BurnInFollower] = []
+    over: dict[str, BurnInOverEntry] = {}
     for name in names:
         node_state = states.get(name)
         if node_state is None or name not in context.fleet.nodes:
@@ -137,33 +124,15 @@ def follow_burn_ins(
         try:
             follower = BurnInFollower(fleet_state, node_state, transports, states)
             results = follower.follow()
-            over += [follower] if follower.is_over else []
+            over |= {name: follower.over} if follower.over else {}
         except AssayError as error:
             context.progress(f"{name}: {error.what}; its burn-in is read again later")
         running[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
-    for fabric in dict.fromkeys(follower.fabric for follower in over):
-        end_together(context, search, fabric, [follower for follower in over if follower.fabric == fabric])
+    at = context.now  # the same for all, so that one search has them together
+    context.ledger.append(
+        *(each.make_entry(derive_id(each.kind, name, each.burn_in), at, name) for name, each in over.items())
+    )
     return running
-
-
-def end_together(
-    context: ControllerContext, search: SearchNewNodes, fabric: str, followers: Sequence[BurnInFollower]
-) -> None:
-    """End burn-ins whose phases are over: well, unless collectives of their nodes name one, or leave one in doubt."""
-    result = NewNodesResult("")
-    if fabric:
-        try:
-            result = search(context, fabric, [follower.node for follower in followers])
-        except AssayError as error:
-            result = NewNodesResult(f"collectives did not run: {error.what}")
-    for follower in followers:
-        name = follower.node.name
-        if reason := result.named.get(name):
-            follower.end("failed", f"collectives named {reason}")
-        elif reason := result.suspected.get(name):
-            follower.end("incomplete", f"collectives could not tell whether it is good: {reason}")
-        else:
-            follower.end("done", "; ".join([*follower.measured[0], *filter(None, [result.words])]))
 
 
 def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
@@ -206,20 +175,13 @@ class BurnInFollower:
     node_state: NodeState
     transports: TransportRegistry
     states: Mapping[str, NodeState]
-    is_over: bool = False
-    """Whether all phases are over, with results of all parts."""
-    measured: tuple[Sequence[str], Mapping[str, float]] = ((), MappingProxyType({}))
-    """The drifts and rates of one whose phases are over."""
 
     def __post_init__(self) -> None:
-        """Find the node and the spec. Raises AssayError if the spec is gone."""
+        """Find the node."""
         self.context = self.fleet_state.context
         self.node = self.context.fleet.nodes[self.node_state.node]
-
-    @property
-    def fabric(self) -> str:
-        """The fabric on which the node runs collectives before it ends, "" for none."""
-        return (self.node.settings.fabric or "") if self.spec.collectives else ""
+        self.over: BurnInOverEntry | None = None
+        """What is noted of one whose phases are over and that waits for collectives."""
 
     @property
     def record(self) -> BurnInRecord:
@@ -242,6 +204,9 @@ class BurnInFollower:
         record = self.record
         if record.stay_id != self.node_state.stay_id:
             self._stop("stopped", f"the node is in {self.node_state.state}")
+            return {}
+        if record.over_at:
+            self._end_by_collectives(record)
             return {}
         lines, answer = self._read_lines()
         self._store_windows(lines, answer)
@@ -318,22 +283,42 @@ class BurnInFollower:
             *list_slow_gpus(spec.drift, rates, self._list_other_rates()),
         ]
         hold = spec.drift.hold_longer_hours
-        self.measured = drifts, rates
         if missing := find_missing_work(spec, list_expected_work(spec, held=held), record.work):
             more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
-            self.end("incomplete", "; ".join(missing[:3]) + more)
+            self._end("incomplete", "; ".join(missing[:3]) + more, drifts, rates)
         elif hold and not held and any(finding.holds for finding in findings):
             content = BurnInHeldEntry(record.id, hold, tuple(drifts))
             ident = derive_id(content.kind, self.node.name, record.id)
             self.context.ledger.append(content.make_entry(ident, self.context.now, self.node.name))
             self.fleet_state.catch_up()
             self._go_on()
+        elif spec.collectives and self.node.settings.fabric:
+            self.over = BurnInOverEntry(record.id, tuple(drifts), rates)
         else:
-            self.is_over = True
+            self._end("done", "; ".join(drifts), drifts, rates)
 
-    def end(self, outcome: BurnInOutcome, reason: str) -> None:
+    def _end_by_collectives(self, record: BurnInRecord) -> None:
+        """End it by what the search with collectives of its fabric found; leave it while that has not ended."""
+        lines = make_new_nodes_lines(list_schedule_lines(self.context.fleet))
+        line, name = lines.get(self.node.settings.fabric or ""), self.node.name
+        words, named, suspected = "collectives did not run: no schedule searches its fabric", {}, {}
+        if line:
+            search = read_schedule_history(self.context.ledger).get(line).find_search(record.id)
+            if search is None:
+                return
+            words = search.reason if search.ended == "done" else f"collectives did not run: {search.reason}"
+            named, suspected = (search.facts.get(found, {}) for found in ("named_nodes", "suspected_nodes"))
+        if reason := named.get(name):
+            self._end("failed", f"collectives named {reason}", record.drifts, record.rates)
+        elif reason := suspected.get(name):
+            reason = f"collectives could not tell whether it is good: {reason}"
+            self._end("incomplete", reason, record.drifts, record.rates)
+        else:
+            self._end("done", "; ".join([*record.drifts, words]), record.drifts, record.rates)
+
+    def _end(self, outcome: BurnInOutcome, reason: str, drifts: Sequence[str], rates: Mapping[str, float]) -> None:
         """Note the end of a burn-in whose phases are over."""
-        record, (drifts, rates) = self.record, self.measured
+        record = self.record
         _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, drifts, rates)
 
     def _list_other_rates(self) -> list[float]:

@@ -24,7 +24,6 @@ from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_as
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.rollouts.rollout_advance import advance_rollout
-from assay.act.schedules.collectives_search import search_new_nodes
 from assay.act.tickets.ticket_updates import update_tickets
 from assay.decide.moves.cordons import decide_recordons
 from assay.decide.moves.decide import decide
@@ -139,7 +138,7 @@ def _run_pass(
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
-    burning = follow_burn_ins(fleet_state, names, search_new_nodes)
+    burning = follow_burn_ins(fleet_state, names)
     try:
         evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
     except WrongClock:

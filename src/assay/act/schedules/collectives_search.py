@@ -16,10 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from assay.act.ingest.burn_ins import NewNodesResult
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
-from assay.act.schedules.due_slots import SlotTask, list_schedules
+from assay.act.schedules.due_slots import SlotTask
 from assay.act.schedules.idle_visits import IdleNodeResult, find_exclusion, is_in_service
 from assay.act.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.act.tickets.collective_link_tickets import make_link_facts
@@ -58,10 +57,6 @@ from assay.validate.collectives.search import SearchResults, StagedSearch
 PASSED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "SLURM_CONF", "KUBECONFIG", "TMPDIR")
 """What of our environment the commands get: launchers pass it on to the nodes, credentials included."""
 KEPT_FILES = 20
-
-
-NEW_NODES = "new-nodes"
-"""Names the folder of results of searches that follow burn-ins."""
 ENOUGH_NODES = 4
 """So many nodes together tell which of them is bad: each has three partners."""
 
@@ -96,13 +91,15 @@ class SearchedNodes:
 
 
 def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult:
-    """Search one fabric. Too few idle nodes are told, and nothing runs."""
+    """Search one fabric, or the new nodes that wait for it. Too few idle nodes are told, and nothing runs."""
     how = task.line.schedule.search
     assert how is not None  # the model requires it for this job
     workload = context.fleet.collective_workloads.get(how.workload)
     if workload is None:
         raise AssayError(f"there is no CollectiveWorkload {how.workload}", where=f"schedule {task.line.name}")
     refuse_workload(context.fleet, workload)
+    if task.burn_ins:
+        return _search_new_nodes(context, task, how, workload)
     nodes = select_idle_nodes(context, task.line.target)
     if len(nodes.free) < how.min_nodes:
         return _make_skipped_result(how, nodes)
@@ -114,31 +111,28 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     return SlotResult("done", _format_summary(report, len(nodes.free)), {**_make_facts(report, nodes, file), **links})
 
 
-def search_new_nodes(context: ControllerContext, fabric: str, new: Sequence[Node]) -> NewNodesResult:
-    """Search nodes that nobody uses, before they serve. If they are few, idle nodes in service join them.
-
-    How is what the first schedule with `does: collectives-search` says. Raises AssayError if that cannot run.
-    """
-    how = next((line.search for _, line, _ in list_schedules(context.fleet.schedules) if line.search), None)
-    workload = context.fleet.collective_workloads.get(how.workload) if how else None
-    if how is None or workload is None:
-        raise AssayError("no schedule names a CollectiveWorkload to search with")
-    refuse_workload(context.fleet, workload)
+def _search_new_nodes(
+    context: ControllerContext, task: SlotTask, how: CollectivesSearchSpec, workload: CollectiveWorkload
+) -> SlotResult:
+    """Search nodes that nobody uses, before they serve. If they are few, idle nodes in service join them."""
+    fabric, known = task.line.target, context.fleet.nodes
+    states = read_node_states(context.ledger).items()
+    names = [name for name, state in states if name in known and state.burn_in and state.burn_in.id in task.burn_ins]
+    new = [known[name] for name in names]
     idle = select_idle_nodes(context, fabric).free[: max(0, ENOUGH_NODES - len(new))]
     fabric_map = _map_fabric(context, fabric)
     nodes = [node for node in (*new, *idle) if node.name in fabric_map.nodes]
     if len(nodes) < 2:
-        return NewNodesResult("no other node of its fabric was free for collectives")
-    at = context.clock.now()
-    plan = _SearchPlan(
-        "collectives of new nodes", fabric, fabric_map, at, how, workload, frozenset(node.name for node in new)
-    )
-    file = context.home / "collectives" / f"{NEW_NODES}.{fabric}" / f"{at:%Y%m%dT%H%M%S}.jsonl"
+        return SlotResult("done", "no other node of its fabric was free for collectives")
+    plan = _SearchPlan(str(task), fabric, fabric_map, task.slot, how, workload, frozenset(names))
+    file = locate_results(context.home, task)
+    file = file.with_stem(f"{file.stem}-{task.attempt}")  # the nodes of a search that was interrupted may be others
     report, _ = _search_and_record(context, plan, nodes, file)
     named = {find_node(culprit.part): f"{culprit.part.name} ({culprit.symptom})" for culprit in report.named}
     suspects = {find_node(part): case.reason for case in report.undecided for part in case.suspects}
     words = f"{len(named)} named" if named else "nobody named"
-    return NewNodesResult(f"{len(nodes)} nodes ran collectives: {words}", named, suspects)
+    facts = {"named_nodes": named, "suspected_nodes": suspects}
+    return SlotResult("done", f"{len(nodes)} nodes ran collectives: {words}", facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
 """Which slots of the schedules are due. Pure: from the schedules, the ledger's entries about slots, and the time.
 
 A slot runs once. One that was interrupted runs again, and is lost once the next slot is there. Of slots that nobody
-ran in time, only the newest is made up for. An entry dated later than now counts for its own slot only.
+ran in time, only the newest is made up for. An entry dated later than now counts for its own slot only. A search that
+burn-ins wait for is due at once, whatever the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from assay.decide.state.burn_in_record import BurnInRecord
 from assay.model.entries.schedule_entries import ScheduleRanEntry, ScheduleStartedEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
@@ -22,6 +24,8 @@ WHOLE_WORK = {"ledger-seal": "ledger", "trend-evaluation": "fleet"}
 """Work that has one target, and the name of that."""
 FABRIC_WORK = ("fabric-scan", "fabric-evaluation", "collectives-search")
 """Work that is for fabrics, not for pools."""
+NEW_NODES = "new-nodes"
+"""How the name of a line ends whose searches are of nodes whose burn-in is over but for collectives."""
 MAX_SLOT_ATTEMPTS = 3
 """A slot in which controllers died this often is not tried again."""
 
@@ -52,12 +56,16 @@ class ScheduleLine:
 
 @dataclass(frozen=True, slots=True)
 class SlotTask:
-    """One slot of a line, to be run. `attempt` counts from 1; a lost slot only gets its end in the ledger."""
+    """One slot of a line, to be run. `attempt` counts from 1; a lost slot only gets its end in the ledger.
+
+    `burn_ins`: the ids of those that wait for this search.
+    """
 
     line: ScheduleLine
     slot: datetime
     attempt: int = 1
     is_lost: bool = False
+    burn_ins: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -92,6 +100,10 @@ class SlotHistory:
     def find_unfinished(self) -> list[datetime]:
         """Return the slots that were begun and not ended."""
         return sorted(slot for slot in self.begun if slot not in self.ended)
+
+    def find_search(self, burn_in: str) -> ScheduleRanEntry | None:
+        """Return the end of the search that a burn-in waited for."""
+        return next((ran for ran in self.ended.values() if burn_in in ran.facts.get("burn_ins", ())), None)
 
 
 class ScheduleHistory:
@@ -177,6 +189,24 @@ def _list_due_tasks(line: ScheduleLine, history: SlotHistory, now: datetime) -> 
         yield SlotTask(line, slot, attempts + 1, is_lost=slot != current or attempts >= MAX_SLOT_ATTEMPTS)
     if current and _is_due(line, history, current, now):
         yield SlotTask(line, current)
+
+
+def make_new_nodes_lines(lines: Iterable[ScheduleLine]) -> dict[str, ScheduleLine]:
+    """Return by fabric the line of its searches of new nodes: each is as the first schedule that searches it says."""
+    searches = (line for line in lines if line.schedule.does == "collectives-search")
+    return {line.target: replace(line, name=f"{line.name}-{NEW_NODES}") for line in reversed(list(searches))}
+
+
+def list_new_nodes_tasks(
+    line: ScheduleLine, history: SlotHistory, waiting: Iterable[BurnInRecord]
+) -> Iterator[SlotTask]:
+    """Yield the search that burn-ins of a fabric wait for. It stands for the time at which the first was over."""
+    records = [record for record in waiting if history.find_search(record.id) is None]
+    slots = [*history.find_unfinished(), *sorted(datetime.fromisoformat(record.over_at) for record in records)]
+    if slots:
+        attempt = history.begun.get(slots[0], 0) + 1
+        is_lost = not records or attempt > MAX_SLOT_ATTEMPTS
+        yield SlotTask(line, slots[0], attempt, is_lost, tuple(record.id for record in records))
 
 
 def _is_due(line: ScheduleLine, history: SlotHistory, slot: datetime, now: datetime) -> bool:

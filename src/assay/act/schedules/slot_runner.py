@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import records_pass
+from assay.act.loop.projections import read_node_states
 from assay.act.loop.rack_leases import CONTROLLER_LEASE_PREFIX
 from assay.act.schedules.due_slots import (
     MAX_SLOT_ATTEMPTS,
@@ -22,9 +23,12 @@ from assay.act.schedules.due_slots import (
     ScheduleLine,
     SlotTask,
     compute_due_tasks,
+    list_new_nodes_tasks,
     list_schedule_lines,
     list_schedules,
+    make_new_nodes_lines,
 )
+from assay.decide.state.burn_in_record import BurnInRecord
 from assay.ledger.leases import hold_lease
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.store import Ledger
@@ -50,7 +54,14 @@ SlotJob = Callable[[ControllerContext, SlotTask], SlotResult]
 
 def list_due_tasks(context: ControllerContext, now: datetime) -> list[SlotTask]:
     """Return what is due at `now`, without the lines of which a live process holds a slot."""
-    tasks = compute_due_tasks(list_schedule_lines(context.fleet), read_schedule_history(context.ledger), now)
+    lines, history = list(list_schedule_lines(context.fleet)), read_schedule_history(context.ledger)
+    tasks = compute_due_tasks(lines, history, now)
+    waiting: dict[str | None, list[BurnInRecord]] = {}
+    for name, state in read_node_states(context.ledger).items():
+        if name in context.fleet.nodes and state.burn_in and state.burn_in.waits_in(state.stay_id):
+            waiting.setdefault(context.fleet.nodes[name].settings.fabric, []).append(state.burn_in)
+    for fabric, line in make_new_nodes_lines(lines).items():
+        tasks += list_new_nodes_tasks(line, history.get(line), waiting.get(fabric, ()))
     leases = context.ledger.leases() if any(task.attempt > 1 for task in tasks) else {}
     held = {(task.line.name, task.line.target) for task in tasks if task.lease_name in leases}
     return [task for task in tasks if (task.line.name, task.line.target) not in held]
@@ -78,7 +89,8 @@ def run_slot_task(context: ControllerContext, task: SlotTask, jobs: Mapping[Sche
                 result = jobs[task.job](context, task)
             except AssayError as error:
                 result = SlotResult("failed", str(error))
-        ran = ScheduleRanEntry(*_describe_task(task), result.status, result.reason, result.facts)
+        facts = {**result.facts, "burn_ins": task.burn_ins} if task.burn_ins else result.facts
+        ran = ScheduleRanEntry(*_describe_task(task), result.status, result.reason, facts)
         context.ledger.append(ran.make_entry(task.id, context.now))
         context.progress(f"{task}: {result.reason}")
         return True

@@ -10,6 +10,7 @@ from assay.model.entries.effects import (
     BurnInEndedEntry,
     BurnInHeldEntry,
     BurnInOutcome,
+    BurnInOverEntry,
     BurnInStartedEntry,
     BurnInWindowEntry,
 )
@@ -26,8 +27,9 @@ class BurnInRecord:
 
     `hours` are planned, `hours_done` are over at the time `at`. `work`: what ran, by phase and load part. `log` and
     `line`: how far the node's journal has been read. `held_hours`: what was added because of drift. `outcome` is ""
-    while it runs. `fault`: the class of the verdict that ended it, if it has one. `rates`: Gflop/s by GPU.
-    `reboots`: how often the node started again meanwhile.
+    while it runs. `over_at`: when its phases were over, for one that waits for collectives. `fault`: the class of the
+    verdict that ended it, if it has one. `rates`: Gflop/s by GPU. `reboots`: how often the node started again
+    meanwhile.
     """
 
     id: str
@@ -48,6 +50,7 @@ class BurnInRecord:
     work: Mapping[str, Mapping[str, PartWork]] = field(default_factory=dict)
     serials: Mapping[str, str] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
+    over_at: str = ""
     outcome: BurnInOutcome | None = None
     reason: str = ""
     fault: str = ""
@@ -56,6 +59,10 @@ class BurnInRecord:
     def is_running(self) -> bool:
         """Whether it has not ended."""
         return self.outcome is None
+
+    def waits_in(self, stay_id: str) -> bool:
+        """Whether all but its collectives is over, in a stay that goes on."""
+        return self.is_running and bool(self.over_at) and self.stay_id == stay_id
 
     @property
     def planned_hours(self) -> float:
@@ -100,16 +107,17 @@ class BurnInRecord:
     def describe(self) -> str:
         """Return how far it is, or how it ended, in one line."""
         done = f"{self.hours_done:.1f} of {self.planned_hours:g} h"
+        if self.is_running and self.over_at:
+            return f"burn-in {done}, {self.reason}"
         if self.outcome is None:
             return (
                 f"burn-in {done}, phase {self.phase or 'not begun'}, ends about {self.estimate_end():%d %b %H:%M} UTC"
             )
-        words = {"done": "done", "failed": "failed", "incomplete": "incomplete", "stopped": "stopped", "none": "none"}
-        return f"burn-in {words[self.outcome]} after {done}{f': {self.reason}' if self.reason else ''}"
+        return f"burn-in {self.outcome} after {done}{f': {self.reason}' if self.reason else ''}"
 
 
 BURN_IN_KINDS = frozenset(
-    {BurnInStartedEntry.kind, BurnInWindowEntry.kind, BurnInHeldEntry.kind, BurnInEndedEntry.kind}
+    entry.kind for entry in (BurnInStartedEntry, BurnInWindowEntry, BurnInHeldEntry, BurnInOverEntry, BurnInEndedEntry)
 )
 
 
@@ -128,6 +136,9 @@ def advance_burn_in(record: BurnInRecord | None, entry: LedgerEntry, stay_id: st
             return _add_window(record, content, format_time(entry.at))
         case BurnInHeldEntry() if content.burn_in == record.id:
             return replace(record, held_hours=content.hours, drifts=content.drifts)
+        case BurnInOverEntry() if content.burn_in == record.id:
+            over_at, reason = format_time(entry.at), "waits for collectives with other nodes of its fabric"
+            return replace(record, over_at=over_at, reason=reason, drifts=content.drifts, rates=content.rates)
         case BurnInEndedEntry() if content.burn_in == record.id:
             return _end(record, content, format_time(entry.at))
     return record

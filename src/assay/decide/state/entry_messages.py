@@ -355,6 +355,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
         f"burn-in: {entry.window['hours']:.1f} h are done, phase {entry.window['phase']}"
     ),
     burn.BurnInHeldEntry: lambda entry, _: f"burn-in goes on for {entry.hours:g} h: {'; '.join(entry.drifts)}",
+    burn.BurnInOverEntry: lambda _, __: "burn-in: its phases are over, and it waits for collectives with other nodes",
     burn.BurnInEndedEntry: lambda entry, _: (
         f"burn-in {entry.outcome} after {entry.hours:.1f} h{entry.reason and f': {entry.reason}'}"
     ),

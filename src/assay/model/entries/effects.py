@@ -169,6 +169,19 @@ class BurnInHeldEntry(EntryContent):
 
 
 @fact
+class BurnInOverEntry(EntryContent):
+    """Its phases are over, and nothing is missing: nodes of its fabric run collectives together before it ends.
+
+    `drifts` and `rates`: as in the entry of its end.
+    """
+
+    kind = "burnin.over"
+    burn_in: str
+    drifts: tuple[str, ...] = ()
+    rates: Mapping[str, float] = shown(omit_stored=True, default_factory=dict)
+
+
+@fact
 class BurnInEndedEntry(EntryContent):
     """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU.
 

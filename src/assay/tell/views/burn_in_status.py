@@ -40,7 +40,7 @@ class BurnInStatus:
     outcome: Literal["running", "done", "failed", "incomplete", "stopped", "none"]
     """How it ended."""
     reason: str
-    """Why it ended so; "" if there is nothing to say, and while it runs."""
+    """Why it ended so, or what it waits for; "" if there is nothing to say."""
     started: str
     """When it started."""
     at: str
@@ -54,7 +54,7 @@ class BurnInStatus:
     phase: str
     """The phase that runs now, or ran last; "" before the first."""
     ends_about: str | None
-    """When it will end, as far as can be told; null if it does not run."""
+    """When it will end, as far as can be told; null if no load runs."""
     reboots: int
     """How often the node started again meanwhile."""
     drifts: list[str]
@@ -82,7 +82,7 @@ def make_burn_in_status(state: NodeState) -> BurnInStatus | None:
         planned_hours=record.planned_hours,
         held_hours=record.held_hours,
         phase=record.phase,
-        ends_about=record.estimate_end().isoformat() if record.is_running else None,
+        ends_about=record.estimate_end().isoformat() if record.is_running and not record.over_at else None,
         reboots=record.reboots,
         drifts=list(record.drifts),
         gflops=dict(record.rates),
