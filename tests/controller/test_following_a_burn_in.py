@@ -142,7 +142,7 @@ def test_a_tool_without_a_result_ends_it_after_its_first_runs_with_the_words_of_
     far.add(1000, unit="battery", s=2, result=refused)
     look(memory, far)
     (ended,) = entries_of(site, BurnInEndedEntry)
-    assert (ended.outcome, far.orders[-1]) == ("incomplete", "stop")
+    assert (ended.outcome, ended.part, far.orders[-1]) == ("incomplete", "battery", "stop")
     assert ended.reason == (
         f"battery gave no result in its first 2 runs: failed: {refused['failed']}. "
         "Mend it on the node, or take it out of the BurnIn day"

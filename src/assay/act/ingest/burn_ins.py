@@ -162,8 +162,9 @@ def _append_end(
     drifts: Sequence[str] = (),
     rates: Mapping[str, float] | None = None,
     fault: str = "",
+    part: str = "",
 ) -> None:
-    ended = BurnInEndedEntry(burn_in, outcome, reason, round(hours, 3), tuple(drifts), rates or {}, fault)
+    ended = BurnInEndedEntry(burn_in, outcome, reason, round(hours, 3), tuple(drifts), rates or {}, fault, part)
     context.ledger.append(ended.make_entry(derive_id(ended.kind, node, burn_in), context.now, node))
 
 
@@ -215,7 +216,10 @@ class BurnInFollower:
         elif verdict := find_verdict(lines, record.known_hard_counters):
             self._stop("failed", verdict)
         elif fruitless := find_fruitless_part(record.work, lines):
-            self._stop("incomplete", f"{fruitless}. Mend it on the node, or take it out of the BurnIn {record.spec}")
+            part, done = fruitless
+            words = f"{part} gave no result in its first {done.units} runs: {done.reason}"
+            mend = f"Mend it on the node, or take it out of the BurnIn {record.spec}"
+            self._stop("incomplete", f"{words}. {mend}", part=part)
         elif has_ended(lines) and lines[-1]["end"] == "done" and not answer.running:
             self._judge_end(answer)
         elif not answer.running or answer.id != record.id:
@@ -263,11 +267,12 @@ class BurnInFollower:
         ask_burn_in(self.node, "start", self.transports, plan=plan, cursor=f"{record.log}:{record.line}")
         self.context.progress(f"{self.node.name}: its burn-in goes on after {record.hours_done:.1f} h")
 
-    def _stop(self, outcome: BurnInOutcome, reason: str, fault: str = "") -> None:
+    def _stop(self, outcome: BurnInOutcome, reason: str, fault: str = "", part: str = "") -> None:
         """Stop the burn-in on the node, and then note its end: a kill in between stops it twice."""
         record = self.record
         ask_burn_in(self.node, "stop", self.transports)
-        _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, fault=fault)
+        hours = record.hours_done
+        _append_end(self.context, self.node.name, record.id, outcome, reason, hours, fault=fault, part=part)
 
     def _judge_end(self, answer: BurnInAnswer) -> None:
         """All phases are over: note what is missing, hold a node that drifts, or note a good end."""

@@ -28,6 +28,7 @@ from assay.decide.moves.required_checks import (
 )
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.lemon_score import compute_lemon_score
 from assay.decide.state.outstanding_effects import list_outstanding_effects
@@ -41,14 +42,14 @@ from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.technician_work import TechnicianInspection
-from assay.model.text.lists import format_list
+from assay.model.text.lists import fold_names, format_list
 from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION = "dossier"
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 """The kinds of causes that a ticket answers."""
-FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND = "foreign", "breaker"
-"""How the keys of tickets about others' cordons, and about waves, begin."""
+FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
+"""How the keys of tickets about others' cordons, about waves, and about burn-ins that prove nothing, begin."""
 REPORTS_FOLDER = Path("reports")
 
 
@@ -78,10 +79,10 @@ def list_desired_tickets(
     """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
     tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
     tickets += _breaker_tickets(snapshot)
+    tickets += _incomplete_burn_in_tickets(snapshot, causes)
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
             tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
-            tickets += _incomplete_burn_in_tickets(snapshot, view, causes)
             tickets += _failed_check_tickets(snapshot, view)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _fault_tickets(snapshot, view, causes, comparisons, notes)
@@ -147,9 +148,9 @@ def _format_files(view: NodeSnapshot) -> str:
 
 
 def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> list[Ticket]:
-    """Return the ticket of a node that is in its state past the deadline of the policy."""
+    """Return the ticket of a node that is in its state past the deadline of the policy. Its burn-in may have one."""
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
-    if deadline is None or node_state.stay_id not in causes:
+    if deadline is None or node_state.stay_id not in causes or _find_incomplete_burn_in(view, causes):
         return []
     ticket = _make_stay_ticket(
         view,
@@ -168,24 +169,43 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collec
     return [ticket]
 
 
-def _incomplete_burn_in_tickets(
-    snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]
-) -> Iterator[Ticket]:
-    """Yield the ticket of a node whose burn-in proves nothing: its plan or its tools are at fault, not the node."""
-    record, policy, state = find_burn_in_of_stay(view), snapshot.policy, view.node_state.state
-    if record is None or record.outcome != "incomplete" or record.id not in causes:
-        return
-    before = [name for name, other in policy.states.items() if other.pass_to == state and policy.has_edge(state, name)]
-    again = f"\nthen let it begin anew: assay move {view.name} {before[0]} --reason '…'" if before else ""
-    yield _make_stay_ticket(
-        view,
-        "burn-in",
-        title=f"the burn-in of {view.name} proves nothing",
-        expected=f"each part of the BurnIn {record.spec} gives results",
-        seen=record.describe(),
-        verify=f"assay explain {view.name}",
-        steps=f"run the tool on the node by hand, and mend the node or the BurnIn {record.spec}{again}",
-    )
+def _find_incomplete_burn_in(view: NodeSnapshot, causes: Collection[str]) -> BurnInRecord | None:
+    record = find_burn_in_of_stay(view)
+    return record if record and record.outcome == "incomplete" and record.id in causes else None
+
+
+def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, causes: Collection[str]) -> Iterator[Ticket]:
+    """Yield the tickets of burn-ins that prove nothing.
+
+    A load part without any result is a fault of the plan or its tools, which a pool has in common: one ticket for it.
+    """
+    groups: dict[str, list[tuple[NodeSnapshot, BurnInRecord]]] = {}
+    for view in snapshot.nodes:
+        record = _find_incomplete_burn_in(view, causes)
+        if record and "ticket" in view.profile.actions:
+            shared, own = f"{view.node.pool}/{record.spec}/{record.part}", f"{view.name}/{view.node_state.stay_id}"
+            groups.setdefault(shared if record.part else own, []).append((view, record))
+    for key, group in groups.items():
+        (view, record), names = group[0], fold_names(view.name for view, _ in group)
+        policy, state = snapshot.policy, view.node_state.state
+        before = [
+            name for name, other in policy.states.items() if other.pass_to == state if policy.has_edge(state, name)
+        ]
+        again = f"\nthen let it begin anew: assay move {view.name} {before[0]} --reason '…'" if before else ""
+        seen = {record.reason: record.describe() for _, record in reversed(group)}
+        yield Ticket(
+            **_make_identity(f"{BURN_IN_TICKET_KIND}/{key}"),
+            title=f"{record.part} of the BurnIn {record.spec} gives no result in pool {view.node.pool}"
+            if record.part
+            else f"the burn-in of {view.name} proves nothing",
+            node=view.name,
+            places=tuple(_make_place(view) for view, _ in group),
+            expected=f"each part of the BurnIn {record.spec} gives results",
+            seen="\n".join([f"on {format_list(names)}", *list(seen.values())[:3]]),
+            verify=f"assay explain {view.name}",
+            severity="degraded",
+            steps=f"run the tool on {view.name} by hand, and mend the nodes or the BurnIn {record.spec}{again}",
+        )
 
 
 def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> Iterator[Ticket]:

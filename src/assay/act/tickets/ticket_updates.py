@@ -18,6 +18,7 @@ from assay.act.schedules.slot_runner import read_schedule_history
 from assay.act.tickets.collective_link_tickets import find_links, make_link_tickets
 from assay.act.tickets.desired_tickets import (
     BREAKER_TICKET_KIND,
+    BURN_IN_TICKET_KIND,
     FOREIGN_TICKET_KIND,
     ROLLOUT_TICKET_KIND,
     TICKET_CAUSES,
@@ -57,7 +58,14 @@ from assay.observe.evidence_store import write_atomically
 
 FABRIC_SCAN = "fabric scan "
 """What the proof of a link's ticket begins with; the fabric follows."""
-STATE_TICKET_KINDS = ("stay", "opened", FOREIGN_TICKET_KIND)
+ENDED_BY_THEMSELVES = {
+    ROLLOUT_TICKET_KIND: "the rollout goes on, or has ended",
+    TRUST_TICKET_KIND: "nothing waits for a person there any more",
+    BREAKER_TICKET_KIND: "the breaker holds nothing back any more",
+    BURN_IN_TICKET_KIND: "no node waits for it any more",
+}
+"""What is proved by kinds of tickets for which there is no work any more."""
+STATE_TICKET_KINDS = ("stay", "late", "opened", FOREIGN_TICKET_KIND)
 """Kinds of tickets that end when the node leaves its state."""
 
 
@@ -106,12 +114,8 @@ def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
     """Return the transition, replacement or cordon after which the ticket has no work any more."""
     kind, _, rest = ticket.key.partition("/")
     state = view.node_state
-    if kind == ROLLOUT_TICKET_KIND:
-        return "the rollout goes on, or has ended"
-    if kind == TRUST_TICKET_KIND:
-        return "nothing waits for a person there any more"
-    if kind == BREAKER_TICKET_KIND:
-        return "the breaker holds nothing back any more"
+    if kind in ENDED_BY_THEMSELVES:
+        return ENDED_BY_THEMSELVES[kind]
     if kind == FOREIGN_TICKET_KIND and view.cordon is not None and not view.foreign_cordon:
         return "nobody else keeps the node closed any more"
     if kind in STATE_TICKET_KINDS:

@@ -28,8 +28,8 @@ class BurnInRecord:
     `hours` are planned, `hours_done` are over at the time `at`. `work`: what ran, by phase and load part. `log` and
     `line`: how far the node's journal has been read. `held_hours`: what was added because of drift. `outcome` is ""
     while it runs. `over_at`: when its phases were over, for one that waits for collectives. `fault`: the class of the
-    verdict that ended it, if it has one. `rates`: Gflop/s by GPU. `reboots`: how often the node started again
-    meanwhile.
+    verdict that ended it, if it has one. `part`: the load part without any result, for a fault of the plan. `rates`:
+    Gflop/s by GPU. `reboots`: how often the node started again meanwhile.
     """
 
     id: str
@@ -54,6 +54,7 @@ class BurnInRecord:
     outcome: BurnInOutcome | None = None
     reason: str = ""
     fault: str = ""
+    part: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -152,6 +153,7 @@ def _end(record: BurnInRecord, ended: BurnInEndedEntry, at: str) -> BurnInRecord
         outcome=ended.outcome,
         reason=ended.reason,
         fault=ended.fault,
+        part=ended.part,
         drifts=ended.drifts,
         rates=ended.rates,
         windows=(),

@@ -185,7 +185,8 @@ class BurnInOverEntry(EntryContent):
 class BurnInEndedEntry(EntryContent):
     """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU.
 
-    `fault`: the class of what ended it, for a verdict that a rule of the policy may name; else "".
+    `fault`: the class of what ended it, for a verdict that a rule of the policy may name; else "". `part`: the load
+    part that gave no result at all, as a tool does that is missing or refuses its arguments; else "".
     """
 
     kind = "burnin.ended"
@@ -196,3 +197,4 @@ class BurnInEndedEntry(EntryContent):
     drifts: tuple[str, ...] = ()
     rates: Mapping[str, float] = shown(omit_stored=True, default_factory=dict)
     fault: str = shown(omit_stored=True, default="")
+    part: str = shown(omit_stored=True, default="")

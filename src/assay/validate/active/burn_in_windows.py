@@ -213,8 +213,10 @@ def _value(tree: Mapping[str, Any], name: str) -> Any:
     return leaf.get("value") if isinstance(leaf, Mapping) else None
 
 
-def find_fruitless_part(work: Mapping[str, Mapping[str, PartWork]], lines: Iterable[Line]) -> str:
-    """Return which part has given no result in its first runs, and the words of its tool; "" for none.
+def find_fruitless_part(
+    work: Mapping[str, Mapping[str, PartWork]], lines: Iterable[Line]
+) -> tuple[str, PartWork] | None:
+    """Return the part that has given no result in its first runs, and what these did; None for none.
 
     `work`: what ran before these lines, by phase and part.
     """
@@ -225,8 +227,8 @@ def find_fruitless_part(work: Mapping[str, Mapping[str, PartWork]], lines: Itera
         ran[part] = ran.get(part, PartWork()).plus(step)
     for part, done in ran.items():
         if done.units >= FIRST_RUNS and not done.results:
-            return f"{part} gave no result in its first {done.units} runs: {done.reason}"
-    return ""
+            return part, done
+    return None
 
 
 def find_missing_work(
