@@ -12,6 +12,7 @@ from quiet_site import FLEET, Site
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
 from assay.act.loop.snapshot import FleetSnapshotCache
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.ledger.store import Ledger
 from assay.model.node import Node
 from assay.model.specs.node_settings import ServiceImport
@@ -45,6 +46,23 @@ def test_only_nodes_that_an_import_names_start_in_service(site: Site) -> None:
     enroll_nodes(with_nodes(site, n0025=new))
     found = states(site)
     assert (found[OLD], found["n0001"], found["n0025"]) == ("production", "onboard", "onboard")
+
+
+def test_a_node_that_starts_in_a_state_with_a_burn_in_is_closed_and_loaded_if_its_profile_allows(site: Site) -> None:
+    settings = FLEET.nodes[OLD].settings.model_copy(update={"lifecycle_start": "test"})
+    new = replace(FLEET.nodes[OLD], name="n0025", serial="S25", settings=settings)
+    watched = replace(new, name="n0026", serial="S26", profile="watched")
+    plain = replace(new, name="n0027", serial="S27", settings=FLEET.nodes[OLD].settings)
+    desk = with_nodes(site, n0025=new, n0026=watched, n0027=plain)
+    no_load = FLEET.profiles["unmanaged"].model_copy(update={"actions": ["cordon", "drain"]})
+    enroll_nodes(replace(desk, fleet=replace(desk.fleet, profiles={**FLEET.profiles, "watched": no_load})))
+    known = FleetSnapshotCache(site.desk).node_states()
+    wanted = {name: list_outstanding_effects(FLEET.policy, known[name]) for name in ("n0025", "n0026", "n0027")}
+    assert {name: [effect.action for effect in effects] for name, effects in wanted.items()} == {
+        "n0025": ["cordon", "drain", "burn-in"],
+        "n0026": [],
+        "n0027": [],
+    }
 
 
 def test_a_node_whose_import_has_expired_starts_through_proof_and_status_says_why(site: Site) -> None:

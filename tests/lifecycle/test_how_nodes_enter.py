@@ -9,6 +9,7 @@ import pytest
 
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry, make_left_entry, make_rename_entry
 from assay.decide.state.node_entry import describe_entry, find_lapsed_import, find_start_state, list_lapsed_imports
+from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings, ServiceImport
@@ -54,6 +55,25 @@ def test_any_other_name_enters_through_proof(policy, settings):
 
 def test_another_start_out_of_service_stays_possible(policy):
     assert find_start_state(policy, replace(NODE, settings=NodeSettings(lifecycle_start="seatrial")), NOW) == "seatrial"
+
+
+def test_a_node_that_is_enrolled_in_a_state_with_a_burn_in_gets_it_as_one_that_comes_there(paper):
+    paper.add("n1", "test")
+    assert paper.settle("n1") == [], "as long as its entry does not say so: of ledgers of earlier versions"
+    del paper.nodes["n1"]
+    paper.nodes["n2"] = replace(NODE, name="n2")
+    paper.outcomes["n2"], paper.jobs["n2"] = {}, ("job 7",)
+    paper.write(make_enrolled_entry("n2", "a", "test", paper.now, "S1", acts=True))
+    wanted = [effect.action for effect in list_outstanding_effects(paper.policy, paper.story("n2"))]
+    assert wanted == ["cordon", "drain", "burn-in"], "closed and drained first: nothing has closed it before"
+    paper.pass_all("n2")
+    paper.later(hours=25)
+    assert paper.step() == [], "nothing has loaded it"
+    assert paper.settle("n2") == wanted
+    paper.jobs["n2"] = ()
+    paper.pass_all("n2")
+    (made,) = paper.step()
+    assert (made.to_state, made.timing) == ("production", "immediate")
 
 
 @pytest.fixture

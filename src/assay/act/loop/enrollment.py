@@ -47,7 +47,11 @@ def _make_entries(
     if machine is None or not node.serial:
         state = _read_start_state(context, node, is_known_name)
         lapsed = "" if is_known_name else find_lapsed_import(node, now)
-        yield decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, state, now, node.serial, lapsed)
+        start, allowed = context.policy.states[state], context.fleet.profile_of(node.name).actions
+        acts = bool(start.burn_in) and set(start.first_actions) <= set(allowed)
+        yield decision_and_fault_entries.make_enrolled_entry(
+            node.name, node.pool, state, now, node.serial, lapsed, acts=acts
+        )
         return
     rename = decision_and_fault_entries.make_rename_entry(machine, node, now)
     yield rename

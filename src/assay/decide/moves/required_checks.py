@@ -75,7 +75,7 @@ def are_entry_actions_verified(snapshot: FleetSnapshot, view: NodeSnapshot) -> b
 def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
     """Return the entry actions of the node's state, each with the standing of its effect ("" before it starts).
 
-    Tickets are left out, because nothing waits for them. If a node was enrolled in its state, it has no entry actions.
+    Tickets are left out, because nothing waits for them. Enrolled in its state, a node has some for a burn-in only.
     """
     if not view.node_state.decision:
         return []

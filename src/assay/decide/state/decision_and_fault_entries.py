@@ -45,11 +45,11 @@ from assay.model.timestamps import format_time, parse_time
 
 
 def make_enrolled_entry(
-    node: str, pool: str, state: str, at: datetime, serial: str = "", reason: str = ""
+    node: str, pool: str, state: str, at: datetime, serial: str = "", reason: str = "", *, acts: bool = False
 ) -> LedgerEntry:
     """Return the first entry of a machine."""
     ident = derive_id("enrolled", node, *([serial] if serial else []))
-    return NodeEnrolledEntry(pool, state, serial, reason).make_entry(ident, format_time(at), node)
+    return NodeEnrolledEntry(pool, state, serial, reason, acts).make_entry(ident, format_time(at), node)
 
 
 def make_rename_entry(machine: NodeState, node: Node, at: datetime) -> LedgerEntry:

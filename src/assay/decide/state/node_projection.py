@@ -370,7 +370,8 @@ def enroll_machine(entry: LedgerEntry) -> NodeState:
     at, enrolled = format_time(entry.at), NodeEnrolledEntry.read(entry)
     reason = f"first seen; the inventory starts it in {enrolled.state}{enrolled.reason and f': {enrolled.reason}'}"
     start = NodeState(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at)
-    return replace(start, stay_seq=entry.seq, serial=enrolled.serial, named_by=entry.id)
+    decision = entry.id if enrolled.acts else ""
+    return replace(start, stay_seq=entry.seq, serial=enrolled.serial, named_by=entry.id, decision=decision)
 
 
 def rename_machine(machine: NodeState, node: str, pool: str, named_by: str) -> NodeState:

@@ -73,6 +73,7 @@ def _list_requested_effects(
         return [*recordons, *((pending.decision, action, reason) for action in actions)]
     withdrawn = node_state.withdrawn
     undo = [(withdrawn.by, "uncordon", withdrawn.reason)] if withdrawn and withdrawn.cordoned else []
-    entry = policy.states[node_state.state].entry if node_state.decision else []
+    state = policy.states[node_state.state]
+    entry = (state.first_actions if node_state.acts_on_enrolment else state.entry) if node_state.decision else []
     corrects = [(correction.decision, action, correction.reason) for action in correction.actions] if correction else []
     return [*undo, *recordons, *((node_state.decision, action, reason) for action in entry), *corrects]

@@ -12,7 +12,8 @@ from assay.model.ledger_entry import LedgerEntry
 class NodeEnrolledEntry(EntryContent):
     """The first entry of a machine: its pool, its serial number, and the state in which the inventory starts it.
 
-    `reason` says why it does not start as the inventory asks, "" if it does.
+    `reason` says why it does not start as the inventory asks, "" if it does. `acts`: whether it gets the actions of a
+    node that comes to `state`: that is where its burn-in is.
     """
 
     kind = "node.enrolled"
@@ -20,6 +21,7 @@ class NodeEnrolledEntry(EntryContent):
     state: str
     serial: str = shown(omit_stored=True, default="")
     reason: str = shown(omit_stored=True, default="")
+    acts: bool = shown(omit_stored=True, default=False)
 
 
 @fact

@@ -88,6 +88,12 @@ class LifecycleState(StrictModel):
     escalate: list[FaultEscalation] = Field(default=[])
     final: bool = False
 
+    @property
+    def first_actions(self) -> list[ActionName]:
+        """The actions for a node that is enrolled in this state: nothing has closed it before."""
+        closing: list[ActionName] = ["cordon", "drain"]
+        return [*(action for action in closing if action not in self.entry), *self.entry]
+
     def list_exits(self) -> Iterator[tuple[str, str]]:
         """Yield field and target of every way out that the state names, such as `pass_to` or `escalate.0`."""
         for field in ("pass_to", "fail_to", "effect_failed_to", "certified_to"):
