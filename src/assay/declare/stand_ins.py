@@ -6,7 +6,7 @@ The lab works with them. For real machines, `assay check` lists them, and what w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -93,13 +93,30 @@ def find_refused_settings(fleet: Fleet) -> dict[str, str]:
 
     Such a node must not leave service for a zap that is refused.
     """
+    reasons = _find_refused(fleet, fleet.node_specs, "a change of settings", *SETTING_FIELDS)
+    return {node.name: reasons[node.spec] for node in fleet.nodes.values() if node.spec in reasons}
+
+
+def list_refused_zaps(fleet: Fleet, names: Iterable[str], pushed: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield node and reason where an example refuses a zap on a real machine; `pushed` are nodes that get firmware."""
+    settings, bundles = find_refused_settings(fleet), _find_refused(fleet, fleet.bundles, "a push of firmware")
+    for name in names if not fleet.is_lab else ():
+        bundle, node = fleet.spec_of(name).firmware if name in pushed else "", fleet.nodes[name]
+        kinds = {variable: find_placeholder(getattr(node, field)) for field, variable in NODE_VARIABLES.items()}
+        machine = next((f"{variable} in the inventory is {kind}" for variable, kind in kinds.items() if kind), "")
+        known = (machine, settings.get(name), bundles.get(bundle))
+        yield from ((name, reason) for reason in known if reason)
+
+
+def _find_refused(fleet: Fleet, specs: Mapping[str, SpecDocument], user: str, *fields: str) -> dict[str, str]:
+    """Return why `user` would be refused, by the name of the spec, with its line."""
     reasons = dict[str, str]()
-    for name, spec in fleet.node_specs.items():
+    for name, spec in specs.items():
         try:
-            refuse_spec(fleet, spec, "a change of settings", *SETTING_FIELDS)
+            refuse_spec(fleet, spec, user, *fields)
         except AssayError as error:
             reasons[name] = f"{error.where}: {error.what}"
-    return {node.name: reasons[node.spec] for node in fleet.nodes.values() if node.spec in reasons}
+    return reasons
 
 
 def refuse_workload(fleet: Fleet, workload: SpecDocument) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -72,7 +73,10 @@ def plan(
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
     gc.disable()  # everything read stays alive until the end; collecting garbage takes a quarter of the time
     workspace, cache = Workspace(fleet.resolve()), ParseCache()
-    before, after = load_plan_revisions(workspace.root, base, head, cache)
+    before, after = (
+        replace(each, fleet=replace(each.fleet, is_lab=workspace.home.is_lab))
+        for each in load_plan_revisions(workspace.root, base, head, cache)
+    )
     unread = None
     try:
         if server:

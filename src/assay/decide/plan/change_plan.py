@@ -71,6 +71,7 @@ from assay.decide.rollouts.rollout_waves import (
 )
 from assay.decide.state.lemon_score import LemonScore, find_lemon
 from assay.decide.state.node_entry import list_lapsed_imports
+from assay.declare.stand_ins import list_refused_zaps
 from assay.model.facts import fact, internal
 from assay.model.node import Node
 from assay.model.text.lists import format_count, format_list, format_nodes
@@ -251,6 +252,15 @@ def _note_trust(after: FleetRevision, planned: RolloutPlan) -> Iterator[str]:
             yield f"{nodes} of pool {pool} change at the trust step {setting}: {does[setting.step]}"
 
 
+def _note_examples(after: FleetRevision, changing: Iterable[NodeRollout]) -> Iterator[str]:
+    """Yield what real machines will refuse when the change comes to them: an example stands in a site's own place."""
+    pushed = {change.new.name: bool(change.pair.moves) for change in changing if change.acts}
+    nodes: dict[str, list[str]] = defaultdict(list)
+    for name, reason in list_refused_zaps(after.fleet, pushed, {name for name, moves in pushed.items() if moves}):
+        nodes[reason].append(name)
+    yield from (f"a zap of {format_nodes(names)} will be refused: {reason}" for reason, names in nodes.items())
+
+
 def _note_breaker(
     after: FleetRevision, standings: Mapping[str, NodeStanding], following: Iterable[DriftResponse]
 ) -> Iterator[str]:
@@ -407,7 +417,10 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         work=planned,
         backtest=facts.backtest,
         policy_replay=facts.policy_replay,
-        notes=list_plan_notes(before, after, standings, following, settings, planned, facts),
+        notes=(
+            *list_plan_notes(before, after, standings, following, settings, planned, facts),
+            *_note_examples(after, changing),
+        ),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
         facts=PlanFacts(facts.missing, facts.position, facts.rollout),
