@@ -93,3 +93,18 @@ def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
     ledger.close()
     faulty.policy(POOL_PERCENT, "pool_percent: 8")
     assert f"not replayed: more than {MAX_EVENTS:,} events" in plan(faulty.root).stdout
+
+
+def test_it_says_what_the_trust_steps_in_force_let_assay_do_and_what_it_would_only_suggest(faulty) -> None:
+    faulty.policy(POOL_PERCENT, "pool_percent: 8")
+    assert json.loads(plan(faulty.root, "json").stdout)["policy_replay"]["new_moves"] == {}, "assay acts everywhere"
+    faulty.policy("  fleet: act\n", "  fleet: suggest\n  actions: {cordon: act}\n")
+    found = json.loads(plan(faulty.root, "json").stdout)["policy_replay"]
+    assert found["old_moves"].keys() == {"act"}
+    assert found["new_moves"].keys() == {"suggest"}, "each move begins more than a cordon"
+    assert found["new_costs"]["out_node_hours"] > 0, "what it would cost if assay acted stays told"
+    said = plan(faulty.root).stdout
+    assert "old policy → new policy, as if assay acted:" in said
+    assert f"under the new one, moves: {found['new_moves']['suggest']} only suggested" in said
+    faulty.policy("  fleet: suggest\n", "  fleet: watch\n")
+    assert json.loads(plan(faulty.root, "json").stdout)["policy_replay"]["new_moves"].keys() == {"watch"}

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.decide.moves.cordons import find_rack_companions
 from assay.decide.plan.inputs import FleetRevision, PolicyReplayReport
 from assay.decide.replay.history import HistoryEvent, list_fault_events
 from assay.decide.replay.replay_nodes import ReplayDurations, ReplayNodes, ReplayRules
-from assay.decide.replay.result import CostModel
+from assay.decide.replay.result import CostModel, ReplayResult
 from assay.decide.replay.simulator import run_replay
 from assay.decide.state.node_state import NodeState
+from assay.decide.trust.record import TRUST_CAUSE
 from assay.declare.starter.shipped_specs import find_cost_assumptions
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -39,14 +41,29 @@ def replay_policy_change(
     if len(events) > MAX_EVENTS:
         return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, note=f"not replayed: more than {MAX_EVENTS:,} events")
     costs = CostModel(*find_cost_assumptions(after.fleet), history_says_use=False)
-    results = []
-    for policy in (before.policy, after.policy):
-        rules = ReplayRules(policy, before.catalog, after.fleet.profiles, ReplayDurations())
-        results.append(run_replay(rules, _collect_nodes(policy, after.fleet.nodes.values(), events), events))
+    every, is_trusted = after.fleet.nodes.values(), before.fleet.trust.is_whole and after.fleet.trust.is_whole
+    results, moves = [], []
+    for revision in (before, after):
+        rules = ReplayRules(revision.policy, before.catalog, after.fleet.profiles, ReplayDurations())
+        cast = _collect_nodes(revision.policy, every, events)
+        results.append(run_replay(rules, cast, events))
+        in_force = replace(rules, trust=revision.fleet.trust)
+        moves.append({} if is_trusted else _count_moves(run_replay(in_force, cast, events)))
     until = max(result.until for result in results)
     counts = (costs.count(result.exposure.sum_up(until), result.work) for result in results)
     old, new = ({str(name): cost for name, cost in count.items()} for count in counts)
-    return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, old, new, costs.jobs_note)
+    return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, old, new, costs.jobs_note, *moves)
+
+
+def _count_moves(played: ReplayResult) -> Counter[str]:
+    """Return how many moves are done, and how many their trust step only lets assay suggest or tell."""
+    moves: Counter[str] = Counter()
+    for decision in (replayed.decision for replayed in played.decisions):
+        if decision.causes[0].kind == TRUST_CAUSE:
+            moves["watch" if decision.causes[0].id.startswith("watch") else "suggest"] += 1
+        elif decision.timing != "record":
+            moves["act"] += 1
+    return moves
 
 
 def _collect_nodes(policy: LifecyclePolicy, nodes: Iterable[Node], events: Iterable[HistoryEvent]) -> ReplayNodes:

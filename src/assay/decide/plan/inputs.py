@@ -190,7 +190,8 @@ class BacktestReport:
 class PolicyReplayReport:
     """The ledger's faults of the last `days`, replayed under two policies.
 
-    `note` says what the costs assume, or why nothing was replayed. Costs are by name, see `CostAssumptions`.
+    `note` says what the costs assume, or why nothing was replayed. Costs are by name, see `CostAssumptions`, and as if
+    assay acted everywhere.
     """
 
     days: float
@@ -203,6 +204,10 @@ class PolicyReplayReport:
     new_costs: Mapping[str, float] = field(default_factory=dict)
     """The costs under the new policy, by name."""
     note: str = ""
+    old_moves: Mapping[str, int] = field(default_factory=dict)
+    """The moves under the old policy by its trust steps: done (act), only suggested, only told; empty if both act."""
+    new_moves: Mapping[str, int] = field(default_factory=dict)
+    """The same under the new policy."""
 
 
 @fact

@@ -51,8 +51,19 @@ def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
         return
     faults = f"{format_count(replay.faults, 'fault')} on {format_count(replay.nodes, 'node')}"
     yield f"replay of the last {replay.days:g} days, {faults}: {replay.note}"
+    is_told = bool(replay.old_moves or replay.new_moves)
     if replay.old_costs:
-        yield "\n".join(["old policy → new policy:", *_compare_costs(replay.old_costs, replay.new_costs)])
+        title = f"old policy → new policy{', as if assay acted' if is_told else ''}:"
+        yield "\n".join([title, *_compare_costs(replay.old_costs, replay.new_costs)])
+    if is_told:
+        was, will = (_format_moves(moves) for moves in (replay.old_moves, replay.new_moves))
+        yield f"by the trust steps in force: under the old policy, {was}; under the new one, {will}"
+
+
+def _format_moves(moves: Mapping[str, int]) -> str:
+    words = {"act": "done", "suggest": "only suggested", "watch": "only told"}
+    counts = [f"{moves[step]} {word}" for step, word in words.items() if moves.get(step)]
+    return f"moves: {', '.join(counts)}" if counts else "no move"
 
 
 def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:

@@ -275,7 +275,8 @@ class SimulatedFleet:
                 self._quiet[_pool_rack(self.simulated_nodes[name].node)] += 1
         self._activate(needed)
         views = tuple(self.node_snapshot(name) for name in self._active)
-        return FleetSnapshot(now, self._rules.policy, views, self._rules.lines, quiet_counts=self._quiet)
+        rules = self._rules
+        return FleetSnapshot(now, rules.policy, views, rules.lines, quiet_counts=self._quiet, trust=rules.trust)
 
     def rack_companions(self, names: Collection[str]) -> set[str]:
         """Return all nodes in the racks of these nodes, for racks that are one machine."""

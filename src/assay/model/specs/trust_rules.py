@@ -61,6 +61,13 @@ class Trust:
     policy: str = ""
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether automation acts on every node, with every action."""
+        rules = self.rules
+        steps = {rules.lab} if self.is_lab else {rules.fleet, *rules.pools.values(), *rules.actions.values()}
+        return steps == {"act"}
+
     def find(self, pool: str = "", actions: Collection[str] = ()) -> TrustSetting:
         """Return the lowest step of these actions in a pool, without actions that of the pool, "" for the fleet."""
         if self.is_lab:
