@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from assay.lab.bmc.server import tls_context
+from assay.lab.bmc.certificates import make_authority
 
 ROOT = "/redfish/v1"
 SHARES = {"Sensors": 0.45, "FirmwareInventory": 0.25, "Memory": 0.2, "Fans": 0.1}
@@ -52,7 +53,8 @@ def make_tree(size: int) -> dict[str, Any]:
 async def serve(folder: Path, size: int, answer_s: float) -> None:
     """Serve the BMC until the process is killed."""
     tree = {path: json.dumps(resource).encode() for path, resource in make_tree(size).items()}
-    context = tls_context(folder / "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    make_authority(folder / "ca.pem").configure_cert(context)
 
     async def answer(scope: Any, _: Any, send: Any) -> None:
         await asyncio.sleep(answer_s)

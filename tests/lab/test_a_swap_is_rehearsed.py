@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from forked_assay import run_assay
+from serving_fleet import change_yaml
 
 from assay.lab.world import LabWorld
+from assay.observe.evidence_store import EvidenceStore
 
 NODE = "n0002"
 
@@ -63,9 +66,27 @@ def test_a_lost_gpu_is_swapped_and_its_node_serves_again(home: Path) -> None:
     assert f"gpu4 is {new}, was {old}" in assay(home, "history", NODE)
 
 
-@pytest.mark.slow(minutes=2)
-def test_another_machine_in_the_place_of_a_node_is_noticed(home: Path) -> None:
+@pytest.mark.slow(minutes=3)
+def test_another_machine_in_the_place_of_a_node_is_noticed_and_trusted_by_its_own_certificate(home: Path) -> None:
     assay(home, "lab", "inject", "chassis.replaced", "--node", NODE, "--with", "serial=NEWCHASSIS001")
     assay(home, "lab", "advance", "1.1")
     assay(home, "reconcile", "--once", "--settle")
     assert "NEWCHASSIS001" in assay(home, "history", NODE)
+    assert "its certificate is not accepted by the system's authorities" in read_bmc(home)
+
+    declared = yaml.safe_load((home / ".assay-lab/world/inventory.yml").read_text())["all"]["hosts"]
+    port = declared[NODE]["bmc_port"]
+    found = json.loads(assay(home, "discover", "--scan", "127.0.0.1/32", "--port", str(port), "--format", "json"))
+    (fingerprint,) = [machine["seen"]["fingerprint"] for machine in found["machines"]]
+    inventory = home / "inventory/h100-a.yml"
+    change_yaml(inventory, lambda pools: pools["h100-a"]["hosts"][NODE].update(bmc_fingerprint="sha256:" + "0a" * 32))
+    assert "its certificate is not the one that bmc_fingerprint pins" in read_bmc(home)
+    change_yaml(inventory, lambda pools: pools["h100-a"]["hosts"][NODE].update(bmc_fingerprint=fingerprint))
+    assert "NEWCHASSIS001" in read_bmc(home)
+    assert "A520112X4400001" in read_bmc(home, "n0001"), "the others are trusted by the authority of the lab"
+
+
+def read_bmc(home: Path, node: str = NODE) -> str:
+    """Return what the BMC of a node tells now."""
+    assay(home, "observe", node)
+    return json.dumps(EvidenceStore(home / ".assay-lab/evidence").latest(node).channels["bmc"])

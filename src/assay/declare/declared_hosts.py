@@ -124,7 +124,9 @@ class InventoryDraft:
         )
         key = (id(node.settings), declared)
         if key not in known:
+            own = "bmc_own_certificate" in declared  # of a virtual machine that the inventory itself must trust
             missing = {name: value for name, value in CUT_OFF.items() if name not in declared}
+            missing = {name: value for name, value in missing.items() if not own or name != "bmc_fingerprint"}
             known[key] = node.settings.model_copy(update=missing)
         address = node.bmc_address if "bmc_address" in declared or not node.bmc_address else f"{node.name}.lab.invalid"
         return replace(node, bmc_address=address, settings=known[key])

@@ -67,7 +67,8 @@ def discover(
     workspace = Workspace(fleet.resolve())
     workspace.announce()
     if scan:
-        workspace.home.require_fleet("--scan asks real addresses")
+        if not _asks_lab(workspace, scan, port):
+            workspace.home.require_fleet("--scan asks real addresses")
         _scan(workspace, scan, port, with_login=login)
     seen = read_sightings(workspace.ledger, workspace.clock.now())
     listed = build_machine_list(workspace.fleet, seen, workspace.ledger)
@@ -76,6 +77,15 @@ def discover(
         for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
     raise typer.Exit(1 if any(machine.verdict not in ("node", "expected") for machine in listed.machines) else 0)
+
+
+def _asks_lab(workspace: Workspace, scan: list[str], port: int) -> bool:
+    """Whether a scan asks virtual BMCs only."""
+    from assay.adapters.bmc.scan import list_addresses
+
+    nodes = workspace.fleet.nodes.values() if workspace.home.is_lab else ()
+    virtual = {(node.bmc_address, node.settings.bmc_port) for node in nodes}
+    return {(address, port) for address in list_addresses(scan)} <= virtual
 
 
 @discover_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

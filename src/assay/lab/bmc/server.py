@@ -1,4 +1,4 @@
-"""The HTTP side of all BMCs of a lab, from one asyncio loop: one port each, one server, one certificate of its own CA.
+"""The HTTP side of all BMCs of a lab, from one asyncio loop: one port each, one server.
 
 A request's port says which BMC it is for; login and privileges are checked, then the handler is called.
 """
@@ -11,9 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
-import trustme
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,6 +26,7 @@ from assay.lab.bmc import (
     services,
 )
 from assay.lab.bmc.authentication import BmcAccount, RedfishErrorResponse, not_found, password_change_required
+from assay.lab.bmc.certificates import make_authority, make_bmc_context
 from assay.lab.bmc.firmware_flash import MONITORS
 from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.power_transitions import is_bmc_ready
@@ -72,7 +71,6 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
     ("DELETE", f"{REDFISH_ROOT}{services.SUBSCRIPTIONS}/{{}}"): ("ConfigureManager", requests.unsubscribe),
 }
 WRITE_ROUTE_PATTERNS = [(method, compile_path_template(path), *entry) for (method, path), entry in WRITE_ROUTES.items()]
-NAMES = ("127.0.0.1", "localhost")
 ADDRESS = "127.0.0.1"
 
 
@@ -191,20 +189,6 @@ def _methods(path: str) -> Iterator[str]:
     yield from (method for method, pattern, *_ in WRITE_ROUTE_PATTERNS if pattern.fullmatch(path))
 
 
-def tls_context(authority: Path) -> ssl.SSLContext:
-    """Return the servers' TLS context, and write the CA certificate that clients must trust to `authority` (PEM).
-
-    Each start makes a new CA. No private key stays on disk longer than loading it takes.
-    """
-    ca = trustme.CA(organization_name="assay lab")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert(*NAMES).configure_cert(context)
-    scratch = authority.with_name(f".{authority.name}.new")
-    ca.cert_pem.write_to_path(scratch)
-    scratch.replace(authority)
-    return context
-
-
 class VirtualBmcs:
     """The BMCs of all nodes of `world`. All have the same `credentials`, `user:password`."""
 
@@ -225,7 +209,9 @@ class VirtualBmcs:
         self.ports = {node: sock.getsockname()[1] for node, sock in sockets.items()}
         self.machines = {node: VirtualBmc(self.world, node, self.credentials) for node in self.ports}
         by_port = {self.ports[node]: machine for node, machine in self.machines.items()}
-        self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)))
+        certificate = make_authority(self.world.home / "ca.pem")
+        contexts = {port: make_bmc_context(self.world, node, certificate) for node, port in self.ports.items()}
+        self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)), contexts)
         self._running = [asyncio.create_task(self._server.serve(list(sockets.values())))]
         while not self._server.started and not self._running[0].done():
             await asyncio.sleep(0.005)
@@ -248,8 +234,8 @@ class VirtualBmcs:
         for connection in list(server.server_state.connections):
             connection.transport.abort()
 
-    def _config(self, service: BmcHttpService) -> uvicorn.Config:
-        context = tls_context(self.world.home / "ca.pem")
+    @staticmethod
+    def _config(service: BmcHttpService) -> uvicorn.Config:
         return uvicorn.Config(
             service,
             http="h11",
@@ -260,7 +246,6 @@ class VirtualBmcs:
             access_log=False,
             server_header=False,
             timeout_keep_alive=30,
-            ssl_context_factory=lambda *_: context,
         )
 
 
@@ -275,7 +260,20 @@ async def serve_bmcs(world: LabWorld, *, credentials: str) -> AsyncIterator[dict
 
 
 class _QuietUvicornServer(uvicorn.Server):
-    """A server that leaves signals to the owner of the loop."""
+    """A server that leaves signals to the owner of the loop. Each port has a TLS context of its own."""
+
+    def __init__(self, config: uvicorn.Config, contexts: dict[int, ssl.SSLContext]) -> None:
+        super().__init__(config)
+        self._contexts = contexts
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen on each socket by its context."""
+        listening = []
+        for sock in sockets or ():
+            self.config.ssl = self._contexts[sock.getsockname()[1]]
+            await super().startup([sock])
+            listening += self.servers
+        self.servers = listening
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from assay.lab.bmc.certificates import renew_certificate
 from assay.lab.bmc.power_transitions import reset_node
 from assay.lab.fabric.cabling import repair_cabling, replace_devices, slow_cable, swap_cables, unplug_cable
 from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number
@@ -69,7 +70,7 @@ def psu_replaced(world: LabWorld, node: str, psu: int) -> None:
 
 
 def chassis_replaced(world: LabWorld, node: str, serial: str = "") -> None:
-    """Another machine of the same kind in the node's place: all its serial numbers and addresses are new."""
+    """Another machine of the same kind in the node's place, with other serial numbers, addresses and certificate."""
     with _replacing(world, node) as (state, new):
         for drive in state["nvme"]:
             _remove_drive(world, node, drive)
@@ -77,6 +78,7 @@ def chassis_replaced(world: LabWorld, node: str, serial: str = "") -> None:
         machine = {**_renew(new, state), **({"serial": serial} if serial else {})}
         state.clear()
         state.update(machine | kept)
+    renew_certificate(world, node)
 
 
 @contextmanager
