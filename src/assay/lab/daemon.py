@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+import yaml
 
-from assay.lab.bmc.certificates import list_trust, write_overlay
 from assay.lab.bmc.server import serve_bmcs
 from assay.lab.fabric.cabling import list_neighbours
 from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
@@ -31,10 +31,12 @@ from assay.lab.world import LabWorld
 
 
 def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
-    """Write LAB/inventory.yml. The file exists as long as the lab is up."""
+    """Write LAB/inventory.yml by rename. The file exists as long as the lab is up."""
     rate = world.clock().rate
     everywhere: dict[str, Any] = {
         "bmc_address": "127.0.0.1",
+        "bmc_ca": str(world.home / "ca.pem"),
+        "bmc_fingerprint": "",
         "bmc_credentials": {"file": str(world.home / "credentials")},
         "probe_command": [],
         "load": None,
@@ -48,14 +50,15 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
     hosts = {
         node: {
             **everywhere,
-            **list_trust(world, node),
             **fabric,
             "bmc_port": bmc_ports[node],
             "reach": _make_command("assay.lab.node.shell", world, node),
         }
         for node, fabric in zip(bmc_ports, _list_fabric_commands(world, bmc_ports), strict=True)
     }
-    write_overlay(world, {"all": {"hosts": hosts}})
+    scratch = world.home / ".inventory.yml"
+    scratch.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    scratch.replace(world.home / "inventory.yml")
 
 
 def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Mapping[str, Any]]:

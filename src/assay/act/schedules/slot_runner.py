@@ -58,8 +58,9 @@ def list_due_tasks(context: ControllerContext, now: datetime) -> list[SlotTask]:
     tasks = compute_due_tasks(lines, history, now)
     waiting: dict[str | None, list[BurnInRecord]] = {}
     for name, state in read_node_states(context.ledger).items():
-        if name in context.fleet.nodes and state.burn_in and state.burn_in.waits_in(state.stay_id):
-            waiting.setdefault(context.fleet.nodes[name].settings.fabric, []).append(state.burn_in)
+        record, node = state.burn_in, context.fleet.nodes.get(name)
+        if node and record and record.is_running and record.over_at and record.stay_id == state.stay_id:
+            waiting.setdefault(node.settings.fabric, []).append(record)
     for fabric, line in make_new_nodes_lines(lines).items():
         tasks += list_new_nodes_tasks(line, history.get(line), waiting.get(fabric, ()))
     leases = context.ledger.leases() if any(task.attempt > 1 for task in tasks) else {}

@@ -62,12 +62,14 @@ def discover(
     context.obj = fleet
     if context.invoked_subcommand is not None:
         return
+    from assay.adapters.bmc.scan import list_addresses
     from assay.tell.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
     workspace.announce()
     if scan:
-        if not _asks_lab(workspace, scan, port):
+        known = {(node.bmc_address, node.settings.bmc_port) for node in workspace.fleet.nodes.values()}
+        if not {(address, port) for address in list_addresses(scan)} <= known:  # in the lab: the virtual BMCs
             workspace.home.require_fleet("--scan asks real addresses")
         _scan(workspace, scan, port, with_login=login)
     seen = read_sightings(workspace.ledger, workspace.clock.now())
@@ -77,15 +79,6 @@ def discover(
         for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
     raise typer.Exit(1 if any(machine.verdict not in ("node", "expected") for machine in listed.machines) else 0)
-
-
-def _asks_lab(workspace: Workspace, scan: list[str], port: int) -> bool:
-    """Whether a scan asks virtual BMCs only."""
-    from assay.adapters.bmc.scan import list_addresses
-
-    nodes = workspace.fleet.nodes.values() if workspace.home.is_lab else ()
-    virtual = {(node.bmc_address, node.settings.bmc_port) for node in nodes}
-    return {(address, port) for address in list_addresses(scan)} <= virtual
 
 
 @discover_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

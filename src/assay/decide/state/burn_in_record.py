@@ -61,10 +61,6 @@ class BurnInRecord:
         """Whether it has not ended."""
         return self.outcome is None
 
-    def waits_in(self, stay_id: str) -> bool:
-        """Whether all but its collectives is over, in a stay that goes on."""
-        return self.is_running and bool(self.over_at) and self.stay_id == stay_id
-
     @property
     def planned_hours(self) -> float:
         """The hours of the plan, with those that were added."""

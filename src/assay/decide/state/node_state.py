@@ -207,11 +207,6 @@ class NodeState:
     known_boots: frozenset[str] = frozenset()
 
     @property
-    def acts_on_enrolment(self) -> bool:
-        """Whether the node was enrolled in its state, and gets the actions of one that comes there."""
-        return bool(self.decision) and self.decision == self.stay_id
-
-    @property
     def repaired_at(self) -> str:
         """When the node was last repaired or certified by the clock of that time, "" for never."""
         return self.repairs[-1].at if self.repairs else ""

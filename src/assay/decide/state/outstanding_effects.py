@@ -74,6 +74,7 @@ def _list_requested_effects(
     withdrawn = node_state.withdrawn
     undo = [(withdrawn.by, "uncordon", withdrawn.reason)] if withdrawn and withdrawn.cordoned else []
     state = policy.states[node_state.state]
-    entry = (state.first_actions if node_state.acts_on_enrolment else state.entry) if node_state.decision else []
+    is_enrolled = node_state.decision == node_state.stay_id  # no decision led here, but the entry asks for its actions
+    entry = (state.first_actions if is_enrolled else state.entry) if node_state.decision else []
     corrects = [(correction.decision, action, correction.reason) for action in correction.actions] if correction else []
     return [*undo, *recordons, *((node_state.decision, action, reason) for action in entry), *corrects]

@@ -52,22 +52,9 @@ def renew_certificate(world: LabWorld, node: str) -> None:
     own.touch(mode=0o600)
     trustme.CA(organization_name="a vendor").issue_cert(*NAMES).private_key_and_cert_chain_pem.write_to_path(own)
     if overlay.exists():
-        inventory = yaml.safe_load(overlay.read_text())
-        hosts: dict[str, dict[str, Any]] = inventory["all"]["hosts"]
-        hosts[node] = {name: value for name, value in hosts[node].items() if name != "bmc_fingerprint"}
-        hosts[node] |= list_trust(world, node)
-        write_overlay(world, inventory)
-
-
-def list_trust(world: LabWorld, node: str) -> dict[str, Any]:
-    """Return the variables of the inventory that say whom to trust as a node's BMC."""
-    if (world.folder(node) / OWN_CERTIFICATE).exists():
-        return {"bmc_ca": "", "bmc_own_certificate": True}
-    return {"bmc_ca": str(world.home / "ca.pem"), "bmc_fingerprint": ""}
-
-
-def write_overlay(world: LabWorld, inventory: Any) -> None:
-    """Write LAB/inventory.yml by rename."""
-    scratch = world.home / ".inventory.yml"
-    scratch.write_text(yaml.safe_dump(inventory))
-    scratch.replace(world.home / "inventory.yml")
+        inventory, scratch = yaml.safe_load(overlay.read_text()), overlay.with_name(f".{overlay.name}")
+        host = inventory["all"]["hosts"][node]
+        host.pop("bmc_fingerprint", None)
+        host |= {"bmc_ca": "", "bmc_own_certificate": True}
+        scratch.write_text(yaml.safe_dump(inventory))
+        scratch.replace(overlay)

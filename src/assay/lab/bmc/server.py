@@ -198,7 +198,7 @@ class VirtualBmcs:
         self.ports: dict[str, int] = {}
         self.machines: dict[str, VirtualBmc] = {}
         self._running: list[asyncio.Task[None]] = []
-        self._server: uvicorn.Server | None = None
+        self._server: _QuietUvicornServer | None = None
 
     async def start(self, ports: dict[str, int] | None = None) -> dict[str, int]:
         """Listen, and return the port of each node. LAB/ca.pem is the CA certificate that clients must trust.
@@ -211,7 +211,8 @@ class VirtualBmcs:
         by_port = {self.ports[node]: machine for node, machine in self.machines.items()}
         certificate = make_authority(self.world.home / "ca.pem")
         contexts = {port: make_bmc_context(self.world, node, certificate) for node, port in self.ports.items()}
-        self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)), contexts)
+        self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)))
+        self._server.contexts = contexts
         self._running = [asyncio.create_task(self._server.serve(list(sockets.values())))]
         while not self._server.started and not self._running[0].done():
             await asyncio.sleep(0.005)
@@ -262,18 +263,17 @@ async def serve_bmcs(world: LabWorld, *, credentials: str) -> AsyncIterator[dict
 class _QuietUvicornServer(uvicorn.Server):
     """A server that leaves signals to the owner of the loop. Each port has a TLS context of its own."""
 
-    def __init__(self, config: uvicorn.Config, contexts: dict[int, ssl.SSLContext]) -> None:
-        super().__init__(config)
-        self._contexts = contexts
+    contexts: dict[int, ssl.SSLContext]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on each socket by its context."""
         listening = []
         for sock in sockets or ():
-            self.config.ssl = self._contexts[sock.getsockname()[1]]
+            self.config.ssl = self.contexts[sock.getsockname()[1]]
             await super().startup([sock])
             listening += self.servers
-        self.servers = listening
+            self.started = False  # until the last one listens
+        self.servers, self.started = listening, True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
