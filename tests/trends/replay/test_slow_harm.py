@@ -19,7 +19,7 @@ def fleet():
 
 
 def each_day(days: int, count: int, classes=CLASSES[:1]) -> list[dict]:
-    """So many nodes a day, one after the other over the day, with one class a day in turn; each fault ends in an hour."""
+    """So many nodes a day, one after the other, with one class a day in turn; each fault ends in an hour."""
     events, number = [], 0
     for day in range(days):
         for index in range(count):
@@ -47,7 +47,7 @@ def test_a_fault_that_comes_to_one_node_after_the_other_is_told_as_one(replayed,
 
 
 def test_what_a_fleet_has_in_an_ordinary_week_is_answered_node_by_node(replayed):
-    """Llama 3: 148 GPU faults on 2,048 nodes in 54 days, about 1 % of the nodes a week; here twice that, of one class."""
+    """Llama 3: 148 GPU faults on 2,048 nodes in 54 days, about 1 % a week; here twice that, of one class."""
     story = replayed(each_day(56, 1), fleet())
     assert story["breaker_trips"] == []
     assert story["totals"]["actions"]["reboot"] == 56
