@@ -105,6 +105,6 @@ def test_it_says_what_the_trust_steps_in_force_let_assay_do_and_what_it_would_on
     assert found["new_costs"]["out_node_hours"] > 0, "what it would cost if assay acted stays told"
     said = plan(faulty.root).stdout
     assert "old policy → new policy, as if assay acted:" in said
-    assert f"under the new one, moves: {found['new_moves']['suggest']} only suggested" in said
+    assert f"{found['new_moves']['suggest']} only suggested under the new one" in said
     faulty.policy("  fleet: suggest\n", "  fleet: watch\n")
     assert json.loads(plan(faulty.root, "json").stdout)["policy_replay"]["new_moves"].keys() == {"watch"}

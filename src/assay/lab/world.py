@@ -5,6 +5,7 @@ LAB/clock.json            origin, anchor, rate of the compressed clock
 LAB/inventory.yml         overlay: addresses of the virtual BMCs, nodes and fabric (Ansible format)
 LAB/nodes/N/state.json    the state of node N (assay.lab.node.virtual_node documents its keys)
 LAB/nodes/N/new.json      its state when it was new: what replaced parts are like
+LAB/nodes/N/bmc.pem       key and certificate of its BMC, once its chassis was replaced
 LAB/nodes/N/root/         the node's own file tree: sysfs, proc, kernel log, tools
 LAB/nodes/N/nvml.json     the answers of the stub libnvidia-ml.so.1
 ```

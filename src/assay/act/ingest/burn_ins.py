@@ -312,7 +312,7 @@ class BurnInFollower:
             if search is None:
                 return
             words = search.reason if search.ended == "done" else f"collectives did not run: {search.reason}"
-            named, suspected = (search.facts.get(found, {}) for found in ("named_nodes", "suspected_nodes"))
+            named, suspected = (search.facts.get(key, {}) for key in ("named_nodes", "suspected_nodes"))
         if reason := named.get(name):
             self._end("failed", f"collectives named {reason}", record.drifts, record.rates)
         elif reason := suspected.get(name):

@@ -79,10 +79,13 @@ def list_desired_tickets(
     """Return every ticket that there is work for now. `causes` are `TICKET_CAUSES`, `comparisons` are by fabric."""
     tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
     tickets += _breaker_tickets(snapshot)
-    tickets += _incomplete_burn_in_tickets(snapshot, causes)
+    begun = {view.name: record for view in snapshot.nodes if (record := find_burn_in_of_stay(view))}
+    unproved = {name: each for name, each in begun.items() if each.outcome == "incomplete" and each.id in causes}
+    tickets += _incomplete_burn_in_tickets(snapshot, unproved)
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
-            tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
+            overdue = [] if view.name in unproved else _overdue_tickets(snapshot, view, causes)
+            tickets += list(_state_tickets(snapshot, view, notes)) or overdue
             tickets += _failed_check_tickets(snapshot, view)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _fault_tickets(snapshot, view, causes, comparisons, notes)
@@ -148,9 +151,9 @@ def _format_files(view: NodeSnapshot) -> str:
 
 
 def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> list[Ticket]:
-    """Return the ticket of a node that is in its state past the deadline of the policy. Its burn-in may have one."""
+    """Return the ticket of a node that is in its state past the deadline of the policy."""
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
-    if deadline is None or node_state.stay_id not in causes or _find_incomplete_burn_in(view, causes):
+    if deadline is None or node_state.stay_id not in causes:
         return []
     ticket = _make_stay_ticket(
         view,
@@ -169,19 +172,14 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collec
     return [ticket]
 
 
-def _find_incomplete_burn_in(view: NodeSnapshot, causes: Collection[str]) -> BurnInRecord | None:
-    record = find_burn_in_of_stay(view)
-    return record if record and record.outcome == "incomplete" and record.id in causes else None
-
-
-def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, causes: Collection[str]) -> Iterator[Ticket]:
-    """Yield the tickets of burn-ins that prove nothing.
+def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, BurnInRecord]) -> Iterator[Ticket]:
+    """Yield the tickets of burn-ins that prove nothing, given by node.
 
     A load part without any result is a fault of the plan or its tools, which a pool has in common: one ticket for it.
     """
     groups: dict[str, list[tuple[NodeSnapshot, BurnInRecord]]] = {}
     for view in snapshot.nodes:
-        record = _find_incomplete_burn_in(view, causes)
+        record = unproved.get(view.name)
         if record and "ticket" in view.profile.actions:
             shared, own = f"{view.node.pool}/{record.spec}/{record.part}", f"{view.name}/{view.node_state.stay_id}"
             groups.setdefault(shared if record.part else own, []).append((view, record))

@@ -56,14 +56,12 @@ def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
         title = f"old policy → new policy{', as if assay acted' if is_told else ''}:"
         yield "\n".join([title, *_compare_costs(replay.old_costs, replay.new_costs)])
     if is_told:
-        was, will = (_format_moves(moves) for moves in (replay.old_moves, replay.new_moves))
-        yield f"by the trust steps in force: under the old policy, {was}; under the new one, {will}"
-
-
-def _format_moves(moves: Mapping[str, int]) -> str:
-    words = {"act": "done", "suggest": "only suggested", "watch": "only told"}
-    counts = [f"{moves[step]} {word}" for step, word in words.items() if moves.get(step)]
-    return f"moves: {', '.join(counts)}" if counts else "no move"
+        words = {"act": "done", "suggest": "only suggested", "watch": "only told"}
+        was, will = (
+            ", ".join(f"{moves[step]} {word}" for step, word in words.items() if moves.get(step)) or "none"
+            for moves in (replay.old_moves, replay.new_moves)
+        )
+        yield f"moves by the trust steps in force: {was} under the old policy, {will} under the new one"
 
 
 def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
