@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import ValidationError
 
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry, make_left_entry, make_rename_entry
 from assay.decide.state.node_entry import describe_entry, find_lapsed_import, find_start_state, list_lapsed_imports
@@ -23,6 +24,13 @@ def test_a_node_that_an_import_names_starts_in_service_until_the_import_expires(
     assert find_start_state(policy, NODE, NOW) == "production"
     assert find_start_state(policy, NODE, IMPORT.expires_at) == "onboard"
     assert describe_entry(NODE, NOW).startswith("starts in service without proof, by an import until 2026-12-01")
+
+
+def test_an_import_may_name_a_range():
+    ranged = ServiceImport(nodes=["n1..n120", "m7"], reason="they served before", expires="2026-12-01")
+    assert (len(ranged.names), {"n1", "n77", "n120", "m7"} <= ranged.names) == (121, True)
+    with pytest.raises(ValidationError, match=r"'n9..n1' is no range of names; write it as n0001..n0020"):
+        ServiceImport(nodes=["n9..n1"], reason="they served before", expires="2026-12-01")
 
 
 def test_an_import_that_has_expired_is_named_where_a_node_depends_on_it(policy, paper):

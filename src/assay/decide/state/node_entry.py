@@ -28,14 +28,14 @@ def find_start_state(policy: LifecyclePolicy, node: Node, now: datetime | None) 
 def is_imported(node: Node, now: datetime | None) -> bool:
     """Whether an import that has not expired lets this node start in service."""
     service_import = node.settings.service_import
-    is_named = service_import is not None and node.name in service_import.nodes
+    is_named = service_import is not None and node.name in service_import.names
     return service_import is not None and is_named and (now is None or now < service_import.expires_at)
 
 
 def find_lapsed_import(node: Node, now: datetime | None) -> str:
     """Return why the import that names a node does not let it in at `now`; "" if it does, or if none names it."""
     service_import = node.settings.service_import
-    if service_import is None or node.name not in service_import.nodes or is_imported(node, now):
+    if service_import is None or node.name not in service_import.names or is_imported(node, now):
         return ""
     return f"its service_import expired on {service_import.expires}"
 
@@ -54,6 +54,6 @@ def describe_entry(node: Node, now: datetime | None) -> str:
     service_import = node.settings.service_import
     if lapsed := find_lapsed_import(node, now):
         return f"starts in {node.settings.lifecycle_start}, and enters service through proof: {lapsed}"
-    if service_import and node.name in service_import.nodes:
+    if service_import and node.name in service_import.names:
         return f"starts in service without proof, by an import until {service_import.expires}: {service_import.reason}"
     return f"starts in {node.settings.lifecycle_start}, and enters service through proof"

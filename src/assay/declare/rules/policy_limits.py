@@ -170,7 +170,7 @@ def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(host.find_position("lifecycle_start"), message, "name it in a service_import instead")
         if host.settings and host.settings.service_import and draft.all_hosts_read:
             if id(host.variables["service_import"]) not in seen:
-                imported.update(dict.fromkeys(host.settings.service_import.nodes, host))
+                imported.update(dict.fromkeys(host.settings.service_import.names, host))
             seen.add(id(host.variables["service_import"]))
     for name in sorted(imported.keys() - {host.name for host in draft.hosts}):
         message = f"a service_import names {name}, which is no node"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
@@ -25,6 +26,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
+from assay.model.specs.fabric.design_parts import expand_node_names
 from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
 from assay.model.specs.node.load_tools import LoadDelivery, LoadToolSettings
 from assay.model.specs.provisioning import NodeNetwork
@@ -137,6 +139,10 @@ DEFAULT_START = "onboard"
 """The state in which a new node starts its way into service."""
 
 
+def _expand_ranges(entries: list[str]) -> list[str]:
+    return [name for entry in entries for name in expand_node_names(entry)]
+
+
 class ServiceImport(StrictModel):
     """Nodes that serve already when assay first sees them: until `expires` they start in service, without proof.
 
@@ -145,9 +151,14 @@ class ServiceImport(StrictModel):
     `nodes`: names or ranges. `reason`: why they need no proof.
     """
 
-    nodes: list[str] = Field(min_length=1)
+    nodes: Annotated[list[str], AfterValidator(_expand_ranges)] = Field(min_length=1)
     reason: str = Field(min_length=1)
     expires: IsoDay
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The nodes, to look one up."""
+        return frozenset(self.nodes)
 
     @property
     def expires_at(self) -> datetime:
