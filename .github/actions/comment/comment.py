@@ -32,10 +32,17 @@ def main(file: str) -> None:
         sys.exit(f"{file}: the first line must be an HTML comment, by which the comment is found again")
     try:
         say(keep(pull_request(), marker, shortened(text)))
-    except urllib.error.HTTPError as error:
-        if error.code not in READ_ONLY:
-            sys.exit(f"{error.url} answered {error.code}: {error.read().decode(errors='replace')[:500]}")
+    except urllib.error.URLError as error:
+        end_unless_refused(error)
         say("::notice title=No comment::This token cannot write to the pull request; the job's summary says it all.")
+
+
+def end_unless_refused(error: urllib.error.URLError) -> None:
+    """End with what GitHub said, unless it only refused the token."""
+    if not isinstance(error, urllib.error.HTTPError):
+        sys.exit(f"{os.environ['GITHUB_API_URL']} does not answer: {error.reason}")
+    if error.code not in READ_ONLY:
+        sys.exit(f"{error.url} answered {error.code}: {error.read().decode(errors='replace')[:500]}")
 
 
 def keep(number: int, marker: str, text: str) -> str:
@@ -92,8 +99,8 @@ def ask(method: str, path: str, body: dict[str, str] | None = None) -> Any:
             request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 — the URL is GitHub's
             with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:  # noqa: S310
                 return json.load(answer)
-        except urllib.error.HTTPError as error:
-            if last or method == "POST" or error.code < 500:
+        except urllib.error.URLError as error:
+            if last or method == "POST" or getattr(error, "code", 500) < 500:
                 raise
             time.sleep(1)
     return None

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import urllib.error
 
-from comment import READ_ONLY, ask, comments, is_ours, say
+from comment import ask, comments, end_unless_refused, is_ours, say
 
 MARKER = "<!-- assay plan -->"
 LINE = re.compile(r"^Assay-Plan: sha256:[0-9a-f]{64}(?: at [0-9]{1,18})?$", re.MULTILINE)
@@ -24,9 +23,8 @@ def main(commit: str) -> None:
     try:
         number = merged_by(commit)
         line = reviewed(number) if number else ""
-    except urllib.error.HTTPError as error:
-        if error.code not in READ_ONLY:
-            sys.exit(f"{error.url} answered {error.code}: {error.read().decode(errors='replace')[:500]}")
+    except urllib.error.URLError as error:
+        end_unless_refused(error)
         say("::notice title=No reviewed plan::This token cannot read pull requests.")
         return
     if not line:
