@@ -13,7 +13,7 @@ from quiet_site import Far, Hands
 from signed_fleet import ROLLOUT_POLICY, SignedFleet
 
 from assay.act.loop.context import ControllerContext
-from assay.act.loop.plan_inputs import load_facts_at, load_plan_revisions
+from assay.act.loop.plan_inputs import load_earlier_revisions, load_facts_at, load_plan_revisions
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
@@ -86,11 +86,13 @@ class RollingFleet:
 
     def plan(self, base: str, head: str = "", facts: FleetFacts = NO_FACTS) -> PlanContent:
         """Return what the plan between two commits decides."""
-        return make_change_plan(*load_plan_revisions(self.git.root, base, head), facts).content
+        root = self.git.root
+        earlier = load_earlier_revisions(root, facts, head)
+        return make_change_plan(*load_plan_revisions(root, base, head), facts, earlier).content
 
     def facts(self) -> FleetFacts:
         """Return what the ledger says now."""
-        return load_facts_at(self.ledger, self.ledger.head(), self.clock.at)
+        return load_facts_at(self.ledger, load_fleet(self.git.root), self.ledger.head(), self.clock.at)
 
     def move(self, node: str, origin: str, target: str) -> None:
         """Let a person move a node."""

@@ -6,6 +6,7 @@ import pytest
 from rolling_fleet import RollingFleet
 
 from assay.act.rollouts.commit_adoption import find_reviewed_plan, read_plan_record, store_reviewed_plan
+from assay.decide.plan.review import NEEDS_NOTHING
 
 
 def head(rolling: RollingFleet) -> str:
@@ -98,6 +99,27 @@ def test_a_node_that_would_leave_now_and_did_not_when_it_was_reviewed_waits_for_
     assert (pause.rule, orders(rolling)) == ("plan", 0)
     assert "the fleet is not as it was reviewed, n4 would leave service too" in pause.reason
     assert "n4: reviewed was in triage; now in a wave" in pause.reason
+
+
+@pytest.mark.parametrize("turns", [0, 2], ids=["merged at once", "merged when more have left"])
+def test_the_plan_of_a_revert_has_the_nodes_that_have_left_and_no_other(rolling, turns) -> None:
+    commit = rolling.set_version("2")
+    for _ in range(4):
+        rolling.turn()
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    rolling.git.git("branch", "revert")
+    content, position = rolling.plan(commit, "revert", rolling.facts()), rolling.ledger.head()
+    needs_nothing = {name for name, why in content.facts.items() if why == NEEDS_NOTHING}
+    assert (content.waves, needs_nothing) == ((("n1",),), {"n2", "n3", "n4"})
+    rolling.git.git("checkout", "--quiet", commit)
+    for _ in range(turns):
+        rolling.turn()
+    left = {name for name, state in rolling.states().items() if state != "production"}
+    assert bool(left) is bool(turns)
+    rolling.git.git("checkout", "--quiet", "revert")
+    store_reviewed_plan(rolling.git.root, "HEAD", content, position)
+    rolling.turn()
+    assert (rolling.rollout.status, set(rolling.rollout.members)) == ("running", {"n1"} | left)
 
 
 def test_a_plan_without_facts_is_held_to_its_files(rolling) -> None:

@@ -82,10 +82,10 @@ def test_the_comment_says_what_the_controller_does(site: Site, tmp_path: Path) -
     assert (rollout.plan, rollout.status) == (reviewed.digest, "running")
     assert set(rollout.members) == {name for wave in plan["work"]["waves"] for name in wave["nodes"]} | {HELD}
     again = run_assay(*words, "markdown", *asked)
-    assert (
-        f"rollout {rollout.id[:8]} of commit {rollout.commit[:12]} is running, 16 nodes of it not proven"
-        in again.stdout
-    )
+    shown = f"rollout {rollout.id[:8]} of commit {rollout.commit[:12]} is running, 16 nodes of it not proven"
+    assert f"{shown}: the merge replaces it, and its nodes are in the waves of this plan" in again.stdout
+    waves = plan["work"]["waves"]
+    assert f"- its wave 1 of {len(waves)} to come, without the merge: {waves[0]['nodes'][0]}\n" in again.stdout
 
     (tmp_path / "token").write_text("another")
     refused = run_assay(*words, "markdown", *asked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +26,9 @@ from assay.decide.plan.inputs import (
     RunningRollout,
 )
 from assay.decide.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
-from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
+from assay.decide.rollouts.decide_rollouts import forecast_waves, snapshot_rollout
+from assay.decide.rollouts.node_progress import judge_progress
+from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory
 from assay.decide.state.node_projection import project_node_states
 from assay.decide.state.node_state import NodeState
 from assay.declare.loader import build_fleet, build_readable_fleet, read_draft
@@ -62,7 +65,7 @@ def load_plan_facts(
     if not entries:
         return FleetFacts(recounts=changes, now=now, missing="there is no ledger here; --server asks an `assay serve`")
     node_states = project_node_states(entries)
-    known = make_present_facts(node_states, entries, ROLLOUTS.fold(entries), evidence, now)
+    known = make_present_facts(before.fleet, node_states, entries, ROLLOUTS.fold(entries), evidence, now)
     return replace(
         _take_facts(known),
         backtest=_run_backtest(ledger, before, after, entries, now),
@@ -93,6 +96,7 @@ def _take_facts(known: PresentFacts) -> FleetFacts:
 
 
 def make_present_facts(
+    fleet: Fleet,
     node_states: Mapping[str, NodeState],
     durations: Collection[LedgerEntry],
     rollouts: RolloutHistory,
@@ -101,8 +105,7 @@ def make_present_facts(
     position: int = 0,
 ) -> PresentFacts:
     """Return what is known of the fleet; `durations` are entries of DURATION_KINDS, and may have others too."""
-    active = rollouts.find_active()
-    paused = f"paused by {active.pause.who}: {active.pause.reason}" if active and active.pause else ""
+    unfinished = rollouts.find_unfinished()
     stored = {name: evidence.stored_at(name) for name in sorted(node_states)}
     return PresentFacts(
         position or max((entry.seq for entry in durations), default=0),
@@ -110,15 +113,50 @@ def make_present_facts(
         node_states,
         median_action_durations(durations),
         median_state_durations(durations),
-        RunningRollout(active.id, active.commit, paused, tuple(sorted(active.unproven))) if active else None,
+        _show_rollout(fleet, node_states, unfinished, now) if unfinished else None,
         {name: format_time(datetime.fromtimestamp(at, UTC)) for name, at in stored.items() if at},
     )
 
 
-def load_facts_at(ledger: Ledger, position: int, now: datetime) -> FleetFacts:
-    """Return the states of nodes as they were at a position of the ledger: what the content of a plan depends on."""
+def _show_rollout(
+    fleet: Fleet, node_states: Mapping[str, NodeState], rollout: Rollout, now: datetime
+) -> RunningRollout:
+    snapshot = snapshot_rollout(fleet, node_states.values(), rollout, now)
+    progress = judge_progress(snapshot, rollout)
+    paused = f"paused by {rollout.pause.who}: {rollout.pause.reason}" if rollout.pause else ""
+    stays: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(rollout.unproven & node_states.keys()):
+        member = rollout.members[name]
+        if not member.has_left(fleet.policy, node_states[name]):
+            stays[member.base].append(name)
+    return RunningRollout(
+        rollout.id,
+        rollout.commit,
+        paused or rollout.end_reason,
+        tuple(sorted(rollout.unproven)),
+        {base: tuple(names) for base, names in stays.items()},
+        tuple(node.node for node in progress if node.kind in ("out", "leaving")),
+        tuple(wave.nodes for wave in forecast_waves(snapshot, progress).waves) if rollout.is_active else (),
+    )
+
+
+def load_facts_at(ledger: Ledger, fleet: Fleet, position: int, now: datetime) -> FleetFacts:
+    """Return nodes and rollout as they were at a position of the ledger: what the content of a plan depends on."""
     entries = [entry for entry in ledger.entries() if entry.seq <= position]
-    return FleetFacts(project_node_states(entries), now=now, position=position)
+    node_states, unfinished = project_node_states(entries), ROLLOUTS.fold(entries).find_unfinished()
+    rollout = _show_rollout(fleet, node_states, unfinished, now) if unfinished else None
+    return FleetFacts(node_states, now=now, position=position, rollout=rollout)
+
+
+def load_earlier_revisions(
+    root: Path, facts: FleetFacts, head: str = "", cache: ParseCache | None = None
+) -> dict[str, FleetRevision]:
+    """Return by its commit what nodes had before the rollout that is under way, as far as git has it."""
+    earlier: dict[str, FleetRevision] = {}
+    for base in facts.rollout.stays if facts.rollout else ():
+        with suppress(AssayError):
+            earlier[base] = load_plan_revisions(root, base, head, cache)[0]
+    return earlier
 
 
 def _replay_policy(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.enrollment import enroll_nodes
-from assay.act.loop.plan_inputs import load_facts_at, load_plan_revisions
+from assay.act.loop.plan_inputs import load_earlier_revisions, load_facts_at, load_plan_revisions
 from assay.act.loop.projections import read_node_states
 from assay.decide.plan.change_plan import make_change_plan
 from assay.decide.plan.inputs import NO_FACTS, FleetFacts, FleetRevision
@@ -145,11 +145,14 @@ def review_plan(
         is_required = "required" in (before.policy.rollouts.reviewed_plan, after.policy.rollouts.reviewed_plan)
         missing = f"the policy requires a reviewed plan (rollouts.reviewed_plan), and commit {commit[:12]} names none"
         return PlanReview(obstacle=missing if is_required else "")
-    facts = load_facts_at(context.ledger, reviewed.position, context.clock.now()) if reviewed.position else NO_FACTS
-    then = make_change_plan(before, after, facts).content
+    ledger, now = context.ledger, context.clock.now()
+    facts = load_facts_at(ledger, before.fleet, reviewed.position, now) if reviewed.position else NO_FACTS
+    then = _plan_content(root, before, after, facts)
     if then.digest == reviewed.digest:
-        states = FleetFacts(read_node_states(context.ledger), now=context.clock.now())
-        present = make_change_plan(before, after, states).content if reviewed.position else then
+        is_known, latest = reviewed.position > 0, ledger.head()
+        present = (
+            _plan_content(root, before, after, load_facts_at(ledger, before.fleet, latest, now)) if is_known else then
+        )
         exits = find_new_exits(then, present)
         difference = "; ".join(list_content_differences(then, present)[:MAX_DIFFERENCES_SHOWN]) if exits else ""
         gone = f"the fleet is not as it was reviewed, {format_nodes(exits)} would leave service too: {difference}"
@@ -157,6 +160,10 @@ def review_plan(
     difference = _describe_differences(root, base, commit, reviewed, then, facts)
     digests = f"reviewed {reviewed.digest[:SHOWN_DIGEST]}, now {then.digest[:SHOWN_DIGEST]}"
     return PlanReview(reviewed.digest, f"the plan is not the reviewed one ({digests}): {difference}")
+
+
+def _plan_content(root: Path, before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> PlanContent:
+    return make_change_plan(before, after, facts, load_earlier_revisions(root, facts, after.name)).content
 
 
 def _describe_differences(
@@ -178,7 +185,7 @@ def _plan_from_parent(root: Path, base: str, commit: str, digest: str, facts: Fl
     if parent in ("", base):
         return None
     try:
-        content = make_change_plan(*load_plan_revisions(root, parent, commit), facts).content
+        content = _plan_content(root, *load_plan_revisions(root, parent, commit), facts)
     except AssayError:
         return None
     return content if content.digest == digest else None
@@ -233,8 +240,7 @@ def _fold_in(
 ) -> _FoldedNode:
     """Return what a node of the earlier rollout needs now."""
     is_serving = policy.is_in_service(state.state)
-    is_repaired = any(repair.seq > member.order_seq for repair in state.repairs)
-    if not member.order or (is_serving and not is_repaired):
+    if not member.has_left(policy, state):
         return _FoldedNode(exits[member.base].get(member.node), member.base)
     need = exits[last].get(member.node)
     if need is None:

@@ -16,7 +16,13 @@ from assay.act.loop.rack_leases import WHOLE_FLEET, RackAssignment
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.decide.plan.inputs import FleetFacts
 from assay.decide.plan.rollout_nodes import estimate_stays, find_shortest_route
-from assay.decide.rollouts.decide_rollouts import RolloutStep, decide_rollouts, forecast_waves, make_rollout_entries
+from assay.decide.rollouts.decide_rollouts import (
+    RolloutStep,
+    decide_rollouts,
+    forecast_waves,
+    make_rollout_entries,
+    snapshot_rollout,
+)
 from assay.decide.rollouts.node_progress import list_returned_nodes
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.rollouts.rollout_waves import RolloutWave
@@ -92,15 +98,7 @@ def find_next_step(
     fleet: Fleet, ledger: Ledger, states: Iterable[NodeState], rollout: Rollout, now: datetime
 ) -> tuple[FleetSnapshot, RolloutStep]:
     """Return the nodes as they are now, and the next step of an active rollout. Nothing is written."""
-    by_node = {state.node: state for state in states}
-    views = tuple(
-        NodeSnapshot(node, fleet.profile_of(name), by_node[name], jobs=None)
-        for name, node in fleet.nodes.items()
-        if name in by_node
-    )
-    snapshot = FleetSnapshot(
-        now, fleet.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks, rolling_nodes=rollout.unproven
-    )
+    snapshot = snapshot_rollout(fleet, states, rollout, now)
     read_outcomes = partial(read_latest_outcomes, ledger)
     proven = add_proof(read_outcomes, lambda: JudgingHashes(fleet, digest_node_cables), snapshot, rollout)
     return snapshot, decide_rollouts(proven, rollout)

@@ -63,7 +63,12 @@ def plan(
 
     Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git, the ledger or the server cannot be read.
     """
-    from assay.act.loop.plan_inputs import load_plan_facts, load_plan_revisions, take_server_facts
+    from assay.act.loop.plan_inputs import (
+        load_earlier_revisions,
+        load_plan_facts,
+        load_plan_revisions,
+        take_server_facts,
+    )
     from assay.decide.plan.change_plan import make_change_plan
     from assay.decide.plan.inputs import FleetFacts
     from assay.declare.yaml import ParseCache
@@ -86,7 +91,7 @@ def plan(
             facts = load_plan_facts(workspace.ledger_location, before, after, now, evidence)
     except (LedgerError, ServerError) as error:
         facts, unread = FleetFacts(missing=error.what), error
-    change_plan = make_change_plan(before, after, facts)
+    change_plan = make_change_plan(before, after, facts, load_earlier_revisions(workspace.root, facts, head, cache))
     typer.echo(format_fleet_plan(change_plan, format_))
     if store:
         _store_plan(workspace.root, head, change_plan)

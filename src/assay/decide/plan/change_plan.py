@@ -8,7 +8,7 @@ and the limits are part of it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -41,7 +41,7 @@ from assay.decide.plan.policy_changes import (
     compare_responses,
 )
 from assay.decide.plan.refusals import PlanRefusal, PlanRisk, RefusalCase, find_refusals, rank_risks
-from assay.decide.plan.review import NO_CONTENT, PlanContent
+from assay.decide.plan.review import NEEDS_NOTHING, NO_CONTENT, PlanContent
 from assay.decide.plan.rollout_nodes import (
     NodeRollout,
     RolloutPlan,
@@ -61,6 +61,7 @@ from assay.decide.plan.spec_pair_comparison import (
     list_configuration_changes,
     list_firmware_changes,
     list_limit_changes,
+    spec_pair_key,
 )
 from assay.decide.rollouts.rollout_waves import (
     RolloutCandidate,
@@ -224,11 +225,6 @@ def _note_facts(after: FleetRevision, planned: RolloutPlan, facts: FleetFacts) -
     if facts.history_missing:
         yield facts.history_missing
     touched = sorted({*planned.routes, *planned.under_way} & after.fleet.nodes.keys())
-    if touched and (rollout := facts.rollout):
-        state = f"is {rollout.waits_for}" if rollout.waits_for else "is running"
-        rest = f"{format_count(len(rollout.unproven), 'node')} of it not proven"
-        effect = "the merge replaces it, and a node that has not left for it counts from what it has, not from the base"
-        yield f"rollout {rollout.id[:8]} of commit {rollout.commit[:12]} {state}, {rest}: {effect}"
     if touched and facts.evidence_at:
         seen = [(facts.evidence_at[name], name) for name in touched if name in facts.evidence_at]
         unseen = [name for name in touched if name not in facts.evidence_at]
@@ -309,6 +305,8 @@ class PlanFacts:
     """The number of the ledger's newest entry that it knows."""
     rollout: RunningRollout | None = None
     """The rollout that a merge would replace; null without one."""
+    needless: tuple[str, ...] = ()
+    """The nodes that have not left for it, and that need nothing after the merge: they keep what they have."""
 
 
 @fact
@@ -379,8 +377,13 @@ class ChangePlan:
         )
 
 
-def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFacts) -> ChangePlan:
-    """Compare two revisions, with the present state of the fleet. Raises AssayError if one cannot be used."""
+def make_change_plan(
+    before: FleetRevision, after: FleetRevision, facts: FleetFacts, earlier: Mapping[str, FleetRevision] = {}
+) -> ChangePlan:
+    """Compare two revisions, with the present state of the fleet. Raises AssayError if one cannot be used.
+
+    `earlier`: what nodes of the rollout that is under way had before, by the commits that its facts name.
+    """
     check_references(before)
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)
@@ -391,8 +394,10 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     staleness = StaleCheckFinder(before, after)
     following = predict_drift_responses(after, _group_drifting(after, alike, staleness, facts, standings))
     changing = list(_list_node_rollouts(after, alike, standings))
+    needed = list(_count_from_earlier(changing, after, facts.rollout, earlier, standings))
     room = compute_rollout_capacity(after.policy, after.fleet, standings)
-    planned = plan_rollout(after.policy, facts, changing, room)
+    planned = plan_rollout(after.policy, facts, needed, room)
+    needless = {change.new.name for change in changing} - {change.new.name for change in needed}
     if facts.missing:
         planned = replace(planned, schedule=make_schedule((), ()), ways=())
     settings = list_configuration_changes(alike, after)
@@ -423,13 +428,13 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         ),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
-        facts=PlanFacts(facts.missing, facts.position, facts.rollout),
+        facts=PlanFacts(facts.missing, facts.position, facts.rollout, tuple(sorted(needless))),
     )
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
     plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
     changed = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
     files = FilePlan(before, after, plan.nodes, alike, plan.cables, changed, plan.other)
-    held = dict(_describe_held(changing, planned))
+    held = {**dict.fromkeys(needless, NEEDS_NOTHING), **dict(_describe_held(needed, planned))}
     return replace(plan, content=make_plan_content(files, facts, planned, held))
 
 
@@ -475,6 +480,30 @@ def _list_node_rollouts(
             acts = after.fleet.profiles[group.key[3]].acts_on_faults
             for old, new in group.nodes:
                 yield NodeRollout(old, new, group.pair, standings[new.name], acts)
+
+
+def _count_from_earlier(
+    changing: Sequence[NodeRollout],
+    after: FleetRevision,
+    rollout: RunningRollout | None,
+    earlier: Mapping[str, FleetRevision],
+    standings: Mapping[str, NodeStanding],
+) -> Iterator[NodeRollout]:
+    """Yield the nodes of the rollout that the merge starts: what has not left for the present one folds in.
+
+    As in `commit_adoption.group_rollout_nodes`: such a node counts from the commit that it had before.
+    """
+    stays = rollout.stays if rollout and any(change.acts for change in changing) else {}
+    bases = {name: base for base, names in stays.items() if base in earlier for name in names}
+    yield from (change for change in changing if change.new.name not in bases)
+    for base in sorted(set(bases.values())):
+        every = compare_inventories(earlier[base].fleet, after.fleet).kept
+        kept = [(old, new) for old, new in every if bases.get(new.name) == base]
+        pairs = compare_spec_pairs(earlier[base], after, kept)
+        for old, new in kept:
+            pair, acts = pairs[spec_pair_key(old, new)], after.fleet.profiles[new.profile].acts_on_faults
+            if pair.needs_service_exit:
+                yield NodeRollout(old, new, pair, standings[new.name], acts)
 
 
 def _group_drifting(

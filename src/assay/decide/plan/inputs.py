@@ -212,16 +212,22 @@ class PolicyReplayReport:
 
 @fact
 class RunningRollout:
-    """A rollout that has not ended."""
+    """A rollout that has not ended, or that was aborted: not all of its nodes have its commit."""
 
     id: str
     """Its id."""
     commit: str
     """The commit that it brings."""
     waits_for: str
-    """Who or which rule paused it, and why; "" while it runs."""
+    """Who or which rule paused or aborted it, and why; "" while it runs."""
     unproven: tuple[str, ...]
     """Its nodes that nothing proves yet."""
+    stays: Mapping[str, tuple[str, ...]]
+    """Its nodes that have not left for it, by the commit that they had before. For a merge, they count from that."""
+    leaving: tuple[str, ...]
+    """Its nodes that are out of service for it, or have their order."""
+    waves: tuple[tuple[str, ...], ...]
+    """The nodes of each wave to come, in order."""
 
 
 @fact
@@ -239,7 +245,7 @@ class PresentFacts:
     stays: Mapping[str, MedianDuration]
     """How long the stays in each state took."""
     rollout: RunningRollout | None
-    """The rollout that has not ended; null without one."""
+    """The rollout that has not ended, or was aborted; null without one."""
     evidence_at: Mapping[str, str]
     """When the newest evidence of each node was stored: ISO 8601 UTC."""
 

@@ -23,7 +23,7 @@ COMMENT_MARKER = "<!-- assay plan -->"
 """By this line the comment is found again, to be updated in place."""
 MAX_CHARACTERS = 65_536
 LIST_LENGTHS = (60, 20, 5, 1)
-UNFOLDED_SECTIONS = {"Refused", "Risks", "Notes"}
+UNFOLDED_SECTIONS = {"Refused", "Risks", "Notes", "Rollout under way"}
 
 
 def format_plan_markdown(plan: ChangePlan) -> str:

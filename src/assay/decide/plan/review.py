@@ -20,6 +20,7 @@ DIGEST_PREFIX = "sha256:"
 PLAN_TRAILER = "Assay-Plan"
 """The trailer of a commit, and the line of a comment or a git note, that carries a digest."""
 CONTENT_VERSION = 1
+NEEDS_NOTHING = "has not left for the rollout, and keeps what it has"
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,12 @@ def list_content_differences(reviewed: PlanContent, present: PlanContent) -> tup
 
 
 def find_new_exits(reviewed: PlanContent, present: PlanContent) -> list[str]:
-    """Return the nodes that leave service by the present plan, and did not by the reviewed one."""
-    return sorted({*_number_waves(present)} - {*_number_waves(reviewed)})
+    """Return the nodes that leave service by the present plan, and did not by the reviewed one.
+
+    One that has left for the rollout since then must get the change as the others do: that is no other plan.
+    """
+    expected = {name for name, standing in (reviewed.facts or {}).items() if standing == NEEDS_NOTHING}
+    return sorted({*_number_waves(present)} - {*_number_waves(reviewed)} - expected)
 
 
 def _list_fact_differences(reviewed: Mapping[str, str] | None, present: Mapping[str, str] | None) -> Iterator[str]:

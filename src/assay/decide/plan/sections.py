@@ -330,14 +330,33 @@ def _not_in_a_wave(plan: ChangePlan) -> Iterator[str]:
         yield f"waits: {format_nodes(waiting.nodes)}: {waiting.why}"
     if plan.work.under_way:
         yield f"on their way already, they take it as they come: {format_nodes(plan.work.under_way)}"
+    if plan.facts.needless:
+        yield f"keep what they have, as they have not left for the rollout: {format_nodes(plan.facts.needless)}"
     if plan.work.left_alone:
         yield f"left alone, by their profile: {format_nodes(plan.work.left_alone)}"
+
+
+def _under_way(plan: ChangePlan) -> Iterator[str]:
+    """Yield how the rollout is that has not ended, what the merge means for it, and its waves to come."""
+    rollout = plan.facts.rollout
+    if rollout is None:
+        return
+    leaves = any((plan.work.routes, plan.work.under_way, plan.work.schedule.waiting, plan.facts.needless))
+    state = f"is {rollout.waits_for}" if rollout.waits_for else "is running"
+    rest = f"{format_count(len(rollout.unproven), 'node')} of it not proven"
+    effect = "replaces it, and its nodes are in the waves of this plan" if leaves else "leaves it as it is"
+    yield f"rollout {rollout.id[:8]} of commit {rollout.commit[:12]} {state}, {rest}: the merge {effect}"
+    if rollout.leaving:
+        yield f"out of service for it, or ordered out: {format_nodes(rollout.leaving)}"
+    for number, wave in enumerate(rollout.waves, 1):
+        yield f"its wave {number} of {len(rollout.waves)} to come, without the merge: {format_nodes(wave)}"
 
 
 SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...] = (
     ("Refused", lambda plan: (f"{refusal.limit} ({refusal.where}): {refusal.why}" for refusal in plan.refused)),
     ("Risks", _risks),
     ("Notes", lambda plan: plan.notes),
+    ("Rollout under way", _under_way),
     ("Nodes", _nodes),
     ("Firmware", _firmware),
     ("Configuration", _configuration),

@@ -22,11 +22,12 @@ from assay.decide.rollouts.rollout_waves import (
     measure_capacity,
     schedule_waves,
 )
-from assay.decide.state.fleet_snapshot import FleetSnapshot
+from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.entries import rollouts as content
 from assay.model.entries.node_entries import DecisionWithdrawnEntry, MoveEntry
 from assay.model.entries.rollouts import PauseRule
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text.lists import format_count, format_nodes
@@ -196,6 +197,18 @@ def _schedule(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], but_for
     kinds = Counter((node.spec, node.pool) for node in proven)
     candidates = [RolloutCandidate(node.name, node.pool, node.rack_place, node.spec, 0.0) for node in waiting]
     return schedule_waves(candidates, measure_room(snapshot, but_for), snapshot.policy.rollouts.canaries, kinds)
+
+
+def snapshot_rollout(fleet: Fleet, states: Iterable[NodeState], rollout: Rollout, now: datetime) -> FleetSnapshot:
+    """Return the nodes as they are now, by their states alone: without outcomes and jobs."""
+    by_node = {state.node: state for state in states}
+    views = tuple(
+        NodeSnapshot(node, fleet.profile_of(name), by_node[name], jobs=None)
+        for name, node in fleet.nodes.items()
+        if name in by_node
+    )
+    issues, checks = fleet.known_issues, fleet.observed_checks
+    return FleetSnapshot(now, fleet.policy, views, fleet.lines, issues, checks, rolling_nodes=rollout.unproven)
 
 
 def measure_room(snapshot: FleetSnapshot, but_for: Collection[str] = ()) -> RolloutCapacity:

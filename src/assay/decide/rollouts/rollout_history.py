@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from assay.decide.state.node_state import NodeState
 from assay.model.entries.node_entries import MoveEntry, NodeRenamedEntry, ZapRequestedEntry
 from assay.model.entries.rollouts import (
     CommitAdoptedEntry,
@@ -20,6 +21,7 @@ from assay.model.entries.rollouts import (
 )
 from assay.model.facts import fact, internal
 from assay.model.ledger_entry import LedgerEntry, Projection
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
 
@@ -41,6 +43,11 @@ class RolloutMember:
     order_seq: int = 0
     ordered_at: str = ""
     proof: str = ""
+
+    def has_left(self, policy: LifecyclePolicy, state: NodeState) -> bool:
+        """Whether the node is out of service for this rollout, or is back with what its target state does."""
+        is_repaired = any(repair.seq > self.order_seq for repair in state.repairs)
+        return bool(self.order) and (is_repaired or not policy.is_in_service(state.state))
 
     @property
     def is_ordered_out(self) -> bool:

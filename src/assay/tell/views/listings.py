@@ -178,7 +178,8 @@ def build_present_facts(records: LiveRecords, position: int) -> PresentFacts:
     states = {state.node: _shorten(state) for state in records.read_node_states()}
     entries = records.ledger_for_reading.entries(kinds=DURATION_KINDS)
     evidence = EvidenceStore(records.data_dir / "evidence")
-    return make_present_facts(states, entries, records.read_rollouts(), evidence, records.clock.now(), position)
+    rollouts, now = records.read_rollouts(), records.clock.now()
+    return make_present_facts(records.fleet, states, entries, rollouts, evidence, now, position)
 
 
 def _shorten(state: NodeState) -> NodeState:
