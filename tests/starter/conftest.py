@@ -1,14 +1,20 @@
-"""A fleet to upgrade."""
+"""A fleet to upgrade, and a new one on GitHub."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
 from copied_fleet import CopiedFleet, lines
+from forge import Forge
+from github_api import serve_github
+from github_runner import GitHub
+
+from assay.declare.starter.new_repository import create_repository
 
 
 @pytest.fixture
@@ -17,3 +23,11 @@ def copied(tmp_path: Path) -> CopiedFleet:
     root = tmp_path / "fleet"
     root.mkdir()
     return CopiedFleet(root, {"suites/a.py": lines(*range(1000, 1010)), "specs/b.yaml": lines("b")})
+
+
+@pytest.fixture
+def github(tmp_path: Path) -> Iterator[GitHub]:
+    """A new fleet on GitHub, whose first commit is its main branch."""
+    (machines := tmp_path / "machines").mkdir()
+    with serve_github() as api:
+        yield GitHub(Forge(tmp_path, create_repository), machines, api)

@@ -252,7 +252,7 @@ class TestWorkflows:
         gate = next(at for at, script in enumerate(scripts) if "assay gate" in script)
         report = next(at for at, script in enumerate(scripts) if script == "assay report")
         assert gate < report
-        assert steps[report]["if"] == "always()"
+        assert steps[report]["if"] == "always() && steps.approved.outcome == 'success'"
         kept = [step["with"]["path"] for step in steps if "cache" in step.get("uses", "")]
         assert kept == ["reports/allure-history.jsonl"] * 2
         uploads = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]

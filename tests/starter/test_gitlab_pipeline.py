@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -10,41 +9,22 @@ from typing import Any
 
 import pytest
 import yaml
+from gitlab_runner import read_jobs, run_script
 
 from assay.cli.app import VERBS
 from assay.declare.starter.new_repository import OWN_FILES, create_repository
 
 PIPELINE: dict[str, Any] = yaml.safe_load((OWN_FILES / ".gitlab-ci.yml").read_text())
-GLOBAL = ("workflow", "stages", "variables")
 ROOT = Path(__file__).parents[2]
 
 
-def resolve(name: str) -> dict[str, Any]:
-    """Return a job with what it extends. Mappings merge, other values replace, as GitLab does."""
-    own = PIPELINE[name]
-    base = resolve(own["extends"]) if "extends" in own else {}
-    merged = {
-        key: {**base[key], **value} if isinstance(value, dict) and isinstance(base.get(key), dict) else value
-        for key, value in own.items()
-    }
-    return {**base, **merged}
-
-
-JOBS = {name: resolve(name) for name in PIPELINE if name not in GLOBAL and not name.startswith(".")}
+JOBS = read_jobs((OWN_FILES / ".gitlab-ci.yml").read_text())
 OF_CHANGES = [name for name, job in JOBS.items() if "merge_request_event" in str(job["rules"])]
 
 
 def scripts(job: dict[str, Any]) -> list[str]:
     hooks = job.get("hooks", {}).get("pre_get_sources_script", [])
     return [*hooks, *job.get("before_script", []), *job["script"], *job.get("after_script", [])]
-
-
-def run(script: str | list[str], folder: Path, world: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a script as GitLab's runner does: the lines in one shell, which ends at the first that fails."""
-    text = script if isinstance(script, str) else "\n".join(script)
-    command = ["bash", "-c", f"set -eo pipefail\n{text}"]
-    env = {**os.environ, **(world or {})}
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 def commit(folder: Path, message: str) -> str:
@@ -101,7 +81,7 @@ def test_a_late_approval_ends_before_the_checkout(tmp_path: Path) -> None:
     guard = JOBS["apply"]["hooks"]["pre_get_sources_script"]
     for sha, status in ((newest, 0), (older, 1)):
         world = {"CI_REPOSITORY_URL": remote.as_uri(), "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": sha}
-        done = run(guard, elsewhere, world)
+        done = run_script(guard, elsewhere, world)
         assert (done.returncode, newest in done.stdout) == (status, bool(status)), done.stderr
         assert remote.as_uri() not in done.stdout + done.stderr
     assert list(elsewhere.iterdir()) == []
@@ -109,7 +89,7 @@ def test_a_late_approval_ends_before_the_checkout(tmp_path: Path) -> None:
 
 def test_an_unreachable_server_stops_the_merge(tmp_path: Path) -> None:
     world = {"CI_REPOSITORY_URL": (tmp_path / "gone").as_uri(), "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": "1" * 40}
-    assert run(JOBS["apply"]["hooks"]["pre_get_sources_script"], tmp_path, world).returncode != 0
+    assert run_script(JOBS["apply"]["hooks"]["pre_get_sources_script"], tmp_path, world).returncode != 0
 
 
 def test_the_scheduled_pass_acts_only_on_the_commit_that_the_last_merge_marked(tmp_path: Path) -> None:
@@ -117,11 +97,11 @@ def test_the_scheduled_pass_acts_only_on_the_commit_that_the_last_merge_marked(t
     assert job["variables"]["GIT_STRATEGY"] == "none"
     (mark,) = [line for line in JOBS["apply"]["script"] if "refs/assay/approved" in line]
     commit(tmp_path, "approved")
-    assert run(job["before_script"], tmp_path).returncode == 1  # no merge was applied here
-    assert run(mark, tmp_path).returncode == 0
-    assert run(job["before_script"], tmp_path).returncode == 0
+    assert run_script(job["before_script"], tmp_path).returncode == 1  # no merge was applied here
+    assert run_script(mark, tmp_path).returncode == 0
+    assert run_script(job["before_script"], tmp_path).returncode == 0
     commit(tmp_path, "a merge that nobody approved")
-    stopped = run(job["before_script"], tmp_path)
+    stopped = run_script(job["before_script"], tmp_path)
     assert (stopped.returncode, "approved last" in stopped.stdout) == (1, True)
 
 
