@@ -174,7 +174,7 @@ def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             seen.add(id(host.variables["service_import"]))
     for name in sorted(imported.keys() - {host.name for host in draft.hosts}):
         message = f"a service_import names {name}, which is no node"
-        yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name")
+        yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name, or take it out")
 
 
 @rule("ASY0226", "a service_import that has expired", severity="warning")

@@ -176,7 +176,7 @@ def stale_code_owners(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """The forge asks other people to review a change than those who own it."""
     # A fleet may have none, such as one without a forge: `assay specs codeowners --check` asks for it.
     code_owners = find_code_owners(draft.specs)
-    if code_owners is None or not draft.is_complete():
+    if code_owners is None or draft.refused:
         return
     text = read_code_owners(draft.tree)
     if text is not None and text != format_code_owners(draft.specs):
