@@ -30,3 +30,26 @@ def test_a_new_pool_is_touched_and_a_removed_node_touches_nothing_that_is_there(
 def test_a_changed_policy_touches_every_pool(repository) -> None:
     repository.policy("pool_percent: 25", "pool_percent: 30")
     assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]
+
+
+def test_an_image_touches_the_pools_that_boot_it_and_a_check_sees_it(repository) -> None:
+    repository.edit("specs/images/gpu-node.yaml", "arguments: [console=ttyS0, quiet]", "arguments: [quiet]")
+    plan = repository.plan()
+    assert find_touched_pools(plan) == ["h100-a"]
+    assert [change.seen_by for change in plan.configuration] == [("suites/zap/test_image.py::test_image",)]
+    assert [note for note in plan.notes if "nobody will see" in note] == []
+
+
+def test_an_image_that_no_node_boots_touches_nothing(repository) -> None:
+    (repository.root / "specs/provisioning/lab1.yaml").unlink()
+    repository.commit()
+    repository.edit("specs/images/gpu-node.yaml", "arguments: [console=ttyS0, quiet]", "arguments: [quiet]")
+    plan = repository.plan()
+    assert (find_touched_pools(plan), [change.topic for change in plan.other]) == ([], ["spec"])
+
+
+def test_provisioning_touches_the_pools_that_it_names_before_or_after(repository) -> None:
+    repository.edit("specs/provisioning/lab1.yaml", "attempts: 3", "attempts: 4")
+    assert find_touched_pools(repository.plan()) == ["h100-a"]
+    repository.edit("specs/provisioning/lab1.yaml", "pools: [h100-a]", "pools: [byo-b]")
+    assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]

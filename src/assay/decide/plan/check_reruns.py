@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from assay.decide.plan.inputs import FleetRevision
 from assay.decide.plan.rollout_nodes import ServiceRoute
 from assay.decide.plan.setting_routes import reads_field
-from assay.decide.plan.spec_pair_comparison import IMAGE, NodeGroup, SpecPair, SpecPairKey
+from assay.decide.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
 from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
 from assay.model.facts import fact, internal
 from assay.model.specs.check_catalog import CheckDeclaration
@@ -56,13 +56,8 @@ class StaleCheckFinder:
         new = self._after.fleet.profiles[key[3]]
         for ident, check in self._after.checks.items():
             reads = self._after.reads.get(ident, NO_READS)
-            reads_image = ("node", "image") in reads.declared
             applied = [setting for setting in pair.settings if setting.how == "applied"]
-            unmet = [
-                setting
-                for setting in applied
-                if reads_field(check, reads, setting.field) or (setting.field == IMAGE and reads_image)
-            ]
+            unmet = [setting for setting in applied if reads_field(check, reads, setting.field)]
             # The node cannot have the versions of its bundle yet.
             unmet_bundle = ["the firmware bundle"] if "bundle" in reads.fixtures and pair.moves else []
             certain = (*unmet_bundle, *(f"spec.{setting.field}" for setting in unmet))

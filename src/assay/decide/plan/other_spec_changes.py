@@ -100,7 +100,7 @@ def list_other_spec_changes(
         place = FIELD_OF_KIND[kind]
         was, will = getattr(before.fleet, place), getattr(after.fleet, place)
         if was is not will:
-            yield from _compare_kind(after, kind, was, will, shown)
+            yield from _compare_kind(before, after, kind, was, will, shown)
     yield from _list_removed_components(before, after)
 
 
@@ -121,16 +121,21 @@ def _list_removed_components(before: FleetRevision, after: FleetRevision) -> Ite
 
 
 def _compare_kind(
-    after: FleetRevision, kind: str, was: Mapping[str, Any], will: Mapping[str, Any], shown: Collection[str]
+    before: FleetRevision,
+    after: FleetRevision,
+    kind: str,
+    was: Mapping[str, Any],
+    will: Mapping[str, Any],
+    shown: Collection[str],
 ) -> Iterator[OtherChange]:
     topic: ChangeTopic = "ticket route" if kind == "TicketRoute" else "spec"
-    pools = () if kind in NO_POOLS else list_all_pools(after)
     for name in sorted(was.keys() | will.keys()):
         document = f"{kind}/{name}"
         old = was.get(name)
         new = will.get(name)
         if old is new or document in shown:
             continue
+        pools = _find_pools(before, after, kind, old, new)
         if old is None or new is None:
             spec: Any = old or new
             use = f": tickets to {spec.sink}" if kind == "TicketRoute" else ""
@@ -139,6 +144,20 @@ def _compare_kind(
             yield OtherChange(topic, text, find_spec_line(after.fleet, document, ""), pools)
         elif differences := compare_values(after, old, new, document, UNCOMPARED_FIELDS):
             yield from _describe(topic, document, differences, pools)
+
+
+def _find_pools(before: FleetRevision, after: FleetRevision, kind: str, old: Any, new: Any) -> tuple[str, ...]:
+    """Return the pools that a change of a spec touches; all of them if it does not say which."""
+    if kind in NO_POOLS:
+        return ()
+    if kind == "Image":
+        labels = {spec.label for spec in (old, new) if spec}
+        nodes = (*before.fleet.nodes.values(), *after.fleet.nodes.values())
+        booting = {node.pool for node in nodes if node.image in labels}
+        return select_pools(after, booting) if booting else ()
+    if kind == "Provisioning":
+        return tuple(sorted({pool for spec in (old, new) if spec for pool in select_pools(after, spec.pools)}))
+    return list_all_pools(after)
 
 
 def _describe(

@@ -21,7 +21,8 @@ from assay.decide.plan.inputs import (
     NodeStanding,
 )
 from assay.decide.plan.inventory_changes import compare_inventories
-from assay.decide.plan.spec_pair_comparison import IMAGE, SpecPair, compare_spec_pairs, spec_pair_key
+from assay.decide.plan.setting_routes import IMAGE
+from assay.decide.plan.spec_pair_comparison import SpecPair, compare_spec_pairs, spec_pair_key
 from assay.decide.rollouts.rollout_waves import (
     BlockedNodes,
     RolloutCandidate,

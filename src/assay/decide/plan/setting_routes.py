@@ -15,6 +15,8 @@ from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.declared_settings import SETTING_ROLES, find_setting
 from assay.model.specs.policy_response import respond_to_class
 
+IMAGE = "image"
+"""The name of a SettingChange of the image that a node boots, which no NodeSpec declares."""
 SettingWay = Literal["at_once", "idle", "rollout", "ticket", "noted", "moves", "tracked", "unseen", "next_wipe", ""]
 WAYS: tuple[SettingWay, ...] = get_args(SettingWay)
 """The gentlest first."""
@@ -83,6 +85,8 @@ def _list_watching(after: FleetRevision, setting: str) -> Iterator[CheckDeclarat
 
 def reads_field(check: CheckDeclaration, reads: CheckInputs | None, field: str) -> bool:
     """Whether a check reads a field of the spec (a dotted path), or runs once for each part that the field declares."""
+    if field == IMAGE:
+        return reads is not None and ("node", "image") in reads.declared
     paths = list_spec_paths(check, reads) if reads else []
     return PART_SPEC_FIELDS.get(check.subject) == field or any(overlap(path, field) for path in paths)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from assay.decide.plan.inputs import FleetRevision, find_spec_line
 from assay.decide.plan.inventory_changes import COMPARED_FIELDS, PLACE_FIELDS, InventoryChanges
 from assay.decide.plan.setting_routes import (
+    IMAGE,
     IN_SERVICE,
     SettingRoute,
     SettingWay,
@@ -36,8 +37,6 @@ RESET_ORDER: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
 NO_RESET = "none"
 
 SpecPairKey = tuple[str, str, str, str, str, str]
-IMAGE = "image"
-"""The name of a SettingChange of the image that a node boots, which no NodeSpec declares."""
 
 
 @fact
