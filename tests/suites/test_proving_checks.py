@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from typer.testing import CliRunner
 from assay.cli.app import app
 from assay.declare.loader import load_fleet
 from assay.model.errors import AssayError
-from assay.validate.must_fail_verification import UnprovedCheck, verify_checks
-from assay.validate.recorded_fleet import record_declarations
+from assay.validate.must_fail_verification import NO_CASE, UnprovedCheck, verify_checks
+from assay.validate.recorded_fleet import lay_recorded_fleet, record_declarations
 
 ROOT = Path(__file__).parents[2]
 SUITE = '''"""Few things."""
@@ -87,7 +88,7 @@ def test_checks_that_can_fail_are_proved(small):
 
 def test_a_check_without_a_recording_that_must_fail_is_not_proved(small):
     small.cases({COUNT: CASES[COUNT]})
-    assert small.unproved() == [UnprovedCheck(RACK, "", "no recording must make it fail")]
+    assert small.unproved() == [UnprovedCheck(RACK, "", NO_CASE)]
 
 
 def test_a_check_that_cannot_fail_is_found(small):
@@ -164,7 +165,7 @@ def test_the_verb_shares_the_work_among_processes_and_says_what_came_of_it(small
     assert told.exit_code == 1
     document = json.loads(told.stdout)
     assert (document["checks"], document["cases"]) == ([COUNT, RACK], 1)
-    assert document["unproved"] == [{"check": RACK, "case": "", "why": "no recording must make it fail"}]
+    assert document["unproved"] == [{"check": RACK, "case": "", "why": NO_CASE}]
     told = CliRunner().invoke(app, [*words, "--check", "test_count"])
     assert (told.exit_code, told.stdout.splitlines()[-1]) == (
         0,
@@ -201,6 +202,26 @@ def test_recordings_are_judged_by_what_was_declared_when_they_were_made(small):
     assert small.unproved() == []
     shutil.rmtree(small.root / "suites/recordings/fleet")
     assert "must pass on the good recording" in small.unproved()[0].why
+
+
+def test_a_limit_that_a_check_brings_along_counts_on_older_recordings(small):
+    small.suite(
+        SUITE.replace("(node):", "(node, limits):").replace(
+            "node.gpu.count == 8,", "node.gpu.count >= limits.our_gpus,"
+        )
+    )
+    small.declare(COUNT)
+    small.cases({COUNT: CASES[COUNT]})
+    shutil.copytree(ROOT / "suites/recordings/fleet", small.root / "suites/recordings/fleet")
+    spec = small.root / "specs/nodes/hgx-h100.yaml"
+    text = spec.read_text().replace("gpu_temperature: {value: 85", "gpu_temperature: {value: 20")
+    spec.write_text(
+        text.replace("limits:\n", "limits:\n  our_gpus: {value: 8, unit: count, source: our own choice}\n", 1)
+    )
+    assert small.unproved() == []
+    with tempfile.TemporaryDirectory() as folder:
+        laid = lay_recorded_fleet(load_fleet(small.root), Path(folder) / "fleet").node_specs["hgx-h100"]
+    assert (laid.limits["our_gpus"].value, laid.limits["gpu_temperature"].value) == (8, 85), "known ones stay"
 
 
 def test_a_recording_keeps_what_is_declared_for_it(small):

@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.declare.loader import load_fleet
 from assay.declare.repository.tree import WorkingFolder
 from assay.declare.spec_values_read_by_checks import read_check_inputs
 from assay.model.errors import AssayError
@@ -42,6 +41,7 @@ from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
 MAX_SESSION_CASES = 40  # cases of one sitting
 PROOF_POOL = "proof"
+NO_CASE = "no case makes it fail: write one into suites/recordings, a change to a good recording (docs/validation.md)"
 CheckCases = list[tuple[CheckDeclaration, MustFailCase]]
 
 
@@ -59,7 +59,7 @@ class VerificationPlan:
         self._cases = read_must_fail_cases(self._folder)
         chosen = set(wanted)
         self.checks = [check for check in list_declared_checks(fleet) if check.id in chosen]
-        self.unproved = {check.id: "no recording must make it fail" for check in self.checks if not self._of(check)}
+        self.unproved = {check.id: NO_CASE for check in self.checks if not self._of(check)}
         self._reads = read_check_inputs(WorkingFolder(fleet.root))
 
     @property
@@ -299,8 +299,7 @@ def verify_checks(
     if not chosen:
         raise AssayError(f"no declared check fits {' or '.join(patterns)}", fix="`assay suites list` names every check")
     with tempfile.TemporaryDirectory(prefix="assay-recorded-") as folder:
-        root = lay_recorded_fleet(fleet, Path(folder) / "fleet")
-        prepared = VerificationPlan(fleet, fleet if root == fleet.root else load_fleet(root), chosen)
+        prepared = VerificationPlan(fleet, lay_recorded_fleet(fleet, Path(folder) / "fleet"), chosen)
         sessions = prepared.make_sessions()
         seen = [verdict for some in _run_sessions(sessions, jobs, progress) for verdict in some]
     unproved = [UnprovedCheck(check, "", reason) for check, reason in prepared.unproved.items()]

@@ -1,7 +1,8 @@
 """The fleet that the recordings are of: what was declared when they were made, kept in `suites/recordings/fleet`.
 
 A check is proved by a recording together with the specs, the firmware, the cables and the inventory of that time. So
-another version, limit or machine in today's specs proves nothing, and disproves nothing. Checks and faults are today's.
+another version, limit or machine in today's specs proves nothing, and disproves nothing. Checks and faults are today's;
+so is a limit that there was not at that time, as a check of one's own brings it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
+from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 
 RECORDED_FLEET = Path("suites/recordings/fleet")
@@ -17,19 +21,36 @@ RECORDED_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "Image", "Manage
 """What a recording depends on. The other specs say how checks are run and named: they are taken as they are today."""
 
 
-def lay_recorded_fleet(fleet: Fleet, folder: Path) -> Path:
+def lay_recorded_fleet(fleet: Fleet, folder: Path) -> Fleet:
     """Write the fleet to judge recordings by into `folder`, which does not exist, and return it.
 
     Recordings without a fleet of their own are of this fleet as it is.
     """
     recorded = fleet.root / RECORDED_FLEET
     if not recorded.is_dir():
-        return fleet.root
+        return fleet
     shutil.copytree(recorded, folder)
     for document, path in _list_files(fleet):
         if document.partition("/")[0] not in RECORDED_KINDS:
             _copy(fleet.root / path, folder / path)
-    return folder
+    laid = load_fleet(folder)
+    return load_fleet(folder) if _add_new_limits(fleet, laid) else laid
+
+
+def _add_new_limits(fleet: Fleet, laid: Fleet) -> bool:
+    """Write the limits that only today's specs have into the laid ones; return whether there is any."""
+    kinds = (("NodeSpec", fleet.node_specs, laid.node_specs), ("FabricDesign", fleet.designs, laid.designs))
+    changed = False
+    for kind, today, recorded in kinds:
+        for name in today.keys() & recorded.keys():
+            limits = today[name].limits
+            new = {limit: limits[limit].model_dump() for limit in limits.keys() - recorded[name].limits.keys()}
+            if new:
+                path = laid.root / laid.lines[f"{kind}/{name}", ""].rpartition(":")[0]
+                document = yaml.safe_load(path.read_text())
+                path.write_text(yaml.safe_dump({**document, "limits": {**document.get("limits", {}), **new}}))
+                changed = True
+    return changed
 
 
 def record_declarations(fleet: Fleet, name: str) -> None:
