@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -15,6 +16,8 @@ import trustme
 from assay.act.boot.image_store import ImageStore
 from assay.model.errors import AssayError
 from assay.model.specs.image import Image, ImageArtifact
+from assay.tell.server import start_files
+from assay.tell.server.start_files import BootFiles
 
 CONTENT = b"a kernel" * 1000
 
@@ -53,8 +56,22 @@ def test_a_file_comes_once_and_is_found_after(source: tuple[str, Path], tmp_path
     path = store.fetch(image, "kernel", shown.append)
     assert path.read_bytes() == CONTENT
     assert shown[-1] == len(CONTENT)
+    assert store.find_verified(image.kernel) == path, "its digest was computed as it came"
     (folder / "kernel").unlink()
     assert store.fetch(image, "kernel") == path == store.find(image.kernel)
+
+
+def test_who_asks_first_for_a_small_file_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_files, "COMING_S", 600.0)
+    (tmp_path / "kernel").write_bytes(CONTENT)
+    image = make_image((tmp_path / "kernel").as_uri())
+    context = SimpleNamespace(home=tmp_path / "home", fleet=SimpleNamespace(images={"node": image}))
+    state = SimpleNamespace(context=context, current=SimpleNamespace(refresh=lambda: context), report=lambda _: None)
+    state.make_authenticator = lambda _: None
+    files = BootFiles(state)  # type: ignore[arg-type]
+    path = files._find(image.kernel.sha256, "kernel", False)
+    assert path is not None
+    assert path.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("sent", [CONTENT[:-1], CONTENT + b"x", b""])

@@ -82,7 +82,10 @@ class ImageStore:
         if file := self.find(artifact):
             return file
         pieces = _count_bytes(_read_source(locate_artifact(artifact)), report)
-        return self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
+        path = self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
+        with self._lock:
+            self._verified[path] = _read_stamp(path)
+        return path
 
     def _store(self, name: str, pieces: Iterator[bytes], digest: str, where: str) -> Path:
         """Write a file under its name once it is whole, and has `digest` ("": a signature, of any digest)."""

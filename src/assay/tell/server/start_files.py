@@ -201,19 +201,23 @@ class BootFiles:
             return None
         artifact = image.artifacts[name]
         path = self._store.find_verified(artifact)
+        if path is None and (fetching := self._begin_fetch(image, name)):
+            fetching.join(COMING_S)  # a small file is there by then, and its machine need not ask again
+            path = self._store.find_verified(artifact)
         if path is None:
-            self._begin_fetch(image, name)
             raise make_refusal(503, f"{image.name} {name} is being fetched or verified", wait_s=COMING_S)
         return self._store.find_signature(artifact) if is_signature else path
 
-    def _begin_fetch(self, image: Image, name: str) -> None:
-        """Fetch and verify a file in a thread of its own, unless one does: gigabytes take seconds."""
+    def _begin_fetch(self, image: Image, name: str) -> threading.Thread | None:
+        """Fetch and verify a file in a thread of its own: gigabytes take seconds. Return None where one does."""
         sha256 = image.artifacts[name].sha256
         with self._lock:
             if sha256 in self._coming:
-                return
+                return None
             self._coming.add(sha256)
-        threading.Thread(target=self._fetch, args=(image, name, sha256), daemon=True).start()
+        fetching = threading.Thread(target=self._fetch, args=(image, name, sha256), daemon=True)
+        fetching.start()
+        return fetching
 
     def _fetch(self, image: Image, name: str, sha256: str) -> None:
         try:
