@@ -121,6 +121,7 @@ def _launch_engine(context: ActionContext, limits: Collection[QueueLimits]) -> I
         "executor_id": current_process(),
         "log_level": "CRITICAL",
         "enable_otlp": False,
+        "notification_listener_polling_interval_sec": 0.1,  # nobody is notified; the end of the engine waits for it
     }
     engine = _Engine(context)
     _engines.append(engine)

@@ -6,7 +6,7 @@ The last part of a pass: keeps the tickets up to date, and lets the context's te
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 
 from assay.act.effects.gates import hold_outlived_orders
@@ -90,20 +90,25 @@ class PassReport:
 
 @records_pass("once")
 def reconcile_once(
-    context: ControllerContext, nodes: Sequence[str] | None = None, *, scan_fabric: bool = True
+    context: ControllerContext,
+    nodes: Sequence[str] | None = None,
+    *,
+    scan_fabric: bool = True,
+    assignment: RackAssignment | None = None,
 ) -> PassReport:
     """Take `nodes` (all by default) once through the loop. Limits count the whole fleet all the same.
 
-    Where several controllers share a ledger, each takes its own part of `nodes`. Raises AssayError when another
-    controller has an SQLite ledger, when the commit may not be acted on, or when the specs allow no decision.
+    Where several controllers share a ledger, each takes its own part of `nodes`: a caller of several passes holds its
+    `assignment` over all of them. Raises AssayError when another controller has an SQLite ledger, when the commit may
+    not be acted on, or when the specs allow no decision.
     """
     fleet = context.fleet
     names = list(fleet.nodes) if nodes is None else list(nodes)
     if unknown := [name for name in names if name not in fleet.nodes]:
         raise AssayError(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
-    with hold_rack_assignment(context) as assignment:
-        assigned = assignment.select_assigned(names)
-        return _run_pass(FleetSnapshotCache(context), assignment, assigned, scan_fabric=scan_fabric)
+    with nullcontext(assignment) if assignment else hold_rack_assignment(context) as ours:
+        assigned = ours.select_assigned(names)
+        return _run_pass(FleetSnapshotCache(context), ours, assigned, scan_fabric=scan_fabric)
 
 
 def repeat_until_unchanged(run_pass: Callable[[int], PassReport]) -> list[PassReport]:

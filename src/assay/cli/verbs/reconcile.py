@@ -119,17 +119,20 @@ def reconcile(
     if metrics:
         fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
         raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
+    from assay.act.loop.rack_leases import hold_rack_assignment
     from assay.act.loop.reconcile_pass import reconcile_once, repeat_until_unchanged
     from assay.act.schedules.slot_runner import find_unattended_tasks
 
     print_changes = _make_change_printer("text") if form == "text" else lambda _: None
 
-    def run_pass(number: int) -> PassReport:
-        report = reconcile_once(_make_context(workspace), names, scan_fabric=number == 0)
-        print_changes(report.entries)
-        return report
+    with hold_rack_assignment(_make_context(workspace)) as assignment:
 
-    reports = repeat_until_unchanged(run_pass) if settle else [run_pass(0)]
+        def run_pass(number: int) -> PassReport:
+            report = reconcile_once(_make_context(workspace), names, scan_fabric=number == 0, assignment=assignment)
+            print_changes(report.entries)
+            return report
+
+        reports = repeat_until_unchanged(run_pass) if settle else [run_pass(0)]
     _print_passes(reports, find_unattended_tasks(workspace.controller_context(LOG.debug)), form)
     if held := reports[-1].held:
         more = f" and {len(held) - 1} more" if held[1:] else ""
