@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TextIO
 
 IMPORTED_BEFORE = (
+    "assay.act.effects.dbos_workflows",
     "assay.act.loop.reconcile_pass",
     "assay.act.schedules.slot_runner",
     "assay.cli.operator_orders",
@@ -35,12 +37,20 @@ _STREAMS: list[TextIO] = []
 
 
 class WarmCommands:
-    """Runs commands of `assay` with this environment. The process that is forked starts with the first of them."""
+    """Runs commands of `assay` with this environment. The process that is forked starts now, and imports meanwhile."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
         self._forks = multiprocessing.get_context("forkserver")
         self._forks.set_forkserver_preload(list(IMPORTED_BEFORE))
+        forkserver.ensure_running()
+
+    def run_here(self, *words: str) -> int:
+        """Run `assay` with these words until it ends; its answer goes where ours goes. Return its exit code."""
+        process = self._forks.Process(target=_be_assay, args=(list(words), self._environment))
+        process.start()
+        process.join()
+        return process.exitcode or 0
 
     def run(self, words: Sequence[str], show_line: Callable[[str], None]) -> subprocess.CompletedProcess[str]:
         """Run `assay` with these words until it ends. Each line of its answer is shown as soon as it is there."""
@@ -48,7 +58,7 @@ class WarmCommands:
         lines = list[str]()
         with tempfile.NamedTemporaryFile("r", encoding="utf-8", errors="replace") as errors:
             arguments = (list(words), self._environment, answer_end, errors.name)
-            process = self._forks.Process(target=_be_assay, args=arguments)
+            process = self._forks.Process(target=_answer, args=arguments)
             process.start()
             answer_end.close()
             with answer, open(answer.fileno(), encoding="utf-8", errors="replace", closefd=False) as stream:
@@ -60,13 +70,8 @@ class WarmCommands:
             return subprocess.CompletedProcess(["assay", *words], returncode, "".join(lines), errors.read())
 
 
-def _be_assay(words: Sequence[str], environment: Mapping[str, str], answer: Connection, errors: str) -> None:
+def _answer(words: Sequence[str], environment: Mapping[str, str], answer: Connection, errors: str) -> None:
     """Be `assay` with these words: in the new process, whose two streams are no longer those of the tour."""
-    from assay.cli.app import main
-
-    os.environ.clear()
-    os.environ.update(environment)
-    sys.argv = ["assay", *words]
     os.dup2(answer.fileno(), 1)
     answer.close()
     with Path(errors).open("wb") as file:
@@ -75,4 +80,13 @@ def _be_assay(words: Sequence[str], environment: Mapping[str, str], answer: Conn
         open(number, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115 — they live as the process
         for number in (1, 2)
     ]
+    _be_assay(words, environment)
+
+
+def _be_assay(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    from assay.cli.app import main
+
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["assay", *words]
     main()

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -41,9 +41,16 @@ STOP_DEADLINE_S = 10.0
 POLL_S = 0.2
 
 
-def prepare_lab(fleet: Fleet, world: LabWorld, start: datetime, rate: float, scenario: LabScenario | None) -> None:
-    """Make the world and plant the scenario's faults."""
-    build_world(fleet, world, start, rate)
+def prepare_lab(
+    fleet: Fleet,
+    world: LabWorld,
+    start: datetime,
+    rate: float,
+    scenario: LabScenario | None,
+    with_files: Collection[str] = (),
+) -> None:
+    """Make the world as `build_world` does, and plant the scenario's faults."""
+    build_world(fleet, world, start, rate, with_files)
     for step in scenario.plant if scenario else ():
         inject_fault(world, step.fault, step.node, step.arguments)
 
@@ -84,16 +91,28 @@ def stop_lab(world: LabWorld) -> bool:
     return bool(pid)
 
 
-def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DEFAULT_CLOCK_RATE) -> None:
-    """Make every node of the fleet, healthy and booted at lab time `start`, and cable the fabrics as designed."""
+def build_world(
+    fleet: Fleet,
+    world: LabWorld,
+    start: datetime,
+    rate: float = DEFAULT_CLOCK_RATE,
+    with_files: Collection[str] = (),
+) -> None:
+    """Make every node of the fleet, healthy and booted at lab time `start`, and cable the fabrics as designed.
+
+    Only the nodes `with_files` (none: all) can be read and changed; a thousand files each are most of the work.
+    """
     world.home.mkdir(parents=True, exist_ok=True)
     world.set_clock(start, rate)
     for node in fleet.nodes.values():
         initial = make_initial_state(node, fleet.spec_of(node.name), fleet.bundle_of(node.name), start)
-        with world.change(node.name) as state:
-            state.clear()
-            state.update(initial)
-        write_json(world.folder(node.name) / "new.json", initial)
+        folder = world.folder(node.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "state.json", initial)
+        write_json(folder / "new.json", initial)
+        if not with_files or node.name in with_files:
+            with world.change(node.name):
+                pass  # this renders its files
     if designs := [design for design in fleet.designs.values() if not design.nvlink]:
         lay_cables(world, *(compile_topology(design, fleet) for design in designs))
 

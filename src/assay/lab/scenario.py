@@ -133,7 +133,8 @@ class LabScenario(SpecDocument):
     rate: float = Field(gt=0, description="lab seconds in a real second")
     plant: list[InjectStep] = Field(default=[])
     new_machines: list[str] = Field(
-        default=[], description="nodes that nobody has started yet; the tour then plays on a copy, with a boot server"
+        default=[],
+        description="nodes that nobody has started yet; a tour about them alone, on a copy with a boot server",
     )
     chapters: list[ScenarioChapter] = Field(default=[])
 

@@ -37,7 +37,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
-FLASH_DEADLINE_S = 60.0
+FLASH_DEADLINE_S = 300.0
 
 
 class TourReporter:

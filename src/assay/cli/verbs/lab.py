@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
@@ -187,20 +185,23 @@ def advance(
 
 @lab_app.command()
 def tour(
-    scenario: Annotated[
-        Path,
+    scenarios: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="SCENARIO", help="The scenario file, such as scenarios/the-loop.yaml.", show_default=False
+            metavar="SCENARIO", help="The scenario files, such as scenarios/the-loop.yaml.", show_default=False
         ),
     ],
     fleet: FleetDir = Path(),
 ) -> None:
     """Start a new lab, play a scenario on it with assay's own commands, and check the expected outcomes.
 
+    Of several scenarios, each has a lab of its own, and the first that ends otherwise than expected is the last.
+
     Exit codes: 0 everything ended as expected; 1 something did not; 2 the scenario could not be played.
     """
     require_extra("lab")
-    raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve(), "lab"), scenario) else 1)
+    workspace = Workspace(fleet.resolve(), "lab")
+    raise typer.Exit(0 if all(play_scenario(workspace, scenario) for scenario in scenarios) else 1)
 
 
 def _find_home(fleet: Path) -> Home:
@@ -300,16 +301,16 @@ def play_scenario(workspace: Workspace, file: Path) -> bool:
 
 def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: BootSite | None = None) -> bool:
     console, start = Console(highlight=False), time.monotonic()
-    world = LabWorld(workspace.home.world)
-    with console.status("building a virtual fleet"):
-        process_control.prepare_lab(declared, world, scenario.starts_at, scenario.rate, scenario)
-        if site:
-            site.plug_in(world, scenario.new_machines)
-        process_control.start_lab(world)
     console.print(f"[bold]{scenario.description}[/]")
-    _run_verb(workspace, "lab", "status", max_lines=1)
-    reporter = ConsoleTourReporter(console)
     commands = WarmCommands(os.environ | workspace.home.environment)
+    world, new = LabWorld(workspace.home.world), scenario.new_machines
+    with console.status("building a virtual fleet"):
+        process_control.prepare_lab(declared, world, scenario.starts_at, scenario.rate, scenario, with_files=new)
+        if site:
+            site.plug_in(world, new)
+        process_control.start_lab(world)
+    console.print("the lab is up")
+    reporter = ConsoleTourReporter(console)
     player = ScenarioPlayer(workspace.home, workspace.fleet, reporter, commands.run)
     try:
         with run_boot_server(site) if site else contextlib.nullcontext():
@@ -318,19 +319,19 @@ def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: Bo
         reporter.status.stop()
         process_control.stop_lab(world)
     if not site:
-        _print_fleet(workspace)
+        _print_fleet(commands, workspace.root)
     _print_end(console, player, time.monotonic() - start)
     return as_expected
 
 
-def _print_fleet(workspace: Workspace) -> None:
+def _print_fleet(commands: WarmCommands, root: Path) -> None:
     console = Console(highlight=False)
     console.print("\n[bold]The state of every node, and why[/]")
-    _run_verb(workspace, "status")
+    commands.run_here("status", "--fleet", str(root))
     console.print("\n[bold]Work for technicians[/]")
-    _run_verb(workspace, "tickets")
+    commands.run_here("tickets", "--fleet", str(root))
     console.print()
-    if _run_verb(workspace, "report"):
+    if commands.run_here("report", "--fleet", str(root)):
         console.print("[red]the report failed[/]")
     console.print("[dim]Now try: .venv/bin/assay status, history n0003, explain n0003, tickets[/]")
 
@@ -340,14 +341,3 @@ def _print_end(console: Console, player: ScenarioPlayer, seconds: float) -> None
         console.print(f"[red]✗ {escape(chapter)}: {escape(result.expected)} — but {escape(result.observed)}[/]")
     verdict = "[red]not as expected[/]" if player.missed else "[green]as expected[/]"
     console.print(f"The scenario ended {verdict}, after {seconds:.0f} s.")
-
-
-def _run_verb(workspace: Workspace, *words: str, max_lines: int | None = None) -> int:
-    """Run a verb as a person would. Its answer goes to this terminal, cut after `max_lines`."""
-    command: list[Any] = [sys.executable, "-m", "assay", *words, "--fleet", str(workspace.root)]
-    environment = os.environ | workspace.home.environment
-    if max_lines is None:
-        return subprocess.run(command, check=False, env=environment).returncode
-    answer = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    sys.stdout.write("".join(answer.stdout.splitlines(keepends=True)[:max_lines]))
-    return answer.returncode
