@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from assay.cli.verbs import doctor
 from assay.cli.verbs.doctor import doctor_app
 from assay.declare.secret_lookup import forget_command_answers
+from assay.declare.starter.new_repository import create_repository
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 SECRET = "CANARY:of-a-bmc"
@@ -72,6 +73,20 @@ def test_only_programs_that_the_fleet_uses_are_missed(root: Path, monkeypatch: p
     assert find_missing(root) == {"ssh": "not on the PATH"}
     declare(root, "workloads: slurm")
     assert find_missing(root).keys() == {"ssh", *doctor.SLURM_PROGRAMS}
+
+
+def test_what_the_jobs_of_a_schedule_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_repository(tmp_path / "fleet", "github", "day")
+    schedules = tmp_path / "fleet/specs/schedules/default.yaml"
+    text = schedules.read_text().replace("workload: virtual", "workload: nccl-mpirun")
+    schedules.write_text(
+        f"{text}  seal: {{does: ledger-seal, cron: 7 3 * * *, anchors: ['rfc3161:https://tsa.acme.net']}}\n"
+    )
+    monkeypatch.setenv("ASSAY_CONTEXT", "fleet")
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    _, needs = ask(tmp_path / "fleet")
+    missing = {name for name, one in needs.items() if one["trouble"] == "not on the PATH"}
+    assert missing == {"git", "ssh", "ibnetdiscover", "ibqueryerrors", "iblinkinfo", "mpirun", "openssl"}
 
 
 def test_an_extra_is_missed_where_the_fleet_uses_it_and_else_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.declare.repository.git import read_revision
 from assay.declare.secret_lookup import describe_reference, read_secret
+from assay.fabric.scan import find_discover_command, find_facts_commands
 from assay.model.errors import EXTRA_OF_MODULE, AssayError, list_missing_modules
 from assay.model.facts import fact
 from assay.model.specs.credential_reference import CredentialReference
@@ -151,6 +152,26 @@ def _list_programs(fleet: Fleet) -> Iterator[Need]:
         yield _look_for("ssh-keygen", "signatures of commits", "install OpenSSH's client")
     if any(trust.signed and trust.forge_keys for trust in trusts):
         yield _look_for("gpg", "merges that the forge signed", "install GnuPG")
+    if not fleet.is_lab:
+        yield from _list_scheduled_programs(fleet)
+
+
+def _list_scheduled_programs(fleet: Fleet) -> Iterator[Need]:
+    """Yield what the jobs of the schedules start on this machine."""
+    jobs = [job for schedules in fleet.schedules.values() for job in schedules.schedules.values()]
+    used: dict[str, str] = {}
+    if any(job.does == "fabric-scan" for job in jobs):
+        for design in fleet.designs.values():
+            commands = [find_discover_command(fleet, design), *find_facts_commands(fleet, design).values()]
+            used |= {words[0]: f"scans of the fabric {design.name}" for words in commands if words}
+    for name in sorted({job.search.workload for job in jobs if job.search} & fleet.collective_workloads.keys()):
+        workload = fleet.collective_workloads[name]
+        calls = [call.command[0] for call in (workload.pair, workload.alone, workload.together) if call]
+        used |= {word: f"collectives by {name}" for word in calls if "{" not in word}
+    if any(anchor.startswith("rfc3161:") for job in jobs for anchor in job.anchors):
+        used["openssl"] = "time stamps of seals"
+    for program, used_for in used.items():
+        yield _look_for(program, used_for, f"install {program}: it starts on this machine, where assay runs")
 
 
 def _look_for(program: str, used_for: str, fix: str) -> Need:
