@@ -44,6 +44,15 @@ def test_of_a_node_that_tells_nothing_the_schedulers_word_stands_and_says_so():
     assert "is unknown" in told.reason
 
 
+@pytest.mark.parametrize(("by_force", "done"), [(False, None), (True, True)])
+def test_where_no_scheduler_is_and_the_node_tells_nothing_nobody_says_that_it_is_empty(by_force, done):
+    told = GpuOccupancy(read_error="n0009 gives no reading of its GPUs: no answer", is_only_witness=True)
+    drained = told.confirm_drain(WORD, by_force=by_force)
+    assert drained.done is done
+    assert drained.reason.startswith("no scheduler knows its jobs, and n0009 gives no reading of its GPUs: no answer")
+    assert ("whatever ran there ends now" in drained.reason) == by_force
+
+
 def test_a_process_on_one_gpu_outweighs_the_silence_of_another():
     left = GpuOccupancy(processes=("process 7 holds gpu0",), unreadable_gpus=("gpu3 is silent: GPU is lost",))
     assert left.confirm_drain(WORD, by_force=True).done is False

@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, wait_until
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
+from assay.adapters.scheduler import NoScheduler
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet
@@ -134,11 +135,15 @@ GPU_PROBE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class GpuOccupancy:
-    """The processes that hold GPUs, the GPUs that could not be read, and why the node gave no reading at all."""
+    """The processes that hold GPUs, the GPUs that could not be read, and why the node gave no reading at all.
+
+    `is_only_witness`: no scheduler knows who uses the node.
+    """
 
     processes: tuple[str, ...] = ()
     unreadable_gpus: tuple[str, ...] = ()
     read_error: str = ""
+    is_only_witness: bool = False
 
     @property
     def uncertainty(self) -> str:
@@ -149,13 +154,19 @@ class GpuOccupancy:
         """Return a scheduler's verification that no job is left, as far as the node confirms it.
 
         A process refutes it. A GPU that could not be read leaves it open, unless the drain was `by_force`: a broken
-        GPU must not keep a node from its repair. If the node gives no reading, the scheduler's word counts.
+        GPU must not keep a node from its repair. If the node gives no reading, the scheduler's word counts. Where
+        there is no scheduler either, nobody knows, and only force goes on.
         """
         facts: EffectFacts = drained.facts | {"processes": [*self.processes], "untold": self.uncertainty}
         if self.processes:
             return EffectVerification(False, f"the scheduler has no job, but {', '.join(self.processes)}", facts)
         if not self.uncertainty:
             return EffectVerification(True, f"{drained.reason}, and no process holds a GPU", facts)
+        if self.read_error and self.is_only_witness:
+            end = "; whatever ran there ends now" if by_force else ""
+            return EffectVerification(
+                by_force or None, f"no scheduler knows its jobs, and {self.read_error}{end}", facts
+            )
         reason = f"{drained.reason}; whether a process holds a GPU is unknown: {self.uncertainty}"
         return EffectVerification(None if self.unreadable_gpus and not by_force else True, reason, facts)
 
@@ -165,7 +176,8 @@ def read_gpu_occupancy(context: ActionContext, name: str) -> GpuOccupancy:
     tree = run_remote_probe(context.fleet.nodes[name], ["--areas", "gpu"], GPU_PROBE_S)
     gpus = read_at_path(tree, ("probe", "gpu", "devices"))
     if gpus.kind != "value" or not isinstance(gpus.value, dict):
-        return GpuOccupancy(read_error=f"{name} gives no reading of its GPUs: {gpus.reason}")
+        read_error = f"{name} gives no reading of its GPUs: {gpus.reason}"
+        return GpuOccupancy(read_error=read_error, is_only_witness=type(context.scheduler(name)) is NoScheduler)
     processes, unreadable = [], []
     for gpu in gpus.value:
         pids = read_at_path(tree, ("probe", "gpu", "devices", gpu, "processes", "pids"))
