@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from searched_fabrics import fabric_of, play
 
+from assay.model.errors import AssayError
 from assay.model.facts import format_compact
 from assay.validate.collectives import cpu_workload
 from assay.validate.collectives.fabric_map import FabricMap
@@ -141,7 +142,7 @@ def test_a_fault_is_planted_where_it_is_told(text: str, nodes: str, rail: int | 
     assert cpu_workload.parse_plant(text).is_met([*nodes], rail, "M1") is is_met
 
 
-def test_every_shipped_workload_fills_in_all_its_words() -> None:
+def test_every_shipped_workload_fills_in_all_its_words(tmp_path: Path) -> None:
     from assay.declare.loader import load_fleet
     from assay.validate.collectives.command import CommandTemplate, list_tasks
     from assay.validate.collectives.results import GroupRound
@@ -155,13 +156,15 @@ def test_every_shipped_workload_fills_in_all_its_words() -> None:
     workloads = load_fleet(Path(__file__).parents[2]).collective_workloads
     assert {"nccl-srun", "nccl-srun-by-rail", "nccl-mpirun", "nccl-kubernetes", "virtual"} <= workloads.keys()
     for workload in workloads.values():
-        make_runners(workload, RunLimits())
+        make_runners(workload, RunLimits(scratch=tmp_path))
         for name, task in tasks.items():
             if command := getattr(workload, name):
                 template = CommandTemplate(tuple(command.command), tuple(workload.adapters))
                 words = template.fill(task, Path("/s/1.json"), 90)
                 assert not any("{" in word for word in words), f"{workload.name}: {words}"
                 assert any("n1" in word for word in words)
+    with pytest.raises(AssayError, match="CollectiveWorkload nccl-mpirun: there is no folder /shared/assay"):
+        make_runners(workloads["nccl-mpirun"], RunLimits())
     by_rail = workloads["nccl-srun-by-rail"]
     words = CommandTemplate(tuple(by_rail.pair.command), tuple(by_rail.adapters)).fill(tasks["pair"], Path("o"), 9)
     assert "NCCL_IB_HCA==mlx5_3" in words

@@ -240,7 +240,7 @@ class RunLimits:
 
 
 def make_runners(workload: CollectiveWorkload, limits: RunLimits) -> SearchRunners:
-    """Return the runners of a workload. Raises AssayError for placeholders that are not known."""
+    """Return the runners of a workload. Raises AssayError for unknown placeholders, or if `scratch` is no folder."""
     where = f"CollectiveWorkload {workload.name}"
     alone = _make_runner("alone", workload, workload.alone, limits, where) if workload.alone else None
     together = _make_runner("together", workload, workload.together, limits, where) if workload.together else None
@@ -295,6 +295,9 @@ def _make_runner(
     template = CommandTemplate(words, tuple(workload.adapters), tuple(workload.taken))
     deadline_s = limits.deadline_s or command.deadline_seconds
     scratch = limits.scratch or (Path(workload.scratch) if workload.scratch and template.has_report else None)
+    if scratch and not scratch.is_dir():
+        fix = "make it where the nodes and this machine see it, or name another one: `scratch`, or --scratch"
+        raise AssayError(f"there is no folder {scratch}", where=where, fix=fix)
     environment = {**(os.environ if limits.environment is None else limits.environment), **workload.environment}
     return PairRunner(template, deadline_s, limits.at_once, scratch, limits.find_taker, environment)
 
