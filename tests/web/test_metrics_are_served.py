@@ -89,7 +89,9 @@ def test_this_machine_needs_no_token(reader: Reader, address: str) -> None:
     assert (status, "assay_ledger_up 1.0" in text.splitlines()) == (200, True)
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "CF-Connecting-IP", "X-Client-IP"]
+)
 def test_what_a_proxy_on_this_machine_passes_on_needs_one(reader: Reader, header: str) -> None:
     assert reader.get("/metrics", HERE, {header: "203.0.113.9"})[0] == 401
 

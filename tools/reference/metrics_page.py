@@ -28,7 +28,7 @@ Ages are by the fleet's clock.
 
 All three give the same numbers of the fleet, since they count the same ledger. Scrape one of them.
 
-A Prometheus on the same machine needs no token. A request from elsewhere, or one that a proxy passes on, must present
+A Prometheus on the same machine needs no token. A request from elsewhere, or one with the mark of a proxy, must present
 a token of a Monitoring in `specs/monitoring/`. The spec holds its digest, or says where it is:
 
 ```yaml

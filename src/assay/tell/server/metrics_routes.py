@@ -29,11 +29,10 @@ from assay.model.errors import AssayError
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
 from assay.tell.server.agent_tokens import read_bearer_token, read_expected_digest
 from assay.tell.server.app_state import AppState
-from assay.tell.server.requests import make_refusal, reply_internal_error, reply_refusal
+from assay.tell.server.requests import is_marked_by_proxy, make_refusal, reply_internal_error, reply_refusal
 
 MAX_WAITING = 8
 """Scrapes that may wait for their turn; more are refused."""
-PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip")
 NOT_PERMITTED = "these metrics need the token of a Monitoring"
 
 Settle = Callable[[Request, str], None]
@@ -100,7 +99,7 @@ class MetricsEndpoint:
 
 def is_from_this_machine(request: Request) -> bool:
     """Whether a request comes from a loopback address, and no proxy says that it passes it on."""
-    if request.client is None or any(name in request.headers for name in PROXY_HEADERS):
+    if request.client is None or is_marked_by_proxy(request):
         return False
     try:
         return ipaddress.ip_address(request.client.host).is_loopback

@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,16 @@ from typing import NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
+
+PROXY_MARKS = re.compile(
+    r"via|forwarded|x-(forwarded|original|envoy)-.*|(x-real|x-client|x-cluster-client|cf-connecting|true-client)-ip"
+)
+"""Headers that proxies add. None can be relied on: HAProxy and tunnels add nothing by themselves."""
+
+
+def is_marked_by_proxy(request: Request) -> bool:
+    """Whether a proxy passes the request on, as a header says, or HTTP/1.0: nginx speaks it where nobody says more."""
+    return request.scope.get("http_version") == "1.0" or any(map(PROXY_MARKS.fullmatch, request.headers))
 
 
 def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:
