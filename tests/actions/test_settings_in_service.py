@@ -62,7 +62,7 @@ def test_a_node_that_got_a_job_in_between_is_left_alone(room: Room):
     spoil(room)
     room.change(NODE, lambda state: state["nics"][0].update(mtu=1500))
     room.scheduler(NODE).place("llama", "customer", NODE, FOREVER_S)
-    with pytest.raises(AssayError, match=r"llama.* has begun on the node"):
+    with pytest.raises(AssayError, match=r"needs an idle node is brought under job .*llama"):
         configure.run(room.context(), order(True, "nics.mtu"))
     room.scheduler(NODE).drain(NODE, "the job ends", now=True)
     room.scheduler(NODE).uncordon(NODE)

@@ -43,7 +43,7 @@ def test_what_waits_names_its_blockers_and_its_age_once_a_day(paper):
     paper.jobs["n1"] = None
     paper.later(hours=24)
     (made,) = paper.step()
-    assert made.causes[0].text.endswith("unknown: the scheduler does not answer")
+    assert made.causes[0].text.endswith("unknown: nothing tells which jobs run there")
 
 
 def test_a_cordon_whose_cause_is_over_is_undone_and_the_next_fault_waits_anew(paper):

@@ -25,7 +25,7 @@ VERIFY_UNDRAIN = "assay:verify-undrain"
 
 @dataclass(frozen=True, slots=True)
 class CustomerJob:
-    """One customer's job on a node.
+    """One customer's job on a node. A process of which no scheduler knows has an `id` in words, and no name.
 
     `since` is ISO 8601 UTC. `blocked_by` is what prevents the job from being ended, "" for nothing. A job `is_lost` if
     the scheduler ended it but its node does not answer: only a restart of the node ends it.
@@ -40,6 +40,8 @@ class CustomerJob:
 
     def __str__(self) -> str:
         blocker = f"; {self.blocked_by}" if self.blocked_by else ""
+        if not self.name:
+            return self.id
         return f"job {self.id} ({self.name}, {self.owner}{blocker})"
 
 

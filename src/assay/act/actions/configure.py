@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.act.remedies.ansible_playbook import run_playbook
+from assay.act.remedies.gpu_occupancy import require_empty
 from assay.act.remedies.settings import find_mismatches_at
 from assay.adapters.scheduler import read_node_status
 from assay.model.errors import AssayError
@@ -18,7 +19,6 @@ from assay.model.specs.node.declared_settings import (
     needs_idle_node,
 )
 from assay.model.specs.node.settings_comparison import is_unknown
-from assay.model.text.lists import format_list
 
 patience_s = 120.0
 undone_by = ""
@@ -35,9 +35,8 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
     mismatches = _find_mismatches(context, intent)
     roles = sorted({SETTING_ROLES[find_setting(mismatch.name)].role for mismatch in mismatches})
     if intent.params.get("idle"):
-        jobs = read_node_status(context.scheduler(intent.node), intent.node).jobs
-        if jobs:
-            raise AssayError(f"{format_list(list(map(str, jobs)), 3)} has begun on the node", where=intent.node)
+        status = read_node_status(context.scheduler(intent.node), intent.node)
+        require_empty(context, intent.node, status, "no setting that needs an idle node is brought")
     _require_harmless(context, intent, roles)
     if roles:
         run_playbook(context, intent, "configure.yml", {"configure_restarts": False}, tags=roles)

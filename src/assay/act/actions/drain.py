@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from assay.act.actions import cordon
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.remedies.boot import read_gpu_occupancy
-from assay.adapters.scheduler import format_jobs
+from assay.act.remedies.gpu_occupancy import read_gpu_occupancy
+from assay.adapters.scheduler import format_jobs, read_node_status
 
 patience_s = 0.0
 undone_by = "uncordon"
@@ -25,12 +25,13 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
 
 def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done if no job may start, no customer's job is left, and no process holds a GPU."""
-    closed = cordon.verify(context, intent)
+    status = read_node_status(context.scheduler(intent.node), intent.node)
+    closed = cordon.verify_cordon_status(status)
     if not closed.done:
         return closed
-    if jobs := context.scheduler(intent.node).list_jobs(intent.node):
-        facts: EffectFacts = {"jobs": [str(job) for job in jobs]}
-        return EffectVerification(False, f"waits for {format_jobs(jobs)}", facts, is_waiting=True)
-    drained = EffectVerification(True, "no customer job is left")
-    confirmed = read_gpu_occupancy(context, intent.node).confirm_drain(drained, by_force=False)
+    if status.jobs:
+        facts: EffectFacts = {"jobs": [str(job) for job in status.jobs]}
+        return EffectVerification(False, f"waits for {format_jobs(status.jobs)}", facts, is_waiting=True)
+    occupancy = read_gpu_occupancy(context, intent.node)
+    confirmed = occupancy.confirm_drain(status, "no customer job is left", by_force=False)
     return replace(confirmed, is_waiting=confirmed.done is False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.act.actions import cordon
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.act.remedies.boot import read_gpu_occupancy
+from assay.act.remedies.gpu_occupancy import read_gpu_occupancy
 from assay.adapters.scheduler import format_jobs, read_node_status
 
 patience_s = 60.0
@@ -25,6 +25,8 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
 def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     """Done if no job may start, no customer's job is left, and no process is known to hold a GPU.
 
+    Where no scheduler places jobs, only the node's own reading can say so.
+
     Lost jobs do not count: the node does not answer its scheduler, and only a restart of the node ends them.
     """
     status = read_node_status(context.scheduler(intent.node), intent.node)
@@ -38,4 +40,4 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     reason = f"ended and requeued: {', '.join(ended)}" if ended else "no customer job was running"
     if status.jobs:
         reason = f"the node does not answer its scheduler; its restart ends what is left: {format_jobs(status.jobs)}"
-    return read_gpu_occupancy(context, intent.node).confirm_drain(EffectVerification(True, reason), by_force=True)
+    return read_gpu_occupancy(context, intent.node).confirm_drain(status, reason, by_force=True)

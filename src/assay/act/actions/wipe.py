@@ -17,6 +17,7 @@ from assay.act.actions.action import (
     find_action_effort,
     require_effect,
 )
+from assay.act.remedies.gpu_occupancy import require_empty
 from assay.act.remedies.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
 from assay.act.remedies.wipe_verdict import (
     DriveReading,
@@ -27,7 +28,7 @@ from assay.act.remedies.wipe_verdict import (
     judge_order,
     read_local_drives,
 )
-from assay.adapters.scheduler import format_jobs, read_node_status
+from assay.adapters.scheduler import read_node_status
 from assay.decide.state.asset_history import ASSET_ENTRY_KINDS, DRIVE, project_node_assets
 from assay.model.errors import AssayError
 from assay.model.specs.node.host_settings import WipeSpec
@@ -98,8 +99,7 @@ def _find_spec(context: ActionContext, intent: EffectIntent) -> WipeSpec | None:
 
 def _require_closed(context: ActionContext, node: str) -> None:
     status = read_node_status(context.scheduler(node), node)
-    if running := [job for job in status.jobs if not job.is_lost]:
-        raise AssayError(f"nothing is erased under {format_jobs(running)}", where=node)
+    require_empty(context, node, status, "nothing is erased")
     closed = cordon.verify_cordon_status(status)
     if not closed.done:
         raise AssayError(f"nothing is erased while a job may start: {closed.reason}", where=node)

@@ -20,6 +20,7 @@ from assay.act.loop.projections import (
     LatestOutcomeCache,
     record_unknown_jobs,
 )
+from assay.act.remedies.gpu_occupancy import add_processes
 from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_by_scheduler
 from assay.decide.moves.circuit_breaker import can_be_wave
 from assay.decide.moves.cordons import find_rack_companions
@@ -275,7 +276,7 @@ class FleetSnapshotCache:
         return self._read_statuses(nodes, is_whole=True)
 
     def _read_statuses(self, nodes: Collection[Node], *, is_whole: bool = False) -> StatusReadings:
-        readings = group_by_scheduler(nodes, self.context.workloads).read_statuses()
+        readings = add_processes(self.context, group_by_scheduler(nodes, self.context.workloads).read_statuses())
         for line in readings.describe_errors():
             self.context.progress(line)
         record_unknown_jobs(self.context.home, readings, self.context.now, is_whole=is_whole)

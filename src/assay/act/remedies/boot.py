@@ -1,18 +1,13 @@
-"""Which boot a node runs, and how to restart a node: another boot id proves a restart.
-
-Which processes hold a node's GPUs, by the node's own readings. It confirms or refutes a scheduler's "no job".
-"""
+"""Which boot a node runs, and how to restart a node: another boot id proves a restart."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, wait_until
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
-from assay.adapters.scheduler import NoScheduler
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet
@@ -67,8 +62,7 @@ def verify_boot(context: ActionContext, intent: EffectIntent) -> EffectVerificat
         reason = f"boot id {before} → {boot}" if boot != before else f"still runs boot {boot}"
         return EffectVerification(boot != before, reason, {"boot_id": boot})
     if before := intent.before.get("last_reset"):
-        with open_fleet_bmc(context.fleet, node, BMC_S) as bmc:
-            reset = str(bmc.system().get("LastResetTime"))
+        reset = _read_last_reset(node, context.fleet)
         facts: EffectFacts = {"boot_id": boot, "last_reset": reset}
         return EffectVerification(reset != before, f"last reset {before} → {reset}", facts)
     return EffectVerification(None, f"runs boot {boot}; which boot it ran before is unknown", {"boot_id": boot})
@@ -93,8 +87,15 @@ def has_reset_since(node: Node, fleet: Fleet, before: Mapping[str, Any]) -> bool
     """Say whether the BMC's last reset is newer than in `before`. It counts only if `before` has no boot id."""
     if before.get("boot_id") or not before.get("last_reset"):
         return False
+    return _read_last_reset(node, fleet) != str(before["last_reset"])
+
+
+def _read_last_reset(node: Node, fleet: Fleet) -> str:
+    """Return when the system was last reset, by its BMC. Raises AssayError if the BMC does not say."""
     with open_fleet_bmc(fleet, node, BMC_S) as bmc:
-        return str(bmc.system().get("LastResetTime")) != str(before["last_reset"])
+        if at := bmc.system().get("LastResetTime"):
+            return str(at)
+    raise AssayError("its BMC does not say any more when the node was last reset", where=node.name)
 
 
 def wait_for_boot(node: Node, before: str, wait_s: float) -> str:
@@ -128,61 +129,3 @@ def force_off_and_on(bmc: BmcClient, wait_s: float) -> None:
         bmc.reset_system("ForceOff")
     wait_until(lambda: bmc.read_power_state() == "Off" or None, wait_s, "the power is off", bmc.where)
     bmc.reset_system("On")
-
-
-GPU_PROBE_S = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class GpuOccupancy:
-    """The processes that hold GPUs, the GPUs that could not be read, and why the node gave no reading at all.
-
-    `is_only_witness`: no scheduler knows who uses the node.
-    """
-
-    processes: tuple[str, ...] = ()
-    unreadable_gpus: tuple[str, ...] = ()
-    read_error: str = ""
-    is_only_witness: bool = False
-
-    @property
-    def uncertainty(self) -> str:
-        """What could not be read, "" if everything was."""
-        return self.read_error or ("; ".join(self.unreadable_gpus))
-
-    def confirm_drain(self, drained: EffectVerification, *, by_force: bool) -> EffectVerification:
-        """Return a scheduler's verification that no job is left, as far as the node confirms it.
-
-        A process refutes it. A GPU that could not be read leaves it open, unless the drain was `by_force`: a broken
-        GPU must not keep a node from its repair. If the node gives no reading, the scheduler's word counts. Where
-        there is no scheduler either, nobody knows, and only force goes on.
-        """
-        facts: EffectFacts = drained.facts | {"processes": [*self.processes], "untold": self.uncertainty}
-        if self.processes:
-            return EffectVerification(False, f"the scheduler has no job, but {', '.join(self.processes)}", facts)
-        if not self.uncertainty:
-            return EffectVerification(True, f"{drained.reason}, and no process holds a GPU", facts)
-        if self.read_error and self.is_only_witness:
-            end = "; whatever ran there ends now" if by_force else ""
-            return EffectVerification(
-                by_force or None, f"no scheduler knows its jobs, and {self.read_error}{end}", facts
-            )
-        reason = f"{drained.reason}; whether a process holds a GPU is unknown: {self.uncertainty}"
-        return EffectVerification(None if self.unreadable_gpus and not by_force else True, reason, facts)
-
-
-def read_gpu_occupancy(context: ActionContext, name: str) -> GpuOccupancy:
-    """Read from a node which processes hold its GPUs."""
-    tree = run_remote_probe(context.fleet.nodes[name], ["--areas", "gpu"], GPU_PROBE_S)
-    gpus = read_at_path(tree, ("probe", "gpu", "devices"))
-    if gpus.kind != "value" or not isinstance(gpus.value, dict):
-        read_error = f"{name} gives no reading of its GPUs: {gpus.reason}"
-        return GpuOccupancy(read_error=read_error, is_only_witness=type(context.scheduler(name)) is NoScheduler)
-    processes, unreadable = [], []
-    for gpu in gpus.value:
-        pids = read_at_path(tree, ("probe", "gpu", "devices", gpu, "processes", "pids"))
-        if pids.kind != "value":
-            unreadable.append(f"the processes of GPU {gpu} cannot be read: {pids.reason}")
-        elif pids.value:
-            processes.append(f"process {', '.join(map(str, pids.value))} holds GPU {gpu}")
-    return GpuOccupancy(tuple(processes), tuple(unreadable))

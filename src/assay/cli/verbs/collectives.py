@@ -511,6 +511,8 @@ def _find_reason(name: str, wanted: Collection[str], readings: StatusReadings, h
     status = readings.statuses.get(name)
     if status is None:
         return "cannot tell whether it is in use: its scheduler does not know it"
+    if not status.places_jobs:
+        return "cannot tell whether it is in use: no scheduler places jobs on it; if it is yours, say --allocated"
     if status.jobs:
         return f"in use: {format_jobs(status.jobs)}"
     if status.cordon or status.foreign_cordon:

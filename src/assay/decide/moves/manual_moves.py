@@ -10,7 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from assay.decide.moves.cordons import ShortRack
 from assay.decide.moves.proposals import Proposal
 from assay.decide.moves.remedy_ladder import is_wait_over
-from assay.decide.moves.required_checks import are_entry_actions_verified, judge_state_requirements, list_entry_actions
+from assay.decide.moves.required_checks import (
+    are_entry_actions_verified,
+    is_empty,
+    judge_state_requirements,
+    list_entry_actions,
+)
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState, PendingDecision
 from assay.decide.trust.record import MoveRequest
@@ -113,11 +118,11 @@ def _find_unproved_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> str:
 def _is_drained(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
     """Whether no job is left on the node, and draining it has ended."""
     standings = [standing for _, standing in list_entry_actions(snapshot, view)]
-    return view.jobs == () and all(standing in ("verified", "failed") for standing in standings)
+    return is_empty(view) and all(standing in ("verified", "failed") for standing in standings)
 
 
 STILL_WAITING_RULE = "still-waiting"
-SCHEDULER_SILENT = ("unknown: the scheduler does not answer",)
+SCHEDULER_SILENT = ("unknown: nothing tells which jobs run there",)
 
 
 def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: ShortRack | None) -> Iterator[Proposal]:

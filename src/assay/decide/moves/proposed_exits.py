@@ -16,6 +16,7 @@ from assay.decide.moves.required_checks import (
     describe_missing_burn_in,
     find_burn_in_of_stay,
     find_failed_burn_in,
+    is_empty,
     judge_state_requirements,
     list_entry_actions,
     list_good_burn_in,
@@ -70,7 +71,7 @@ def _certified(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Carry out a pending decision when the node is idle. If the scheduler does not answer, the node is not idle.
+    """Carry out a pending decision when the node is idle. If nothing tells which jobs run, the node is not idle.
 
     While its faults are away, it waits: for them to come back, or to stay away for long enough.
     """
@@ -151,7 +152,7 @@ def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     ready = are_entry_actions_verified(snapshot, view) and all(result.is_met for result in results)
     if state.pass_to is None or not ready or stayed < hours(state.soak_hours):
         return None
-    if (state.until_idle and view.jobs != ()) or describe_missing_burn_in(snapshot, view):
+    if (state.until_idle and not is_empty(view)) or describe_missing_burn_in(snapshot, view):
         return None
     proofs = (*(_make_phase_cause(result) for result in results), *list_good_burn_in(view))
     causes = proofs or (_make_arrival_cause(snapshot, view),)

@@ -75,13 +75,26 @@ def are_entry_actions_verified(snapshot: FleetSnapshot, view: NodeSnapshot) -> b
 def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tuple[str, str]]:
     """Return the entry actions of the node's state, each with the standing of its effect ("" before it starts).
 
-    Tickets are left out, because nothing waits for them. Enrolled in its state, a node has some for a burn-in only.
+    Tickets are left out, because nothing waits for them, and so is a drain that a person takes for done. Enrolled in
+    its state, a node has some for a burn-in only.
     """
-    if not view.node_state.decision:
+    state = view.node_state
+    if not state.decision:
         return []
     actions = [action for action in snapshot.policy_state_of(view).entry if action != "ticket"]
-    effects = [(action, view.node_state.find_effect(view.node_state.decision, action)) for action in actions]
-    return [(action, effect.standing if effect else "") for action, effect in effects]
+    effects = [(action, state.find_effect(state.decision, action)) for action in actions]
+    return [
+        (action, effect.standing if effect else "")
+        for action, effect in effects
+        if not (effect and state.takes_for_empty(effect))
+    ]
+
+
+def is_empty(view: NodeSnapshot) -> bool:
+    """Whether no job is on a node: known, or where nothing tells it, taken for granted by a person."""
+    state = view.node_state
+    drains = (effect for effect in state.effects if effect.decision == state.decision)
+    return view.jobs == () or (view.jobs is None and any(map(state.takes_for_empty, drains)))
 
 
 def _judge_requirement(

@@ -462,7 +462,7 @@ def _advance(state: NodeState, entry: LedgerEntry) -> None:
         handle(state, entry)
     if entry.kind in TRUST_KINDS:
         known = state.decisions[DecisionEntry.read(entry).decision] if entry.kind == DecisionEntry.kind else None
-        change_state(state, trust=advance_trust(state.trust, entry, known))
+        change_state(state, trust=advance_trust(state.trust, entry, known, state.move_request))
 
 
 NODE_STATES = Projection(
@@ -494,4 +494,4 @@ def decode_node_states(plain: Mapping[str, Any]) -> NodeStateProjection:
     return NodeStateProjection(plain["seq"], states, machines, {*states, *plain["former"]})
 
 
-STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 1, encode_node_states, decode_node_states)
+STORED_NODE_STATES = StateForm(NODE_STATES, "node-states", 2, encode_node_states, decode_node_states)

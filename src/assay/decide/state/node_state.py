@@ -12,7 +12,7 @@ from typing import Literal
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
-from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
+from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, DecisionCause, find_rule_name
 from assay.model.entries.node_entries import DecisionEntry
 from assay.model.facts import fact
 from assay.model.faults.fault_record import FaultRecord
@@ -248,6 +248,17 @@ class NodeState:
             return "breaker"
         kinds = [cause.kind for cause in self.noted_causes] if self.note else []
         return next((kind for kind in kinds if kind in ("limit", "profile")), "")
+
+    def takes_for_empty(self, drain: EffectRecord) -> bool:
+        """Whether work goes on although a drain is not known to be done: a person has said yes to just that.
+
+        An order that goes through even while the node has jobs says the same.
+        """
+        if drain.action not in DRAIN_ACTIONS or drain.standing != "unknown":
+            return False
+        consent, order = self.trust.find_consent(drain.decision), self.trust.find_order(drain.decision)
+        has_yes = consent is not None and consent.is_yes and consent.at >= drain.at
+        return has_yes or (order is not None and order.now)
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
         """Return the effect of a decision, None where it has not started."""

@@ -30,7 +30,8 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
 
     After a failed action, no other action follows, because each needs the one before it; but a node whose settings
     failed is opened again, and one whose drives were not wiped gets its dossier. If a person certifies the node after
-    the failure, assay tries the action again. On a held node, only started effects are outstanding.
+    the failure, assay tries the action again. On a held node, only started effects are outstanding. A drain that a
+    person takes for done is outstanding no more, and is only verified.
     """
     outstanding: list[OutstandingEffect] = []
     correction, needs_dossier_only = find_open_correction(node_state), False
@@ -44,6 +45,8 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
             break
         if needs_dossier_only and action != "dossier":
             break
+        if effect and node_state.takes_for_empty(effect):
+            continue
         if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not node_state.hold):
             params = correction.params if correction and action == CONFIGURE else {}
             outstanding.append(OutstandingEffect(decision, action, reason, effect is not None, params))

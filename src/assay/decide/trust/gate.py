@@ -22,7 +22,7 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
 from assay.decide.trust.record import AGE_CAUSE, APPROVED_CAUSE, TRUST_CAUSE, HeldDecision
 from assay.model.clock import MAX_CLOCK_SKEW
-from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, PAPERWORK, PERSON_RULE, DecisionCause
+from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, DRAIN_ACTIONS, PAPERWORK, PERSON_RULE, DecisionCause
 from assay.model.entries.node_entries import OrderOutlivedEntry
 from assay.model.entries.rollouts import RolloutPausedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -204,10 +204,10 @@ def find_same_machines(node_states: Iterable[NodeState]) -> dict[str, str]:
 class TrustWait:
     """One thing that waits for a person, or that assay only watches.
 
-    `id`: what `assay approve` and `assay decline` name. `node`: the name of the node. `kind`: decision, effect, order;
-    would: it takes no yes, because assay only watches there. `since`: ISO 8601 UTC. `text`: what would be done, and why
-    it waits. `actions`: what would be done. `said`: the last yes or no, with the name of who said it, "" without one.
-    `undo`: what undoes it, in words.
+    `id`: what `assay approve` and `assay decline` name. `node`: the name of the node. `kind`: decision, effect; order:
+    an earlier yes does not count; would: it takes no yes, because assay only watches there. `since`: ISO 8601 UTC.
+    `text`: what would be done, and why it waits. `actions`: what would be done. `said`: the last yes or no, with the
+    name of who said it, "" without one. `undo`: what undoes it, in words.
     """
 
     id: str
@@ -241,7 +241,10 @@ def _is_current(trust: Trust, node_state: NodeState, held: HeldDecision) -> bool
 
 
 def _list_effect_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeState) -> Iterator[TrustWait]:
-    """Yield the first of what is decided and waits: an order or a pending decision that is too old, or an effect."""
+    """Yield the first of what is decided and waits: an order or a pending decision that is too old, or an effect.
+
+    What follows a drain that nobody can tell to be done waits for a person, who takes it for done.
+    """
     node = node_state.node
     record = node_state.trust
     request = node_state.move_request
@@ -250,7 +253,16 @@ def _list_effect_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeSt
     if late := record.find_outlived(order):
         yield TrustWait(order, node, "order", request.at if request else behind.at if behind else "", late)
         return
-    for effect in list_outstanding_effects(policy, node_state):
+    outstanding = list_outstanding_effects(policy, node_state)
+    for effect in outstanding:
+        known = node_state.find_effect(effect.decision, effect.action)
+        held = tuple(other.action for other in outstanding if not other.is_started)
+        is_unknown = known is not None and known.standing == "unknown" and known.action in DRAIN_ACTIONS
+        if known and is_unknown and (held or policy.states[node_state.state].until_idle):
+            rest = f"{', '.join(held)} would go on" if held else f"it would leave {node_state.state}"
+            text = f"{known.action} is not known to be done: {known.reason}; with a person's yes, {rest} without proof"
+            yield TrustWait(known.decision, node, "order", known.at, text, held)
+            return
         obstacle, ident = find_effect_obstacle(trust, node_state, effect.decision, effect.action)
         if obstacle and not effect.is_started:
             kind: Literal["would", "effect"] = "effect" if ident else "would"

@@ -73,12 +73,16 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class OrderedDecision:
-    """A decision that follows from what a person said: `order` is the id of that, `kind` the kind of the cause."""
+    """A decision that follows from what a person said: `order` is the id of that, `kind` the kind of the cause.
+
+    `now`: the person wants it even while the node has jobs.
+    """
 
     decision: str
     order: str
     kind: str
     at: str
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +128,15 @@ class TrustRecord:
 NOTHING_SAID = TrustRecord()
 
 
-def advance_trust(record: TrustRecord, entry: LedgerEntry, decision: DecisionEntry | None) -> TrustRecord:
-    """Return the record with one more entry; `decision` is its content where it is a decision."""
+def advance_trust(
+    record: TrustRecord, entry: LedgerEntry, decision: DecisionEntry | None, request: MoveRequest | None = None
+) -> TrustRecord:
+    """Return the record with one more entry; `decision` is its content where it is a decision.
+
+    `request` is the order for the node that is open.
+    """
     if decision is not None:
-        return _add_decision(record, decision, format_time(entry.at))
+        return _add_decision(record, decision, format_time(entry.at), request)
     if entry.kind == TransitionEntry.kind:
         return replace(record, held=())
     if entry.kind == OrderOutlivedEntry.kind:
@@ -146,7 +155,7 @@ def advance_trust(record: TrustRecord, entry: LedgerEntry, decision: DecisionEnt
     return replace(record, outlived=outlived, ordered=(*record.ordered, *known))
 
 
-def _add_decision(record: TrustRecord, decision: DecisionEntry, at: str) -> TrustRecord:
+def _add_decision(record: TrustRecord, decision: DecisionEntry, at: str, request: MoveRequest | None) -> TrustRecord:
     first = decision.causes[0] if decision.causes else None
     if first and first.kind == TRUST_CAUSE and decision.remedy == "wait":
         faults = tuple(ident for cause in decision.causes for ident in cause.fault_ids)
@@ -158,7 +167,10 @@ def _add_decision(record: TrustRecord, decision: DecisionEntry, at: str) -> Trus
     behind = [cause for cause in decision.causes if cause.kind in ORDER_CAUSES]
     if find_rule_name(decision.rule) != PERSON_RULE:
         behind = [cause for cause in behind if cause.kind != "person"]
-    ordered = [OrderedDecision(decision.decision, cause.id, cause.kind, at) for cause in behind[-1:]]
+    now_order = request.id if request and request.now else ""
+    ordered = [
+        OrderedDecision(decision.decision, cause.id, cause.kind, at, cause.id == now_order) for cause in behind[-1:]
+    ]
     return replace(record, ordered=(*record.ordered, *ordered))
 
 
