@@ -132,6 +132,8 @@ ROLLOUT_RULE = "rollout"
 """The rule name in decisions on the order of a rollout."""
 HELD_RULE = "held-back"
 """The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
+STATE_CAUSE = "state"
+"""The kind of the cause of a cordon that the node's state alone asks for: nothing has closed the node yet."""
 FLAPPING_RULE = "flapping"
 """The rule name of a decision that gives a node to people, because its faults come and go again and again."""
 

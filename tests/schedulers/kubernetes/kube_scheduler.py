@@ -13,7 +13,7 @@ def place(store: Store) -> None:
     """Place every pod that waits without a gate, highest priority first."""
     waiting = [pod for pod in store.all("pods") if _waits(pod)]
     for pod in sorted(waiting, key=lambda one: -one["spec"].get("priority", 0)):
-        nodes = [node for node in store.all("nodes") if _suits(pod, node)]
+        nodes = [node for node in store.all("nodes") if suits(pod, node)]
         free = next((node for node in nodes if _room(store, node, pod, [])), None)
         if free is not None:
             store.change("pods", pod, lambda one, name=free["metadata"]["name"]: _bind(one, name))
@@ -26,7 +26,7 @@ def _waits(pod: Thing) -> bool:
     return not gone and not pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending"
 
 
-def _suits(pod: Thing, node: Thing) -> bool:
+def suits(pod: Thing, node: Thing) -> bool:
     """Say whether a node's name, labels and taints suit a pod."""
     spec = node["spec"]
     taints = [*(spec.get("taints") or []), *([_UNSCHEDULABLE] if spec.get("unschedulable") else [])]

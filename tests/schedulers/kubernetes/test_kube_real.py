@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,9 +17,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kube_make import pod
 from kube_rights import MANIFEST, rights_of
+from kube_scheduler import suits
 from real_cluster import MERGE, PROGRAMS, RealCluster, now_in_cluster
 from real_kubelets import OUTPUT, RealKubelets
+
+sys.path.append(str(Path(__file__).parents[1]))
+from nodes_by_state import CLOSED, SERVING, STATES, enrol, run_pass
 
 from assay.adapters.kubernetes import client, jobs, spare_run
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
@@ -348,3 +354,25 @@ def test_the_recipe_builds_nothing_twice():
     told = subprocess.run([recipe], capture_output=True, text=True, check=False, timeout=60)
     assert told.returncode == 0, told.stderr
     assert "Kubernetes v1." in told.stdout, "what is there is not built again"
+
+
+def test_a_pod_suits_only_nodes_whose_state_is_in_service(
+    real: RealCluster,
+    kubelets: RealKubelets,
+    adapter: KubernetesScheduler,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """What the server has on each node decides about placement; `suits` is the rule of the scheduler that it lacks."""
+    for name in STATES:
+        kubelets.add(name)
+    memory = enrol(tmp_path, "kubernetes", lambda _: adapter)
+    run_pass(memory, monkeypatch)
+    train = pod("llama-0", "", owner="train")
+    assert [name for name in STATES if suits(train, kubelets.read(name))] == SERVING
+    (opened,) = [name for name in CLOSED if STATES[name] == "onboard"]
+    patch = {"spec": {"unschedulable": None, "taints": None}, "metadata": {"annotations": None, "labels": None}}
+    real.ask("PATCH", f"/api/v1/nodes/{opened}", patch, **MERGE)
+    assert suits(train, kubelets.read(opened))
+    run_pass(memory, monkeypatch)
+    assert not suits(train, kubelets.read(opened))

@@ -24,7 +24,13 @@ from assay.act.loop.fleet_reload import (
     requires_signed_commits,
 )
 from assay.act.loop.rack_leases import RackAssignment
-from assay.act.loop.reconcile_pass import find_busy_nodes, observe_nodes, record_decisions, tell_people
+from assay.act.loop.reconcile_pass import (
+    compare_cordons,
+    find_busy_nodes,
+    observe_nodes,
+    record_decisions,
+    tell_people,
+)
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.schedules.due_slots import SlotTask
@@ -49,6 +55,8 @@ LEDGER_WAIT_S = 1.0
 """How long a turn waits for new entries before it looks at the clock."""
 SCHEDULE_INTERVAL_S, DECISION_INTERVAL_S, TICKET_INTERVAL_S = 5.0, 30.0, 60.0
 """Real seconds between two looks at the schedules, decisions by time alone, and postponed tickets."""
+CORDONS_INTERVAL_S = 300.0
+"""Real seconds between two comparisons of all nodes with their schedulers; nodes with work are read more often."""
 DEFAULT_POLL_INTERVAL_S = 300.0
 """The poll interval of a node without a schedule, in seconds of the fleet's clock."""
 JOB_WORKERS = 4
@@ -207,6 +215,8 @@ class ReconcileLoop:
         """Decide about all that time alone may change: silence, deadlines, and what waits for a job to end."""
         assigned = self._assignment.select_assigned(self._names)
         record_silence(self._fleet_state.context, self._fleet_state.build_states_snapshot())
+        if self._throttle.is_due("cordons", CORDONS_INTERVAL_S):
+            compare_cordons(self._fleet_state, assigned, self._assignment)
         self._decide(assigned)
         if self._effect_worker.is_free and (busy := find_busy_nodes(self._fleet_state, assigned)):
             self._nodes_in_worker = frozenset(busy)

@@ -25,6 +25,7 @@ from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.rollouts.commit_adoption import take_up_fleet
 from assay.act.rollouts.rollout_advance import advance_rollout
 from assay.act.tickets.ticket_updates import update_tickets
+from assay.decide.faults.scheduler_disagreement import judge_cordons
 from assay.decide.moves.cordons import decide_recordons
 from assay.decide.moves.decide import decide
 from assay.decide.state import decision_and_fault_entries
@@ -126,7 +127,7 @@ def _run_pass(
     at, start = context.now, context.ledger.head()
     accept_commit(context)
     take_up_fleet(context)
-    reclose_opened_nodes(fleet_state, names, assignment)
+    compare_cordons(fleet_state, names, assignment)
     run_outstanding_effects(fleet_state, names)
     if scan_fabric:
         scan_fabrics(context, names)
@@ -181,19 +182,32 @@ def record_decisions(
         nodes = readings.nodes if candidates is None else readings.nodes & set(candidates)
         decisions = [decision for decision in decide(snapshot, nodes) if names is None or decision.node in names]
         _append_decisions(fleet_state.context, snapshot, decisions)
+        if moved := {decision.node for decision in decisions if decision.timing == "immediate"}:
+            _append_cordons(fleet_state, fleet_state.build_states_snapshot(readings), moved)
     return len(decisions)
 
 
-def reclose_opened_nodes(
+def compare_cordons(
     fleet_state: FleetSnapshotCache, names: Collection[str], assignment: RackAssignment = WHOLE_FLEET
 ) -> None:
-    """Decide about those of `names` whose cordon somebody lifted, before anything goes on there."""
-    readings = fleet_state.read_statuses()
+    """Compare what the states of `names` ask of their schedulers with what these read, before anything goes on there.
+
+    What reads as open and must be closed is decided upon. What cannot be brought in line is recorded as a fault.
+    """
+    readings = fleet_state.read_cordons(names)
+    context = fleet_state.context
     with assignment.hold_decision_lock():
-        snapshot = fleet_state.build_snapshot((), readings)
-        nodes = readings.nodes & set(names)
-        decisions = [decision for decision in decide_recordons(snapshot) if decision.node in nodes]
-        _append_decisions(fleet_state.context, snapshot, decisions)
+        snapshot = fleet_state.build_states_snapshot(readings)
+        _append_cordons(fleet_state, snapshot, names)
+        faults, ends = judge_cordons(snapshot, context.fleet.fault_catalog)
+        entries = [decision_and_fault_entries.make_fault_entry(fault, snapshot.now) for fault in faults]
+        entries += [decision_and_fault_entries.make_cleared_entry(node, end, snapshot.now) for node, end in ends]
+        context.ledger.append(*entries)
+
+
+def _append_cordons(fleet_state: FleetSnapshotCache, snapshot: FleetSnapshot, names: Collection[str]) -> None:
+    decisions = [decision for decision in decide_recordons(snapshot) if decision.node in names]
+    _append_decisions(fleet_state.context, snapshot, decisions)
 
 
 def _append_decisions(context: ControllerContext, snapshot: FleetSnapshot, decisions: Collection[Decision]) -> None:

@@ -275,6 +275,11 @@ class FleetSnapshotCache:
             nodes = self._get_roster().select({*self._find_active(self.context.clock.now()), *names})
         return self._read_statuses(nodes, is_whole=True)
 
+    def read_cordons(self, names: Collection[str]) -> StatusReadings:
+        """Ask the schedulers about these nodes, also those that are dormant, and not the nodes themselves."""
+        nodes = [node for name, node in self.context.fleet.nodes.items() if name in names]
+        return group_by_scheduler(nodes, self.context.workloads).read_statuses()
+
     def _read_statuses(self, nodes: Collection[Node], *, is_whole: bool = False) -> StatusReadings:
         readings = add_processes(self.context, group_by_scheduler(nodes, self.context.workloads).read_statuses())
         for line in readings.describe_errors():
@@ -304,22 +309,27 @@ class FleetSnapshotCache:
                 states[node.name],
                 declared(node.name),
                 latest[node.name],
-                tuple(map(str, status.jobs)) if status else None,
-                _find_closing_cordon(status),
-                status.foreign_cordon if status else "",
+                *_describe_status(status),
                 self._hashes_of(states[node.name]),
             )
             for node, status in ((node, statuses.get(node.name)) for node in nodes)
         )
         return self._make_snapshot(now, views, roster.count_others(nodes))
 
-    def build_states_snapshot(self) -> FleetSnapshot:
-        """Return the fleet with every node by name, for readers of states only: without outcomes and jobs."""
+    def build_states_snapshot(self, readings: StatusReadings | None = None) -> FleetSnapshot:
+        """Return the fleet with every node by name, for readers of states only: without outcomes.
+
+        Jobs and cordons are those of the `readings`.
+        """
+        statuses = readings.statuses if readings else {}
         with self._lock:
             self.catch_up()
             profile, states = self.context.fleet.profile_of, self._states
             nodes = self._get_roster().nodes
-            views = tuple(NodeSnapshot(node, profile(name), states[name], jobs=None) for name, node in nodes.items())
+            views = tuple(
+                NodeSnapshot(node, profile(name), states[name], (), (), *_describe_status(statuses.get(name)))
+                for name, node in nodes.items()
+            )
             return self._make_snapshot(self.context.clock.now(), views, Counter())
 
     def _hashes_of(self, node_state: NodeState) -> Mapping[str, str]:
@@ -380,14 +390,15 @@ class FleetSnapshotCache:
         return self._active_names | find_rack_companions(self.context.policy, nodes.values(), active)
 
 
-def _find_closing_cordon(status: SchedulerNodeStatus | None) -> str | None:
-    """Return what keeps jobs from a node until somebody lifts it, "" for nothing.
+def _describe_status(status: SchedulerNodeStatus | None) -> tuple[tuple[str, ...] | None, str | None, str]:
+    """Return the jobs of a node, what keeps jobs from it until somebody lifts it ("" for nothing), and others' cordon.
 
-    None where the scheduler gave no answer, and where nothing places jobs anyway.
+    The jobs are None where the scheduler gave no answer; the cordon also where nothing places jobs anyway.
     """
-    if status is None or not status.places_jobs:
-        return None
-    return status.cordon if status.is_closed else ""
+    if status is None:
+        return None, None, ""
+    cordon = (status.cordon if status.is_closed else "") if status.places_jobs else None
+    return tuple(map(str, status.jobs)), cordon, status.foreign_cordon
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _EFFECT_TEXTS = {"intent": "started", "done": "done, not yet verified", "unknown
 _EFFECT_COLOURS = {"verified": "green", "failed": "red", "unknown": "yellow"}
 _RECORD_TEXTS = {
     "ticket": "a technician was asked for",
-    "cordon": "[yellow]cordoned again[/]",
+    "cordon": "[yellow]cordoned[/]",
     "withdraw": "the pending transition was withdrawn",
     "release": "the hold ended",
 }

@@ -34,7 +34,7 @@ from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
-from assay.tell.views.node_status import list_current_lost_cordons, make_node_status
+from assay.tell.views.node_status import describe_disagreement, list_current_lost_cordons, make_node_status
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def _format_reasons(state: NodeState, now: datetime) -> list[str]:
     if burning := describe_burn_in_of_stay(state):
         lines.append(burning)
     lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
+    lines += describe_disagreement(state)
     return list(dict.fromkeys([*lines, state.note or state.reason]))
 
 

@@ -129,14 +129,21 @@ def _make_silence_fault(
 
 
 def make_telemetry_fault(
-    catalog: FaultCatalog, node: Node, part: str, mark: str, since: datetime, now: datetime, detail: str
+    catalog: FaultCatalog,
+    node: Node,
+    part: str,
+    mark: str,
+    since: datetime,
+    now: datetime,
+    detail: str,
+    fault_class: str = TELEMETRY_LOST,
 ) -> FaultObservation:
-    """Return the fault of a silent `part` of a node since that time; `mark` names the silent source."""
-    treatment, subject = catalog.find_treatment(TELEMETRY_LOST), f"{node.subject}/{part}"
+    """Return the fault of a `part` of a node, "" for the node, since that time; `mark` names what told it."""
+    treatment, subject = catalog.find_treatment(fault_class), f"{node.subject}/{part}".rstrip("/")
     return FaultObservation(
-        id=derive_id("fault", node.name, TELEMETRY_LOST, subject, mark, format_time(since)),
+        id=derive_id("fault", node.name, fault_class, subject, mark, format_time(since)),
         node=node.name,
-        fault_class=TELEMETRY_LOST,
+        fault_class=fault_class,
         subject=subject,
         severity=treatment.severity,
         blame=treatment.blame,

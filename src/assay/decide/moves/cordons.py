@@ -1,7 +1,8 @@
-"""Cordons nodes again that somebody opened, and the nodes of racks that are one machine and lack too many of them.
+"""Cordons what must be closed and reads as open, and the nodes of racks that are one machine and lack too many nodes.
 
-An open node gets customers' jobs, even in the middle of a repair. The policy says how often, in how many hours, assay
-cordons a node again. After that, assay leaves the node to people until the window has room again.
+No job may start in a state that is not in service, however a node came there: an open node gets jobs, even in the
+middle of a repair. The policy says how often, in how many hours, assay cordons a node that somebody opened. After that,
+assay leaves the node to people until the window has room again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_serv
 from assay.decide.moves.proposals import Proposal, grant_proposal
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import EffectRecord, LostCordon, NodeState
-from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS, ActionName, Decision, DecisionCause
+from assay.model.decision import CLOSING_ACTIONS, REPAIR_ACTIONS, STATE_CAUSE, ActionName, Decision, DecisionCause
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.timestamps import format_duration, format_minute, hours, parse_time
 
 RECORDON_REMEDY = "cordon"
-"""The remedy of a decision that cordons a node again."""
+"""The remedy of a decision that cordons a node because its scheduler reads it as open."""
 CORDONS_RULE = "cordons"
 
 
@@ -30,13 +31,21 @@ def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Pr
 
     Yields nothing if a person holds the node, its profile forbids cordons, or its scheduler does not answer.
     """
-    effect = find_cordon_effect(snapshot.policy, view.node_state)
-    if effect is None or view.cordon != "" or view.node_state.hold or "cordon" not in view.profile.actions:
+    state = view.node_state
+    if not reads_as_open(snapshot.policy, view) or state.hold or "cordon" not in view.profile.actions:
         return
-    policy, lost = snapshot.policy.cordons, view.node_state.lost_cordons
-    recent = [cordon for cordon in lost if snapshot.now - parse_time(cordon.at) < hours(policy.window_hours)]
-    seen = f"{effect.action} of {format_minute(effect.at)} is gone: its scheduler reads it as open for jobs"
-    seen += f", with {', '.join(view.jobs)} on it" if view.jobs else ""
+    policy, effect = snapshot.policy.cordons, _find_last_cordon(state)
+    seen = "its scheduler reads it as open for jobs" + (f", with {', '.join(view.jobs)} on it" if view.jobs else "")
+    if effect is None:
+        causes = (DecisionCause(STATE_CAUSE, state.stay_id, f"no job may start in {state.state}, and {seen}"),)
+        yield Proposal(state.state, "record", CORDONS_RULE, CORDONS_RULE, causes, (state.stay_id,), RECORDON_REMEDY)
+        return
+    recent = [
+        lost
+        for lost in state.lost_cordons
+        if not is_first_cordon(state, lost) and snapshot.now - parse_time(lost.at) < hours(policy.window_hours)
+    ]
+    seen = f"{effect.action} of {format_minute(effect.at)} is gone: {seen}"
     if len(recent) < policy.again:
         text = f"{seen}; closed again ({len(recent) + 1} of {policy.again} in {policy.window_hours:g} h)"
         kind, remedy = "effect", RECORDON_REMEDY
@@ -45,7 +54,7 @@ def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Pr
         kind = "opened"
         remedy = "ticket"
     causes = (DecisionCause(kind, effect.id, text),)
-    yield Proposal(view.node_state.state, "record", CORDONS_RULE, CORDONS_RULE, causes, (effect.id,), remedy)
+    yield Proposal(state.state, "record", CORDONS_RULE, CORDONS_RULE, causes, (effect.id,), remedy)
 
 
 def _describe_escalation(snapshot: FleetSnapshot, recent: Sequence[LostCordon]) -> str:
@@ -70,22 +79,42 @@ def decide_recordons(snapshot: FleetSnapshot) -> list[Decision]:
     return [decision for view, decision in decisions if decision.id not in view.node_state.decisions]
 
 
-def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> EffectRecord | None:
-    """Return the effect that cordoned a node which must be cordoned now.
+def must_be_closed(policy: LifecyclePolicy, node_state: NodeState) -> bool:
+    """Whether no job may start on a node: in each state that does not serve, and while it waits, cordoned, to leave."""
+    state, pending = policy.states.get(node_state.state), node_state.pending
+    waits = pending is not None and "cordon" in policy.actions_while_pending(pending.rule)
+    return state is not None and (not state.in_service or waits)
 
-    None if the node need not be cordoned, or if a cordon is under way. A node must be cordoned from its cordon until it
-    returns to service: in every state that does not serve, and in service while a decision is pending that cordons it.
-    """
-    state = policy.states.get(node_state.state)
-    pending = node_state.pending
-    is_pending_cordoned = pending is not None and "cordon" in policy.actions_while_pending(pending.rule)
-    if state is None or state.final or (state.in_service and not is_pending_cordoned):
-        return None
-    if node_state.decision and "cordon" in state.entry and not node_state.find_effect(node_state.decision, "cordon"):
-        return None
+
+def reads_as_open(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
+    """Whether a node must be closed, its scheduler reads it as open, and nothing that closes it is under way."""
+    state = view.node_state
+    if view.cordon != "" or not must_be_closed(policy, state):
+        return False
+    decision, asked = state.decision, policy.states[state.state].entry if state.decision else []
+    if state.pending:
+        decision, asked = state.pending.decision, policy.actions_while_pending(state.pending.rule)
+    first = next((action for action in asked if action in CLOSING_ACTIONS), None)
+    is_asked = first is not None and not state.hold and not state.find_effect(decision, first)
+    return not is_asked and not any(effect.action == "cordon" for effect in state.unsettled_effects)
+
+
+def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> EffectRecord | None:
+    """Return the effect that cordoned a node which must be cordoned now, None if there is none."""
+    return _find_last_cordon(node_state) if must_be_closed(policy, node_state) else None
+
+
+def is_first_cordon(node_state: NodeState, lost: LostCordon) -> bool:
+    """Whether nobody had opened the node: nothing had closed it yet."""
+    decision = node_state.decisions.get(lost.decision)
+    return decision is not None and any(cause.kind == STATE_CAUSE for cause in decision.causes)
+
+
+def _find_last_cordon(node_state: NodeState) -> EffectRecord | None:
+    """Return what closed a node since it was last given back, None if nothing did."""
     recordons = {lost.decision for lost in node_state.lost_cordons}
     for effect in reversed(node_state.effects):
-        if effect.action == "uncordon" or (effect.action == "cordon" and effect in node_state.unsettled_effects):
+        if effect.action == "uncordon":
             return None
         if effect.action in CLOSING_ACTIONS and effect.standing == "verified":
             return effect
@@ -97,7 +126,7 @@ def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> Effect
 def list_recordon_effects(
     policy: LifecyclePolicy, node_state: NodeState, reason: str
 ) -> list[tuple[str, ActionName, str]]:
-    """Return the effects that a reopened node needs: decision, action, and `why` it is out. The cordon comes first.
+    """Return the effects that an open node needs: decision, action, and `why` it is out. The cordon comes first.
 
     assay drains its jobs only if the remaining work needs an empty node.
     """
@@ -106,7 +135,8 @@ def list_recordon_effects(
     if last is None or last.stay_id != node_state.stay_id or last.pending_decision != pending:
         return []
     drains = () if node_state.pending else _list_drains(policy, node_state)
-    return [(last.decision, action, f"{reason} (closed again, after it was opened)") for action in ("cordon", *drains)]
+    words = reason if is_first_cordon(node_state, last) else f"{reason} (closed again, after it was opened)"
+    return [(last.decision, action, words) for action in ("cordon", *drains)]
 
 
 def _list_drains(policy: LifecyclePolicy, node_state: NodeState) -> Sequence[ActionName]:

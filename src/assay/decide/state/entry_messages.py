@@ -11,6 +11,7 @@ from typing import Any
 
 from assay.decide.state.asset_history import describe_returned_part
 from assay.decide.state.node_projection import describe_causes
+from assay.model.decision import STATE_CAUSE
 from assay.model.entries import assets as asset
 from assay.model.entries import effects as burn
 from assay.model.entries import effects as effect
@@ -270,7 +271,8 @@ def _format_decision(decision: DecisionEntry, _: str) -> str:
         case "record", "ticket":
             return f"asks for a technician: {reasons}  {rule}"
         case "record", "cordon":
-            return f"closes the node again: {reasons}  {rule}"
+            again = "" if any(cause.kind == STATE_CAUSE for cause in decision.causes) else " again"
+            return f"closes the node{again}: {reasons}  {rule}"
         case "record", "configure":
             return f"gets its settings where it is: {reasons}  {rule}"
         case "record", "configure-idle":

@@ -143,12 +143,12 @@ class WithdrawnDecision:
 
 @fact
 class LostCordon:
-    """A cordon of assay that somebody else has removed."""
+    """A node that had to be closed and read as open: somebody removed assay's cordon, or there was none yet."""
 
     decision: str
     """The decision that cordons the node again."""
     at: str
-    """When assay saw that the cordon was gone."""
+    """When assay saw that."""
     reason: str
     """What assay saw."""
     stay_id: str

@@ -15,6 +15,8 @@ SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
 FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
 Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
 FaultResponse = Literal["", "waits", "acted", "breaker"]
+SCHEDULER_FAULTS = ("scheduler.open", "scheduler.closed")
+"""A node's scheduler does not keep it as its state asks: open though it must be closed, or the other way round."""
 NUMBERED_SOURCES = ("kernel", "nvml")
 """Sources that number their messages; numbers start again with each boot."""
 

@@ -56,7 +56,7 @@ class FaultEscalation(StrictModel):
 class LifecycleState(StrictModel):
     """One state of the lifecycle.
 
-    - `in_service`: customers use the node.
+    - `in_service`: customers use the node. In every other state no job may start: assay keeps the node closed.
     - `entry`: actions on arrival, in order. All must be verified before the node may leave.
     - `watch`: phases that are judged at every observation; their failures are faults.
     - `requires`: what must pass before `pass_to`. If it fails, the node goes to `fail_to`. Without `fail_to`, the node

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from assay.decide.state.node_state import LostCordon, NodeState, OperatorNote, PendingDecision
 from assay.decide.trust.record import MoveRequest
 from assay.model.facts import fact
+from assay.model.faults.fault_record import SCHEDULER_FAULTS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.tell.views.burn_in_status import BurnInStatus, make_burn_in_status
 
@@ -37,7 +38,7 @@ class NodeStatus:
     asked: MoveRequest | None
     """The order that waits for its turn; null if there is none."""
     opened: tuple[LostCordon, ...]
-    """The cordons that somebody else removed since the node came into its state."""
+    """How often it had to be closed and read as open since it came into its state."""
     returned: list[str]
     """Notes on parts of this node that were sent to their vendor once and are back; one text each."""
     jobs_unknown: UnknownJobs | None
@@ -46,6 +47,8 @@ class NodeStatus:
     """The last burn-in of the node; null if it had none."""
     because: str
     """Why the node is in its state."""
+    scheduler: str
+    """How its scheduler keeps it otherwise than its state asks, and who wants that; "" if it does not."""
 
 
 def make_node_status(
@@ -65,11 +68,17 @@ def make_node_status(
         jobs_unknown=unknown_jobs,
         burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
+        scheduler="; ".join(describe_disagreement(state)),
     )
 
 
+def describe_disagreement(state: NodeState) -> list[str]:
+    """Return how a node's scheduler keeps it otherwise than its state asks, and who wants that; [] if it does not."""
+    return [fault.detail for fault in state.faults if fault.is_open and fault.fault_class in SCHEDULER_FAULTS]
+
+
 def list_current_lost_cordons(state: NodeState) -> list[LostCordon]:
-    """Return the cordons that somebody else removed since the node came into its state."""
+    """Return how often a node had to be closed and read as open since it came into its state."""
     return [lost for lost in state.lost_cordons if lost.stay_id == state.stay_id]
 
 
