@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.image import Image
     from assay.model.specs.known_issues import KnownIssue, KnownIssues
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
-    from assay.model.specs.load_parts import GoldenKind, LoadPart
+    from assay.model.specs.load_parts import GoldenKind
     from assay.model.specs.machines import ExpectedMachines
     from assay.model.specs.management_profile import ManagementProfile
     from assay.model.specs.monitoring import Monitoring
@@ -106,8 +106,8 @@ class Fleet:
     is_lab: bool = False
 
     @property
-    def repair_proofs(self) -> Mapping[str, tuple[LoadPart, ...]]:
-        """The parts of a load that prove a repair, by fault. Raises AssayError if two catalogues define a fault."""
+    def repair_proofs(self) -> Mapping[str, tuple[str, ...]]:
+        """What proves a repair: parts of a load, and checks. Raises AssayError if two catalogues define a fault."""
         return self.fault_catalog.proofs if self.fault_catalogs else {}
 
     @cached_property

@@ -51,6 +51,7 @@ TICKET_CAUSE_KINDS = ("fault", "deadline", "opened", "burn-in")
 FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND, BURN_IN_TICKET_KIND = "foreign", "breaker", "burn-in"
 """How the keys of tickets about others' cordons, about waves, and about burn-ins that prove nothing, begin."""
 REPORTS_FOLDER = Path("reports")
+UNPROVED_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +165,20 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collec
             [
                 f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
                 *filter(None, [describe_missing_burn_in(snapshot, view)]),
+                *_list_unproved(snapshot, view),
                 *(node_state.burn_in.describe_drifts() if node_state.burn_in else ()),
             ]
         ),
         verify=f"assay explain {view.name}",
     )
     return [ticket]
+
+
+def _list_unproved(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
+    """Return what the node's state still waits for, the first checks and why each does not count."""
+    missing = [line for result in judge_state_requirements(snapshot, view) for line in result.missing]
+    more = [f"and {len(missing) - UNPROVED_SHOWN} more"] if missing[UNPROVED_SHOWN:] else []
+    return [*(f"not proved: {line}" for line in missing[:UNPROVED_SHOWN]), *more]
 
 
 def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, BurnInRecord]) -> Iterator[Ticket]:

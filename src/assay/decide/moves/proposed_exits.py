@@ -24,6 +24,7 @@ from assay.decide.moves.required_checks import (
 )
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.decision import FLAPPING_RULE, DecisionCause
+from assay.model.text.lists import format_list
 from assay.model.timestamps import format_duration, hours, parse_time
 
 TransitionRule = Callable[[FleetSnapshot, NodeSnapshot], Proposal | None]
@@ -182,7 +183,10 @@ def _make_phase_cause(result: RequirementResult) -> DecisionCause:
     count, seen = len(result.passed), oldest.outcome.evidence_at[:19]
     issues = sorted({issue.annotation for _, issue in result.excused})
     but = f", {len(result.excused)} failed ({'; '.join(issues)})" if issues else ""
-    text = f"{count} of {len(counted)} checks of phase {phase} passed{but}, on evidence since {seen}"
+    if result.skipped:
+        but += f", {result.skipped} skipped: no load ran {format_list(result.left_out, 4)}"
+    total = len(counted) + result.skipped
+    text = f"{count} of {total} checks of phase {phase} passed{but}, on evidence since {seen}"
     return DecisionCause("outcome", f"{oldest.run}/{phase}", text)
 
 

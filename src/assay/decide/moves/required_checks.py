@@ -29,7 +29,8 @@ class RequirementResult:
     """Whether a node meets one requirement.
 
     `missing` says, by check and subject, why an outcome does not count as passed. `excused` are failures, each with the
-    known issue that excuses it. Their evidence must be as fresh as that of a pass.
+    known issue that excuses it. Their evidence must be as fresh as that of a pass. `skipped` counts the outcomes of the
+    phase that nothing asked for, and `left_out` are the parts of a load that would have made them.
     """
 
     requirement: PhaseRequirement
@@ -37,6 +38,8 @@ class RequirementResult:
     failed: tuple[RecordedOutcome, ...]
     missing: tuple[str, ...]
     excused: tuple[tuple[RecordedOutcome, KnownIssue], ...] = ()
+    skipped: int = 0
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_met(self) -> bool:
@@ -104,10 +107,16 @@ def _judge_requirement(
     newest: dict[tuple[str, str], RecordedOutcome],
     boot: RequiredBoot,
 ) -> RequirementResult:
-    declared = [
-        (check, str(subject)) for check, subject in view.declared if check.is_due(requirement.phase, requirement.parts)
+    named = requirement.checks
+    of_phase = [
+        (check, str(subject))
+        for check, subject in view.declared
+        if requirement.phase in check.phases and (not named or check.name in named)
+        if check.id not in snapshot.observing_checks
     ]
-    deciding = [(check, subject) for check, subject in declared if check.id not in snapshot.observing_checks]
+    deciding = [pair for pair in of_phase if pair[0].is_due(requirement.phase, requirement.parts)]
+    skipped = [check for check, _ in of_phase if not check.is_due(requirement.phase, requirement.parts)]
+    left_out = tuple(dict.fromkeys(part for check in skipped for part in check.parts))
     passed, failed, missing = list[RecordedOutcome](), list[RecordedOutcome](), list[str]()
     excused: list[tuple[RecordedOutcome, KnownIssue]] = []
     for check, subject in deciding:
@@ -127,7 +136,8 @@ def _judge_requirement(
             passed.append(recorded)
     if requirement.active and not any(check.active for check, _ in deciding):
         missing.append(f"no active check is declared for phase {requirement.phase}")
-    return RequirementResult(requirement, tuple(passed), tuple(failed), tuple(missing), tuple(excused))
+    results = tuple(passed), tuple(failed), tuple(missing), tuple(excused)
+    return RequirementResult(requirement, *results, len(skipped), left_out)
 
 
 def _find_excuse(snapshot: FleetSnapshot, view: NodeSnapshot, outcome: Outcome) -> KnownIssue | None:

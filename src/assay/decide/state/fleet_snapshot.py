@@ -12,7 +12,6 @@ from assay.model.outcome import CheckSubject, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.load_parts import LoadPart
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import TRUSTED, Trust
@@ -65,8 +64,9 @@ class FleetSnapshot:
     in common with others; only an open breaker reads it. `running_rollouts` are the ids of the rollouts whose orders
     may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
-    `proofs` are, by fault, the parts of a load that must prove its repair. `trust` says how far automation goes.
-    `same_machines` says, by node, which others answer as the same machine; `refused_zaps`, why a zap would be refused.
+    `proofs` are, by fault, the parts of a load and the checks that prove its repair. `trust` says how far automation
+    goes. `same_machines` says, by node, which others answer as the same machine; `refused_zaps`, why a zap would be
+    refused.
     """
 
     now: datetime
@@ -80,7 +80,7 @@ class FleetSnapshot:
     running_rollouts: frozenset[str] = frozenset()
     rolling_nodes: frozenset[str] = frozenset()
     settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    proofs: Mapping[str, tuple[LoadPart, ...]] = field(default_factory=dict)
+    proofs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trust: Trust = TRUSTED
     same_machines: Mapping[str, str] = field(default_factory=dict)
     refused_zaps: Mapping[str, str] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.facts import fact
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.model.reading import ReadingTree, value
-from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.load_parts import LOAD_PARTS
 from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import parse_time
 
@@ -113,31 +113,37 @@ def list_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[Phase
     """Return what a node must pass to leave its state: the state's requirements, with the proof of its faults.
 
     A node that is on no fabric has no links to prove. If the state loads the node, its load gets more parts. If it does
-    not, and leads into service, such as a restart in production, it loads the node for the proof.
+    not, and leads into service, such as a restart in production, it loads the node for the proof. Passive checks of the
+    proof are required before service, also those of phases that the state does not require.
     """
     state = snapshot.policy_state_of(view)
     required = [want for want in state.requires if want.phase != "fabric" or view.node.settings.fabric]
     proof = find_proof(snapshot, view)
-    if not proof:
-        return required
-    if any(requirement.active for requirement in required):
-        return [
-            want.model_copy(update={"parts": list(dict.fromkeys([*want.parts, *proof]))}) if want.active else want
+    parts, names = [part for part in LOAD_PARTS if part in proof], [name for name in proof if name not in LOAD_PARTS]
+    is_loaded = any(want.active for want in required)
+    if parts:
+        required = [
+            want.model_copy(update={"parts": list(dict.fromkeys([*want.parts, *parts]))}) if want.active else want
             for want in required
         ]
-    if state.in_service or not state.pass_to or not snapshot.policy.states[state.pass_to].in_service:
+    if not proof or state.in_service or not state.pass_to or not snapshot.policy.states[state.pass_to].in_service:
         return required
     hours = min([want.fresh_hours for want in required], default=PROOF_FRESH_HOURS)
-    judging = [check for check, _ in view.declared if not check.report_only and set(check.parts) & set(proof)]
-    phases = dict.fromkeys(check.phases[0] for check in judging)
+    known = {want.phase for want in required}
+    checks = [check for check, _ in view.declared if not check.report_only]
+    loading = dict.fromkeys(check.phases[0] for check in checks if not is_loaded and set(check.parts) & set(parts))
+    reading = dict.fromkeys(
+        check.phases[-1] for check in checks if check.name in names and known.isdisjoint(check.phases)
+    )
     return [
         *required,
-        *(PhaseRequirement(phase=phase, active=True, parts=list(proof), fresh_hours=hours) for phase in phases),
+        *(PhaseRequirement(phase=phase, active=True, parts=parts, fresh_hours=hours) for phase in loading),
+        *(PhaseRequirement(phase=phase, checks=names, fresh_hours=hours) for phase in reading),
     ]
 
 
-def find_proof(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:
-    """Return the parts that the open faults of a node ask for."""
+def find_proof(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[str, ...]:
+    """Return the parts of a load, and the checks, that the open faults of a node ask for."""
     faults = [fault for fault in view.node_state.faults if fault.is_open]
     return tuple(dict.fromkeys(part for fault in faults for part in snapshot.proofs.get(fault.fault_class, ())))
 

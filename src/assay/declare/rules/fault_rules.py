@@ -290,14 +290,11 @@ def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0284", "a proof that no check judges", needs=(FaultCatalog, CheckCatalog))
 def unjudged_proof(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """The load runs after each repair, but nobody looks at its results, so the repair is not proven."""
-    judged = {
-        part for _, check in draft.declared_checks if check.active and not check.report_only for part in check.parts
-    }
+    counting = [check for _, check in draft.declared_checks if not check.report_only]
+    judged = {part for check in counting if check.active for part in check.parts} | {check.name for check in counting}
     for catalog in draft.specs_of_model(FaultCatalog).values():
         for title, fault in catalog.classes.items():
             for part in fault.proof:
                 if part not in judged:
                     place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", title, "proof")
-                    yield RuleFinding(
-                        place, f"{title}: no active check has the part {part}", suggest_name(part, judged)
-                    )
+                    yield RuleFinding(place, f"{title}: no check judges {part}", suggest_name(part, judged))

@@ -83,6 +83,11 @@ class CheckDeclaration(StrictModel):
         return phase in self.phases and (not self.parts or not {*self.parts}.isdisjoint(parts))
 
     @property
+    def name(self) -> str:
+        """The name of its function."""
+        return self.id.rpartition("::")[2]
+
+    @property
     def is_observe_only(self) -> bool:
         """Whether its outcomes decide nothing yet."""
         return self.stage == "observe"

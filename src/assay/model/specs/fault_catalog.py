@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,7 @@ from assay.model.specs.log_patterns import UNKNOWN_XID, KernelLogMatcher, Kernel
 from assay.model.specs.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
+CheckName = Annotated[str, Field(pattern=r"^test_\w+$")]
 XID_NAMES = "gpu.xid."
 """How the names of faults begin that are XIDs; a number follows."""
 
@@ -111,7 +112,8 @@ class FaultClass(FaultTreatment):
     - A fault seen only in logs ends after `recover_hours` without a sighting. Without `recover_hours`, it stays open.
     - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person should look at. `source`: where the
       judgement comes from. `for_customers`: what customers of the node are told.
-    - `proof`: parts of a load. After a repair, a state that loads the node runs them too, and their checks must pass.
+    - `proof`: what must pass before the node serves again: parts of a load, which then run too and whose checks count
+      on every part of the node, and passive checks by name. What of it was skipped, or gave nothing, proves nothing.
 
     `summary`: what happened, in a sentence. `xid`, `sxid`: NVIDIA's numbers. `kernel_log`: a regular expression or
     a KernelLogPattern. `recovery_action`: an XID that itself says what the GPU needs. `sel`: entries of the BMC's event
@@ -139,7 +141,7 @@ class FaultClass(FaultTreatment):
     settle_seconds: float = Field(default=0, ge=0)
     follows: SecondaryFaultRule | None = None
     recover_hours: float | None = Field(default=None, gt=0)
-    proof: list[LoadPart] = Field(default=[])
+    proof: list[LoadPart | CheckName] = Field(default=[])
 
     @model_validator(mode="after")
     def _can_be_recognised(self) -> FaultClass:
@@ -240,8 +242,8 @@ class FaultCatalog(SpecDocument):
         return known
 
     @cached_property
-    def proofs(self) -> dict[str, tuple[LoadPart, ...]]:
-        """The parts of a load that prove a repair, by the name of the fault, for the faults that ask for some."""
+    def proofs(self) -> dict[str, tuple[str, ...]]:
+        """The parts of a load and the checks that prove a repair, by the name of the fault, where it asks for some."""
         return {name: tuple(fault.proof) for name, fault in self._by_name.items() if fault.proof}
 
     def find_treatment(self, name: str) -> FaultTreatment:

@@ -20,10 +20,12 @@ class PhaseRequirement(StrictModel):
     """Every check declared for `phase` must have passed, on evidence at most `fresh_hours` old.
 
     `active`: at least one of them must load the hardware. `parts`: the parts of that load; checks of others need not
-    pass. `newer_than_repair`: the evidence must be newer than the last verified repair.
+    pass. `newer_than_repair`: the evidence must be newer than the last verified repair. `checks`: only these, by the
+    names of their functions; all without it.
     """
 
     phase: Phase
+    checks: list[str] = Field(default=[])
     active: bool = False
     parts: list[LoadPart] = Field(default=[*USUAL_PARTS], min_length=1)
     fresh_hours: float = Field(gt=0)
