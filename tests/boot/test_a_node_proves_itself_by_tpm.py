@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from provisioning.identity.real_tpm import RealTpm, run_tpm
+from real_systemd import RealSystemd, needs_systemd
 from secure_site import AGENT_TOKEN, SecureSite, join
 
 from assay.act.boot.attempts import fold_attempts
@@ -15,6 +19,7 @@ from assay.act.boot.tpm import find_endorsement_digest
 from assay.model.entries.boot import JoinRefusedEntry
 from assay.node.agent.node_join import prove_by_tpm
 
+UNIT = Path(__file__).parents[2] / "deploy/assay-join.service"
 DEBUG_REGISTER = 16
 """The register that can be reset."""
 
@@ -51,6 +56,27 @@ def test_the_machine_with_the_declared_tpm_gets_its_secrets(machines: Machines, 
     code, said, proven_by = start_and_join(machines, "n0001", machines.mine, tmp_path)
     assert (code, proven_by) == (0, "tpm"), said
     assert (tmp_path / "etc/assay-agent/token").read_text() == f"{AGENT_TOKEN}\n"
+
+
+@pytest.mark.slow
+@needs_systemd
+def test_the_shipped_unit_proves_the_machine_to_its_end(machines: Machines, tmp_path: Path) -> None:
+    node = machines.site.lay_out_node(tmp_path / "node", machines.site.start("n0001", ""), "")
+    shutil.rmtree(node / "sys")
+    (units := node / "etc/systemd/system").mkdir(parents=True)
+    shutil.copy(UNIT, units)
+    (units / f"{UNIT.name}.d").mkdir()
+    where = machines.mine.environment["TPM2TOOLS_TCTI"]
+    (units / f"{UNIT.name}.d" / "tpm.conf").write_text(f"[Service]\nEnvironment=TPM2TOOLS_TCTI={where}\n")
+    archive = node / "etc/assay-agent/assay-join.pyz"
+    subprocess.run([sys.executable, "-m", "assay.node.agent.pack", "--join", str(archive)], check=True)
+    machine = RealSystemd(tmp_path, node, own_network=False)
+    try:
+        machine.start()
+        machine.do("systemctl", "start", UNIT.name)
+        assert machine.path("/etc/assay-agent/token").read_text() == f"{AGENT_TOKEN}\n"
+    finally:
+        machine.stop()
 
 
 def test_a_start_that_nobody_ordered_is_proved_by_the_tpm_too(machines: Machines, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The compose file: closed services, commands that are commands of assay, and PostgreSQL by one variable."""
+"""The compose files: closed services, commands that are commands of assay, and PostgreSQL by a second file.
+
+`test_compose_runs.py` starts them.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,22 @@ from assay.cli.verbs.reconcile import reconcile_app
 from assay.cli.verbs.serve import serve_app
 from assay.ledger.location import locate_ledger
 
-FILE = DEPLOY / "compose.yaml"
+FILE, WITH_POSTGRES = DEPLOY / "compose.yaml", DEPLOY / "compose-postgres.yaml"
 COMMANDS: Mapping[str, Command] = {"reconcile": get_command(reconcile_app), "serve": get_command(serve_app)}
-VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
+VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]+))?\}")
+"""An empty default is none: the podman-compose of Debian 12 would leave the words as they are."""
+WRITABLE = {
+    "controller": {
+        *("/fleet/.assay", "/fleet/reports", "/var/lib/assay"),
+        *("/fleet/.git/objects", "/fleet/.git/refs/notes", "/fleet/.git/logs/refs/notes"),
+    },
+    "serve": {"/fleet/.assay", "/fleet/reports"},
+}
 IMAGE = f"registry.site.org/assay@sha256:{'5e' * 32}"
 
 
-def read(**variables: str) -> dict[str, Any]:
-    """Read the file as Compose does, with these variables set."""
+def read(file: Path = FILE, **variables: str) -> dict[str, Any]:
+    """Read a file as Compose does, with these variables set."""
 
     def fill(found: re.Match[str]) -> str:
         name, how, text = found.groups()
@@ -33,7 +44,7 @@ def read(**variables: str) -> dict[str, Any]:
             raise LookupError(name)
         return variables.get(name) or text
 
-    return dict(yaml.safe_load(VARIABLE.sub(fill, FILE.read_text())))
+    return dict(yaml.safe_load(VARIABLE.sub(fill, file.read_text())))
 
 
 def services(**variables: str) -> dict[str, Any]:
@@ -61,23 +72,37 @@ def test_the_services_of_assay_may_write_only_what_they_must() -> None:
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["user"] == "65532:65532"
-        writable = [mount.split(":")[1] for mount in service["volumes"] if not mount.endswith(":ro")]
-        assert writable == ["/fleet/.assay", "/fleet/reports"]
+        assert WRITABLE[name] == {mount.split(":")[1] for mount in service["volumes"] if not mount.endswith(":ro")}
 
 
-def test_images_have_no_default_and_postgres_starts_only_when_asked_for() -> None:
+def test_what_the_unit_may_write_to_the_container_may_too() -> None:
+    lines = (DEPLOY / "assay-reconcile.service").read_text().splitlines()
+    places = [word for line in lines if line.startswith("ReadWritePaths=") for word in line.partition("=")[2].split()]
+    written = {place.removeprefix("-").replace("/srv/fleet", "/fleet") for place in places}
+    assert "StateDirectory=assay" in lines
+    assert written | {"/var/lib/assay"} == WRITABLE["controller"]
+
+
+def test_images_and_passwords_have_no_default() -> None:
     with pytest.raises(LookupError, match="ASSAY_CONTROLLER_IMAGE"):
         read()
-    assert services()["postgres"]["profiles"] == ["postgres"]
+    with pytest.raises(LookupError, match="PGPASSWORD"):
+        read(WITH_POSTGRES, POSTGRES_IMAGE=IMAGE)
+
+
+def test_the_second_file_adds_postgres_and_lets_both_services_wait_for_it() -> None:
+    added = read(WITH_POSTGRES, POSTGRES_IMAGE=IMAGE, PGPASSWORD="x")["services"]
+    assert added.keys() == {"controller", "serve", "postgres"}
     for name in ("controller", "serve"):
-        assert services()[name]["depends_on"]["postgres"]["required"] is False
+        assert added[name] == {"depends_on": {"postgres": {"condition": "service_healthy"}}}
 
 
-def test_one_variable_puts_the_ledger_on_postgresql(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    postgres = services()["postgres"]["environment"]
+def test_the_documented_variable_puts_the_ledger_on_postgresql(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    postgres = read(WITH_POSTGRES, POSTGRES_IMAGE=IMAGE, PGPASSWORD="x")["services"]["postgres"]["environment"]
     url = f"postgresql://{postgres['POSTGRES_USER']}@postgres/{postgres['POSTGRES_DB']}"
-    for asked, expected in (("", tmp_path / "ledger.sqlite"), (url, url)):
-        for name in ("controller", "serve"):
-            told = services(ASSAY_LEDGER=asked)[name]["environment"]["ASSAY_LEDGER"]
-            monkeypatch.setenv("ASSAY_LEDGER", told or "")
-            assert locate_ledger(tmp_path) == expected
+    assert f"ASSAY_LEDGER={url}" in (DEPLOY.parent / "docs" / "images.md").read_text()
+    monkeypatch.setenv("ASSAY_LEDGER", url)
+    assert locate_ledger(tmp_path) == url
+    for name in ("controller", "serve"):
+        assert services()[name]["env_file"] == ["/etc/assay/env"]
+        assert "environment" not in services()[name], "it would win over the file"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "src/assay/declare/starter/own"
 JUDGES = {
-    "vendor.compose-spec": [ROOT / "deploy/compose.yaml"],
+    "vendor.compose-spec": sorted((ROOT / "deploy").glob("compose*.yaml")),
     "vendor.github-workflows": sorted((ROOT / ".github/workflows").glob("*.yml")),
     "vendor.github-actions": sorted((STARTER / ".github/actions").glob("*/action.yml")),
     "vendor.gitlab-ci": [STARTER / ".gitlab-ci.yml"],

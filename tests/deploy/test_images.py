@@ -5,58 +5,20 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from dataclasses import dataclass, field
 
 import pytest
 import yaml
 from click import Command
 from manifests import DEPLOY, HELM_PYTHON, ROOT, needs_helm
+from recipe import FILE, STAGES, find_last
 from typer.main import get_command
 
 from assay.cli.verbs.reconcile import reconcile_app
 from assay.cli.verbs.serve import serve_app
 
-FILE = DEPLOY / "Containerfile"
 SCRIPT = ROOT / "tools" / "images"
 TARGETS = {"controller", "serve", "agent", "checks", "load"}
 COMMANDS: dict[str, Command] = {"reconcile": get_command(reconcile_app), "serve": get_command(serve_app)}
-
-
-@dataclass
-class Stage:
-    """One stage of the recipe: what it begins from, and its instructions."""
-
-    base: str
-    said: list[tuple[str, str]] = field(default_factory=list)
-
-    def last(self, instruction: str) -> str:
-        return next((words for name, words in reversed(self.said) if name == instruction), "")
-
-
-def read_stages() -> dict[str, Stage]:
-    """Return the stages by name. A line that ends with a backslash goes on."""
-    text = re.sub(r"^\s*#.*\n", "", FILE.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    stages: dict[str, Stage] = {}
-    for line in filter(str.strip, text.splitlines()):
-        instruction, _, words = line.strip().partition(" ")
-        if instruction == "FROM":
-            base, _, name = words.partition(" AS ")
-            stages[name] = Stage(base)
-        elif stages:
-            list(stages.values())[-1].said.append((instruction, words.strip()))
-    return stages
-
-
-STAGES = read_stages()
-
-
-def find_last(name: str, instruction: str) -> str:
-    """Return the last words of an instruction in a stage, or in those that it begins from."""
-    while name in STAGES:
-        if said := STAGES[name].last(instruction):
-            return said
-        name = STAGES[name].base
-    return ""
 
 
 def test_every_stage_begins_from_the_one_image_that_its_digest_names() -> None:
