@@ -27,11 +27,10 @@ from asgi_calls import ELSEWHERE, READER, Caller, let_in, make_state
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.specs.serving import AccessRules
-from assay.tell.pages.page_frame import list_urls
+from assay.tell.pages.page_frame import list_urls, reply_refusal_to_reader
 from assay.tell.server import login_routes
 from assay.tell.server.app_state import READER_TOKEN
 from assay.tell.server.gate import AccessGate
-from assay.tell.server.requests import reply_refusal
 from assay.tell.server.visitor_rights import Visitor
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,7 +68,7 @@ def caller(fleet: Fleet, tmp_path: Path) -> Callable[..., Caller]:
             return JSONResponse({"name": visitor.name, "role": visitor.role, "pools": sorted(visitor.pools)})
 
         routes = [Route("/", say, methods=["GET", "POST"]), *login_routes.routes(state)]
-        return Caller(Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal}))
+        return Caller(Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal_to_reader}))
 
     return make
 

@@ -36,8 +36,8 @@ def judge_cordons(
         now_reads = f"its scheduler reads it as {view.cordon or 'open for jobs'}"
         ends += [(view.name, make_clearance(fault, now_reads)) for fault in known if fault.fault_class != name]
         if name and name not in {fault.fault_class for fault in known}:
-            told = (view.node, "", "scheduler", snapshot.now, snapshot.now, detail, name)
-            faults.append(make_telemetry_fault(catalog, *told))
+            place = (view.node, "", "scheduler", snapshot.now, snapshot.now, detail, name)
+            faults.append(make_telemetry_fault(catalog, *place))
     return faults, ends
 
 

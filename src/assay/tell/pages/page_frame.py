@@ -14,12 +14,13 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from assay.model.page import render_page
-from assay.tell.server.requests import make_refusal
+from assay.tell.server.requests import make_refusal, reply_refusal
 from assay.tell.server.visitor_rights import LOCAL_READER, Visitor
 from assay.tell.views.node_status import STANDING_LETTERS, STANDING_WORDS
 
@@ -65,9 +66,15 @@ def list_urls() -> dict[str, str]:
     return {name: file.url for name, file in load_static_files().items()}
 
 
-def render_refusal(status: int, reason: str) -> str:
-    """Return the page that says why a request was refused, with the way back."""
-    return render_page(__package__, "refusal.html.j2", files=list_urls(), status=status, reason=reason)
+async def reply_refusal_to_reader(request: Request, error: Exception) -> Response:
+    """Reply to a refused request: to a browser with a page that leads back, to a program with JSON."""
+    assert isinstance(error, HTTPException)
+    is_browser = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if error.status_code < 400 or not is_browser or "hx-request" in request.headers:
+        return await reply_refusal(request, error)
+    status, reason = error.status_code, error.detail
+    page = render_page(__package__, "refusal.html.j2", files=list_urls(), status=status, reason=reason)
+    return HTMLResponse(page, status, error.headers)
 
 
 async def _send(request: Request) -> Response:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 PROXY_MARKS = re.compile(
     r"via|forwarded|x-(forwarded|original|envoy)-.*|(x-real|x-client|x-cluster-client|cf-connecting|true-client)-ip"
@@ -41,14 +41,9 @@ def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPExcept
     return HTTPException(status, reason, headers)
 
 
-async def reply_refusal(request: Request, error: Exception) -> Response:
-    """Reply to a refused request: to a browser with a page, to a program with JSON."""
+async def reply_refusal(_request: Request, error: Exception) -> Response:
+    """Reply to a refused request."""
     assert isinstance(error, HTTPException)
-    is_browser = request.method == "GET" and "text/html" in request.headers.get("accept", "")
-    if error.status_code >= 400 and is_browser and "hx-request" not in request.headers:
-        from assay.tell.pages.page_frame import render_refusal
-
-        return HTMLResponse(render_refusal(error.status_code, error.detail), error.status_code, error.headers)
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
