@@ -10,7 +10,7 @@ from assay.act.effects.effect_journal import derive_effect_id
 from assay.act.orders.orders import list_fleet_waits
 from assay.act.remedies.dossier_build import locate_dossier, locate_photo_folder
 from assay.decide.drift.differences import describe_fault
-from assay.decide.moves.cordons import find_cordon_effect
+from assay.decide.moves.cordons import find_last_cordon, must_be_closed
 from assay.decide.moves.corrections import describe_fights
 from assay.decide.moves.excused_failures import is_drift_explained
 from assay.decide.moves.held_answers import list_open_breakers
@@ -218,8 +218,8 @@ def _incomplete_burn_in_tickets(snapshot: FleetSnapshot, unproved: Mapping[str, 
 def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: Collection[str]) -> Iterator[Ticket]:
     """Yield the ticket of a node whose cordon somebody lifts again and again while it is out of service."""
     node_state, policy = view.node_state, snapshot.policy
-    closed = find_cordon_effect(policy, node_state)
-    if closed is None or closed.id not in causes or view.cordon:
+    closed = find_last_cordon(node_state)
+    if closed is None or closed.id not in causes or view.cordon or not must_be_closed(policy, node_state):
         return
     yield _make_stay_ticket(
         view,

@@ -34,7 +34,7 @@ def propose_recordon(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Pr
     state = view.node_state
     if not reads_as_open(snapshot.policy, view) or state.hold or "cordon" not in view.profile.actions:
         return
-    policy, effect = snapshot.policy.cordons, _find_last_cordon(state)
+    policy, effect = snapshot.policy.cordons, find_last_cordon(state)
     seen = "its scheduler reads it as open for jobs" + (f", with {', '.join(view.jobs)} on it" if view.jobs else "")
     if effect is None:
         causes = (DecisionCause(STATE_CAUSE, state.stay_id, f"no job may start in {state.state}, and {seen}"),)
@@ -99,18 +99,13 @@ def reads_as_open(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
     return not is_asked and not any(effect.action == "cordon" for effect in state.unsettled_effects)
 
 
-def find_cordon_effect(policy: LifecyclePolicy, node_state: NodeState) -> EffectRecord | None:
-    """Return the effect that cordoned a node which must be cordoned now, None if there is none."""
-    return _find_last_cordon(node_state) if must_be_closed(policy, node_state) else None
-
-
 def is_first_cordon(node_state: NodeState, lost: LostCordon) -> bool:
     """Whether nobody had opened the node: nothing had closed it yet."""
     decision = node_state.decisions.get(lost.decision)
     return decision is not None and any(cause.kind == STATE_CAUSE for cause in decision.causes)
 
 
-def _find_last_cordon(node_state: NodeState) -> EffectRecord | None:
+def find_last_cordon(node_state: NodeState) -> EffectRecord | None:
     """Return what closed a node since it was last given back, None if nothing did."""
     recordons = {lost.decision for lost in node_state.lost_cordons}
     for effect in reversed(node_state.effects):
