@@ -56,6 +56,12 @@ def test_a_line_that_cannot_be_counted_ends_with_an_error_that_shows_it(tmp_path
     assert run(str(tmp_path / "log"), "--fleet", str(ROOT)).exit_code == 1, "a fault with an action says more"
 
 
+def test_the_page_shows_what_the_command_prints(tmp_path):
+    (tmp_path / "kern.log").write_text("[ 1234.500000] NVRM: Xid (PCI:0000:9d:00): 79, GPU has fallen off the bus.\n")
+    shown = (ROOT / "docs/faults.md").read_text().partition("$ assay faults kern.log\n")[2].partition("```")[0]
+    assert run(str(tmp_path / "kern.log"), "--fleet", str(ROOT)).stdout == shown
+
+
 def test_without_a_fleet_around_assay_s_own_catalogues_judge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ASSAY_FLEET", raising=False)
