@@ -5,7 +5,7 @@ import pytest
 pytestmark = [pytest.mark.phase("discovered", "initializing"), pytest.mark.passive]
 
 
-@pytest.mark.fault("host.misplaced")
+@pytest.mark.fault("identity.changed")
 def test_serial_at_the_bmc(node, bmc, measure):
     """Compare the serial number that the BMC gives with the inventory."""
     measure("serial at the BMC", bmc.system.serial, equals=node.declared.serial)

@@ -6,7 +6,7 @@ pytestmark = [pytest.mark.phase("seatrial"), pytest.mark.passive]
 
 
 @pytest.mark.phase("initializing", "seatrial")
-@pytest.mark.fault("host.config.drift")
+@pytest.mark.fault("identity.changed")
 def test_serial_is_the_inventorys(node, bmc, measure):
     """Compare the serial number of the host and its BMC with the inventory."""
     measure("serial", node.host.serial, equals=node.declared.serial)

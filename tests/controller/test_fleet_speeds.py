@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.act.ingest.collection import read_fleet_speeds
+from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import Measurement, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
 
@@ -21,7 +22,10 @@ CHECK = CheckDeclaration.model_validate(
         "parts": ["ubergemm"],
     }
 )
-NODES = {f"n{number}": SimpleNamespace(name=f"n{number}", spec="h100" if number < 8 else "b200") for number in range(9)}
+NODES = {
+    f"n{number}": SimpleNamespace(name=f"n{number}", spec="h100" if number < 8 else "b200", serial=f"SN-{number:04}")
+    for number in range(9)
+}
 
 
 def passed(node: str, gpu: int, speed: float, days: float = 1) -> RecordedOutcome:
@@ -51,7 +55,9 @@ def test_itself_other_kinds_strangers_and_old_passes_do_not_count() -> None:
     odd = [passed("n0", 0, 1.0), passed("n8", 0, 1.0), passed("gone", 0, 1.0), passed("n1", 9, 1.0, days=31)]
     assert read([*good, *odd])["tensor_speed"]["gpus"] == {"value": 40}
     undated = replace(good[0], outcome=replace(good[0].outcome, evidence_at=""))
-    assert "39 GPUs" in read([undated, *good[1:]])["tensor_speed"]["unsupported"]
+    former = replace(good[0], outcome=replace(good[0].outcome, basis=EvidenceBasis(serial="SN-9999")))
+    for other in (undated, former):
+        assert "39 GPUs" in read([other, *good[1:]])["tensor_speed"]["unsupported"]
 
 
 def test_a_fleet_without_passes_has_nothing_to_compare_with() -> None:
@@ -60,7 +66,7 @@ def test_a_fleet_without_passes_has_nothing_to_compare_with() -> None:
 
 def test_what_is_measured_of_whole_nodes_is_compared_with_twenty_nodes() -> None:
     whole = CHECK.model_copy(update={"id": "suites/test/test_x.py::test_all", "subject": "node"})
-    nodes = {f"n{number}": SimpleNamespace(name=f"n{number}", spec="h100") for number in range(22)}
+    nodes = {f"n{number}": SimpleNamespace(name=f"n{number}", spec="h100", serial="") for number in range(22)}
     found = [
         replace(one, outcome=replace(one.outcome, measurements=(Measurement("speed", 100.0 + number, "tokens/s"),)))
         for number in range(22)

@@ -1,4 +1,4 @@
-"""A controller that was paused finds old orders before it acts, and two nodes that are one machine get none."""
+"""A controller that was paused finds old orders before it acts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from quiet_site import FLEET, NODES
+from quiet_site import FLEET
 from test_nothing_leaves_at_watch import ACT, NODE, Recorder, decided
 
 from assay.act.actions.action import EffectIntent
@@ -15,10 +15,8 @@ from assay.act.effects.gates import hold_outlived_orders, must_wait_for_trust
 from assay.act.loop.reconcile_pass import record_decisions
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.tickets.desired_tickets import make_trust_tickets
-from assay.decide.moves.decide import decide
 from assay.ledger.store import Ledger
 from assay.model.decision import DecisionCause
-from assay.model.entries.assets import PartsSeenEntry
 from assay.model.entries.rollouts import RolloutGroup, RolloutStartedEntry
 from assay.model.specs.trust_rules import TrustRules
 
@@ -94,30 +92,6 @@ def test_a_rollout_is_paused_after_a_pause_of_its_controller(site):
     assert hold_outlived_orders(site.desk, {})
     paused = FleetSnapshotCache(site.desk).rollouts.find_active()
     assert (paused.status, paused.pause.rule) == ("paused", "age")
-
-
-def seen_as(site, node: str, serial: str) -> None:
-    told = PartsSeenEntry({}, {"inventory": FLEET.nodes[node].serial, "bmc": serial})
-    site.ledger.append(told.make_entry(f"seen-{node}-{serial}", site.desk.now, node))
-
-
-def test_two_nodes_that_are_one_machine_get_no_decision_and_no_order(site):
-    other = NODES[1]
-    site.fault(NODE)
-    memory = FleetSnapshotCache(site.desk)
-    assert [one.timing for one in decide(memory.build_snapshot()) if one.node == NODE] == ["immediate"]
-    seen_as(site, NODE, "SN-1234")
-    seen_as(site, other, "SN-1234")
-    site.say("move", other, to="triage")
-    made = decide(memory.build_snapshot())
-    assert {(one.node, one.timing, one.causes[0].kind) for one in made} == {
-        (NODE, "record", "machine"),
-        (other, "record", "machine"),
-    }
-    assert all(NODE in one.causes[0].text and other in one.causes[0].text for one in made)
-    assert must_wait_for_trust(replace(site.desk, fleet=ACT), EffectIntent("e", "reboot", NODE, "d", "x"))
-    seen_as(site, other, "SN-9999")
-    assert {one.timing for one in decide(memory.build_snapshot())} <= {"immediate", "pending"}
 
 
 def test_what_waits_for_a_yes_has_a_ticket_that_says_how(site):

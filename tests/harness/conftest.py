@@ -26,6 +26,7 @@ from assay.validate.runs.run_validation import RunResult, run_validation
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "suites" / "recordings"
+RECORDED_SERIAL = "A520112X4400003"
 
 
 @dataclass
@@ -69,7 +70,8 @@ class Copy:
         document = read_check_recording(RECORDINGS, "hgx-h100") | {"at": at or datetime.now(UTC).isoformat()}
         for node in nodes:
             about = {**document, "node": node} | ({"channels": channels} if channels is not None else {})
-            (self.evidence / f"{node}.json").write_text(json.dumps(about))
+            text = json.dumps(about).replace(RECORDED_SERIAL, f"{RECORDED_SERIAL[:-2]}{node[-2:]}")
+            (self.evidence / f"{node}.json").write_text(text)
 
     def pytest(self, *options: str) -> pytest.RunResult:
         """Run pytest over the suites, outcomes written to `written`."""

@@ -66,6 +66,8 @@ class Repository:
         document = copy.deepcopy(read_check_recording(ROOT / "suites" / "recordings", "hgx-h100"))
         for hca in document["channels"]["probe"]["hca"].values():
             hca["counters"] |= {name: {"value": value} for name, value in leaves.items()}
+        for place in (document["channels"]["probe"]["host"], document["channels"]["bmc"]["system"]):
+            place["serial"] = {"value": f"A520112X44000{node[-2:]}"}
         at = (NOON + timedelta(hours=hours)).isoformat()
         return self.store.store_latest(EvidenceDocument.from_json({**document, "node": node, "at": at}))
 

@@ -44,7 +44,7 @@ def test_the_schema_names_the_same_version_as_the_code() -> None:
         (make_document(channels={"bmc": {"x": {"value": float("nan")}}}), "the document: it is no JSON"),
         (make_document(channels={"bmc": {"x": {"value": {1}}}}), "the document: it is no JSON"),
         ({"schema": EVIDENCE_SCHEMA, "at": "now", "channels": {}}, "the document: 'node' is a required property"),
-        (make_document(odd=SECRET), "the document: only schema, node, at, channels, after_entry are known"),
+        (make_document(odd=SECRET), "the document: only schema, node, at, channels, after_entry, stranger are known"),
         ([SECRET], "the document: no object"),
     ],
 )

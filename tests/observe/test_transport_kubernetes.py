@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.transport import TransportRegistry, run_remote_probe
@@ -73,6 +76,17 @@ QUICK = {"probe_command": ["sh", "-c", f"echo '{ANSWER}'", "-"]}
 def node(name: str = "n0001", *, quick: bool = True, **told: Any) -> Node:
     variables = {"transport": "kubernetes", "kubernetes_exec": told, **(QUICK if quick else {})}
     return Node(name, "p", "s", "r01", 1, "x", "spec", "managed", settings=make_node_settings(variables))
+
+
+def test_the_document_tells_which_machine_it_is_of(kube: KubeFake, tmp_path: Path) -> None:
+    (tmp_path / "sys/class/dmi/id").mkdir(parents=True)
+    (tmp_path / "sys/class/dmi/id/product_serial").write_text("A520112X4400002\n")
+    probe = ["env", f"ASSAY_ROOT={tmp_path}", f"PYTHONPATH={os.pathsep.join(sys.path)}", sys.executable]
+    installed = make_node_settings({"transport": "kubernetes", "probe_command": [*probe, "-m", "assay.node.probe"]})
+    tree = run_remote_probe(replace(node(), settings=installed), [], 60)
+    evidence = EvidenceDocument("n0001", datetime.now(UTC), tree)
+    assert evidence.find_stranger("A520112X4400002") == ""
+    assert "A520112X4400002" in evidence.find_stranger("A520112X4400001")
 
 
 def test_the_probe_goes_through_the_pod_on_the_node(kube: KubeFake) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from slurm_cluster import cluster, needs_slurm, said, until
 
+from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.command import SlurmStepTransport
@@ -44,6 +48,17 @@ def test_a_step_brings_the_document_and_its_job_is_gone_after(slurm: Path) -> No
     host = run_remote_probe(node(), [], 60)["probe"]["host"]
     assert host["boot_id"] == {"value": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
     until(lambda: not said("squeue", "--noheader"))
+
+
+@needs_slurm
+def test_the_document_tells_which_machine_it_is_of(slurm: Path, tmp_path: Path) -> None:
+    (tmp_path / "sys/class/dmi/id").mkdir(parents=True)
+    (tmp_path / "sys/class/dmi/id/product_serial").write_text("A520112X4400002\n")
+    probe = ["env", f"ASSAY_ROOT={tmp_path}", f"PYTHONPATH={os.pathsep.join(sys.path)}", sys.executable]
+    tree = run_remote_probe(node(probe_command=[*probe, "-m", "assay.node.probe"]), [], 60)
+    evidence = EvidenceDocument("n0001", datetime.now(UTC), tree)
+    assert evidence.find_stranger("A520112X4400002") == ""
+    assert "A520112X4400002" in evidence.find_stranger("A520112X4400001")
 
 
 @needs_slurm

@@ -17,6 +17,7 @@ from reserved_ports import reserve_ports
 from assay.lab.node.shell import _environment as lab_environment
 from assay.lab.node.stub import build_stub
 from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.command import SshTransport
@@ -101,6 +102,16 @@ def test_the_document_is_the_one_that_any_other_way_brings(server: Server, rehea
     assert over_ssh["gpu"] == by_reach["gpu"]
     assert list(over_ssh) == list(by_reach)
     assert over_ssh["hca"] == by_reach["hca"]
+
+
+@needs_sshd
+def test_the_document_tells_which_machine_it_is_of(server: Server, rehearsal: Any) -> None:
+    evidence = EvidenceDocument("n0001", rehearsal.world.clock().now(), run_remote_probe(server.node(), [], 60))
+    own, other = (rehearsal.world.load(name) for name in ("n0001", "n0002"))
+    gpus, others = (tuple((gpu["serial"], gpu["uuid"]) for gpu in node["gpus"]) for node in (own, other))
+    assert evidence.find_stranger(own["serial"], gpus) == ""
+    assert own["serial"] in evidence.find_stranger(other["serial"])
+    assert any(uuid in evidence.find_stranger(own["serial"], others) for _, uuid in gpus)
 
 
 @needs_sshd

@@ -128,6 +128,7 @@ def test_a_machine_with_another_name_is_renamed_and_neither_added_nor_removed(re
     made = repository.plan()
     nodes = made.nodes
     assert (nodes.added, nodes.removed, nodes.changed) == ((), (), ())
+    assert "another machine" not in format_plan_text(made)
     assert [(old.name, new.name) for old, new in nodes.renamed] == [("n0018", "n0118")]
     assert "n0018 → n0118" in format_plan_text(made)
     assert "1 node renamed" in format_plan_text(made)
@@ -139,6 +140,7 @@ def test_two_machines_that_swap_their_names_are_renamed(repository) -> None:
     one, other = repository.host("n0001"), repository.host("n0002")
     repository.edit("inventory/h100-a.yml", one, one.replace("n0001:", "n0002:"))
     repository.edit("inventory/h100-a.yml", other, other.replace("n0002:", "n0001:"))
-    nodes = repository.plan().nodes
-    assert sorted((old.name, new.name) for old, new in nodes.renamed) == [("n0001", "n0002"), ("n0002", "n0001")]
-    assert "serial_number" not in {one.what for one in nodes.changed}
+    plan = repository.plan()
+    assert sorted((old.name, new.name) for old, new in plan.nodes.renamed) == [("n0001", "n0002"), ("n0002", "n0001")]
+    assert "serial_number" not in {one.what for one in plan.nodes.changed}
+    assert "another machine in its place: 2 nodes (n0001, n0002)" in format_plan_text(plan)

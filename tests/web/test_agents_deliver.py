@@ -134,6 +134,19 @@ def test_readings_that_an_agent_pushes_are_kept_as_evidence(shared):
     assert pushed.read("probe", "host", "boot_id").value == BOOT
 
 
+def test_an_agent_tells_on_which_machine_it_runs(shared):
+    node = shared.node("n0012")
+    serial = node.root / "sys/class/dmi/id/product_serial"
+    serial.parent.mkdir(parents=True)
+    serial.write_text("A520112X4400099\n")
+    shared.agent(node)
+    shared.wait_for(lambda: "accepts the items" in shared.log("agent-n0012"), "the agent was heard once")
+    node.xid()
+    (fault,) = shared.wait_for(lambda: shared.faults(node="n0012"), "the fault is stored")
+    assert fault.body["class"] == "identity.changed"
+    assert "A520112X4400099" in fault.body["detail"]
+
+
 def test_pushed_readings_name_the_ledgers_last_entry_that_the_agent_knew_before_it_read(site):
     site.serve()
     node = site.node()

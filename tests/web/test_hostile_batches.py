@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,20 @@ def test_nobody_speaks_without_the_nodes_token(shared):
 def test_a_node_speaks_for_itself_only(shared):
     status, answer = shared.post("n0004", sent(node="n0003", items=[xid_item(1)]))
     assert (status, answer["error"]) == (422, "a node speaks for itself only")
+
+
+def test_a_token_brings_neither_readings_nor_lines_of_another_machine(shared):
+    probe = {"host": {"serial": {"value": "A520112X4400002"}, "boot_id": {"value": "b2"}}}
+    item = {"seq": 1, "kind": "probe", "at": time.time(), "body": probe}
+    for name, life in (("n0010", "5"), ("n0012", "6")):
+        brought = {"items": [item]} if name == "n0010" else {"items": [xid_item(1)], "machine": "A520112X4400002"}
+        body = sent(node=name, life=f"{life * 8}-2222-2222-2222-222222222222", **brought)
+        assert shared.post(name, body)[1]["acked"] == 1
+        (fault,) = shared.faults(node=name)
+        assert fault.body["class"] == "identity.changed"
+        assert "A520112X4400002" in fault.body["detail"]
+        assert f"A520112X44000{name[-2:]}" in fault.body["detail"]
+    assert shared.faults(node="n0002") == []
 
 
 WRONG = {

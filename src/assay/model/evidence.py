@@ -1,10 +1,13 @@
-"""Evidence: all readings of one node at one time, by channel, stored by hash, and what they rest on.
+"""Evidence: all readings of one node at one time, by channel, stored by hash, whose they are, and what they rest on.
 
 A document is `{"schema": "assay.evidence/1", "node": "n0007", "at": ISO 8601 UTC, "channels": {"probe": TREE, "bmc":
 TREE, "before": TREE, "active": TREE}}`, and `"after_entry": 123` where a controller asked for it. After a load,
 `active` holds its results, and `before` what its traces are compared with. A TREE is a nested object whose leaves are
 readings, such as `{"value": 16}` or `{"failed": "…"}`. One leaf may stand for a whole branch: after a timeout,
 `"probe": {"failed": "no answer within 5 s"}` makes every reading below it `failed`.
+
+Evidence of another machine than the node's is evidence of nobody. It is stored with `"stranger"`, the reason; nothing
+that is judged on it passes, and a fault tells both machines.
 
 Names and compression of stored objects stand here too, since the rooms that read them import no other room. Level 5
 leaves 8.7 of a node's 97 kB, in 0.3 ms on a quiet core; level 1 leaves 10.1 kB in 0.2 ms, level 6 8.4 kB in 0.9 ms.
@@ -18,7 +21,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -34,23 +37,122 @@ EARLIEST_TIME, LATEST_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2999, 12
 FABRIC_EVIDENCE_PREFIX = "fabric-"
 """The prefix of the name under which a fabric's evidence is stored."""
 
+IDENTITY_FAULT = "identity.changed"
+"""The fault that another machine answers for a node. Only checks of this fault may judge evidence of a stranger."""
+SERIAL_SOURCES = {"bmc": ("bmc", "system", "serial"), "dmi": ("probe", "host", "serial")}
+"""Source → path of the machine's own serial number."""
+SOURCE_NAMES = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
+PLACEHOLDER_SERIALS = (
+    *("none", "n/a", "unknown", "default string", "not specified", "not available", "not present", "empty", "invalid"),
+    *("to be filled by o.e.m.", "system serial number", "no dimm", "0123456789", "123456789"),
+)
+"""Texts of firmware without a serial number."""
+MIN_SERIAL_LENGTH = 4
+BOOT_ID_SHOWN = 8
+"""So many characters of a boot id tell boots apart."""
+
+
+def clean_serial(content: Any) -> str:
+    """Return a value as a serial number, "" for a placeholder and for what cannot be one."""
+    text = str(content).strip() if isinstance(content, (str, int)) and not isinstance(content, bool) else ""
+    lower = text.lower()
+    if len(text) < MIN_SERIAL_LENGTH or lower in PLACEHOLDER_SERIALS or len(set(lower.removeprefix("0x"))) <= 1:
+        return ""
+    return text
+
+
+def is_same_serial(serial: str, other: str) -> bool:
+    """Whether two serial numbers are of one machine, as far as is known: spaces and case do not count."""
+    first, second = ("".join(clean_serial(text).split()).upper() for text in (serial, other))
+    return first == second or not (first and second)
+
+
+GpuIdentity = tuple[str, str]
+"""The serial number and the UUID of a GPU, "" for what was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineIdentity:
+    """A machine: its serial number by who tells it (`inventory`, `bmc`, `dmi`), its GPUs, its boot ("" if not read)."""
+
+    serials: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[GpuIdentity, ...] = ()
+    boot_id: str = ""
+
+    @classmethod
+    def of_channels(cls, channels: Mapping[str, Any]) -> MachineIdentity:
+        """Return the machine from which channels were read."""
+        serials = {source: clean_serial(read_at_path(channels, path).value) for source, path in SERIAL_SOURCES.items()}
+        devices = read_at_path(channels, ("probe", "gpu", "devices")).value
+        gpus = [identify_gpu(tree) for tree in devices.values()] if isinstance(devices, Mapping) else []
+        boot = read_at_path(channels, ("probe", "host", "boot_id")).value
+        known = {source: serial for source, serial in serials.items() if serial}
+        return cls(known, tuple(gpu for gpu in gpus if any(gpu)), boot if isinstance(boot, str) else "")
+
+    @property
+    def serial(self) -> str:
+        """Its serial number, "" if nobody tells it."""
+        return next(iter(self.serials.values()), "")
+
+    def list_contradictions(self, known: MachineIdentity) -> list[str]:
+        """Return who tells of another machine than the known one: `bmc`, `dmi`, `gpu`. The unknown contradicts nothing.
+
+        A GPU that is gone is a fault of the same machine; one that was never in it is not.
+        """
+        wrong = [source for source, serial in self.serials.items() if not is_same_serial(serial, known.serial)]
+        names = [{gpu[kind] for gpu in known.gpus} - {""} for kind in (0, 1)]
+        if any(names[kind] and gpu[kind] and gpu[kind] not in names[kind] for gpu in self.gpus for kind in (0, 1)):
+            wrong.append("gpu")
+        return wrong
+
+    def without(self, other: MachineIdentity) -> MachineIdentity:
+        """Return it with those of its GPUs that another machine does not have; with all if they have the same."""
+        return replace(self, gpus=tuple(gpu for gpu in self.gpus if gpu not in other.gpus) or self.gpus)
+
+    def describe(self) -> str:
+        """Return it in words."""
+        by_serial: dict[str, list[str]] = {}
+        for source, serial in self.serials.items():
+            by_serial.setdefault(serial, []).append(SOURCE_NAMES[source])
+        parts = [f"serial number {serial} (by {' and '.join(names)})" for serial, names in by_serial.items()]
+        first = next((uuid or serial for serial, uuid in sorted(self.gpus)), "")
+        more = f" and {len(self.gpus) - 1} more" if len(self.gpus) > 1 else ""
+        parts += [f"GPU {first}{more}"] if first else []
+        return ", ".join([*parts, *([f"boot {self.boot_id[:BOOT_ID_SHOWN]}"] if self.boot_id else [])])
+
+
+def identify_gpu(tree: Any) -> GpuIdentity:
+    """Return the identity of a GPU in evidence."""
+    serial, uuid = (clean_serial(read_at_path(tree, (name,)).value) for name in ("serial", "uuid"))
+    return serial, uuid
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceDocument:
     """One document of readings from one node.
 
     `after_entry` is the number of the ledger's newest entry before the reading began, None where nobody noted it.
+    `stranger`: how the machine that it was read from differs from the node's, "" if it does not.
     """
 
     node: str
     at: datetime
     channels: Mapping[str, Any] = field(default_factory=dict)
     after_entry: int | None = None
+    stranger: str = ""
+
+    def find_stranger(self, serial: str, gpus: tuple[GpuIdentity, ...] = ()) -> str:
+        """Return how its machine differs from the one with this serial number and these GPUs, "" if it does not."""
+        known, seen = MachineIdentity({"inventory": serial}, gpus), MachineIdentity.of_channels(self.channels)
+        if self.stranger or not seen.list_contradictions(known):
+            return self.stranger
+        return f"{seen.without(known).describe()} answers; it should be {known.without(seen).describe()}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the document as plain JSON data."""
         plain = {"schema": EVIDENCE_SCHEMA, "node": self.node, "at": self.at.isoformat(), "channels": self.channels}
-        return plain if self.after_entry is None else {**plain, "after_entry": self.after_entry}
+        known = {} if self.after_entry is None else {"after_entry": self.after_entry}
+        return {**plain, **known, **({"stranger": self.stranger} if self.stranger else {})}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EvidenceDocument:
@@ -67,7 +169,7 @@ class EvidenceDocument:
         after_entry = document.get("after_entry")
         if after_entry is not None and type(after_entry) is not int:
             raise ValueError(f"after_entry is {after_entry!r}, not the number of a ledger entry")
-        return cls(node, at, channels, after_entry)
+        return cls(node, at, channels, after_entry, str(document.get("stranger", "")))
 
     def read(self, *path: str) -> EvidenceReading:
         """Return the reading at `path` (channel first). A branch is a value; a missing step is `absent`."""
@@ -107,18 +209,19 @@ class EvidenceBasis:
     `after_entry` is the number of the ledger's newest entry before the reading began: whatever has a higher number may
     be newer than the evidence. None: nobody noted it. `boot_id` is the boot that the node ran, "" if that was not read.
     `log_gap` says why the kernel log may not be read to its end after the load, "" if it was or if nothing was loaded.
+    `serial` is the machine's, "" if that was not read.
     """
 
     after_entry: int | None = None
     boot_id: str = ""
     log_gap: str = ""
+    serial: str = ""
 
     @classmethod
     def of_document(cls, evidence: EvidenceDocument) -> EvidenceBasis:
         """Return what a document rests on."""
-        boot = evidence.read("probe", "host", "boot_id")
-        is_known = boot.kind == "value" and isinstance(boot.value, str)
-        return cls(evidence.after_entry, boot.value if is_known else "", _find_log_gap(evidence))
+        machine = MachineIdentity.of_channels(evidence.channels)
+        return cls(evidence.after_entry, machine.boot_id, _find_log_gap(evidence), machine.serial)
 
     def encode(self) -> str:
         """Return it as text, "" if nothing is known. `decode` reads it back."""
@@ -137,7 +240,8 @@ UNKNOWN_BASIS = EvidenceBasis()
 def _encode(basis: EvidenceBasis) -> str:
     if basis == UNKNOWN_BASIS:
         return ""
-    return json.dumps([basis.after_entry, basis.boot_id, basis.log_gap], ensure_ascii=False)
+    serial = [basis.serial] if basis.serial else []
+    return json.dumps([basis.after_entry, basis.boot_id, basis.log_gap, *serial], ensure_ascii=False)
 
 
 def _find_log_gap(evidence: EvidenceDocument) -> str:

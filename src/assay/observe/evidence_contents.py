@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.model.evidence import EvidenceDocument, read_at_path
+from assay.model.evidence import EvidenceDocument, MachineIdentity, clean_serial, identify_gpu, read_at_path
 from assay.model.reading import EvidenceReading, parse_reading
 
 PART_BRANCHES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
@@ -18,16 +18,6 @@ PART_BRANCHES: tuple[tuple[str, tuple[str, ...], str, str, str], ...] = (
 )
 """(kind, path of its parts, and the names of the leaves: serial number (an HCA's GUID), model, firmware)."""
 
-NODE_SERIAL_SOURCES = (("bmc", ("bmc", "system", "serial")), ("dmi", ("probe", "host", "serial")))
-"""(source, path) of the node's own serial number."""
-
-PLACEHOLDER_SERIALS = (
-    *("none", "n/a", "unknown", "default string", "not specified", "not available", "not present", "empty", "invalid"),
-    *("to be filled by o.e.m.", "system serial number", "no dimm", "0123456789", "123456789"),
-)
-"""Texts of firmware without a serial number."""
-MIN_SERIAL_LENGTH = 4
-
 
 @dataclass(frozen=True, slots=True)
 class PartSerial:
@@ -38,6 +28,7 @@ class PartSerial:
     serial: str
     model: str = ""
     firmware: str = ""
+    uuid: str = ""
 
 
 def find_part_serials(evidence: EvidenceDocument, names: Mapping[str, str]) -> list[PartSerial]:
@@ -47,17 +38,7 @@ def find_part_serials(evidence: EvidenceDocument, names: Mapping[str, str]) -> l
 
 def find_node_serials(evidence: EvidenceDocument) -> dict[str, str]:
     """Return the node's own serial number by source, `bmc` and `dmi`, for each source that read it."""
-    serials = {source: clean_serial(evidence.read(*path).value) for source, path in NODE_SERIAL_SOURCES}
-    return {source: serial for source, serial in serials.items() if serial}
-
-
-def clean_serial(content: Any) -> str:
-    """Return a value as a serial number, "" for a placeholder and for what cannot be one."""
-    text = str(content).strip() if isinstance(content, (str, int)) and not isinstance(content, bool) else ""
-    lower = text.lower()
-    if len(text) < MIN_SERIAL_LENGTH or lower in PLACEHOLDER_SERIALS or len(set(lower.removeprefix("0x"))) <= 1:
-        return ""
-    return text
+    return dict(MachineIdentity.of_channels(evidence.channels).serials)
 
 
 def _find_in_branch(
@@ -71,8 +52,10 @@ def _find_in_branch(
 ) -> Iterator[PartSerial]:
     parts = evidence.read(*path)
     for name, tree in parts.value.items() if parts.kind == "value" and isinstance(parts.value, Mapping) else ():
-        if serial := clean_serial(read_at_path(tree, (key,)).value):
-            yield PartSerial(kind, _place(kind, name, tree, names), serial, _text(tree, model), _text(tree, firmware))
+        number, uuid = read_at_path(tree, (key,)), identify_gpu(tree)[1] if kind == "gpu" else ""
+        if serial := clean_serial(number.value) or ("" if number.kind == "failed" else uuid):
+            place = _place(kind, name, tree, names)
+            yield PartSerial(kind, place, serial, _text(tree, model), _text(tree, firmware), uuid)
 
 
 def _place(kind: str, name: str, tree: Any, names: Mapping[str, str]) -> str:

@@ -24,7 +24,6 @@ from assay.decide.state.node_state import NodeState
 from assay.decide.trust.gate import (
     find_effect_obstacle,
     find_outlived,
-    find_same_machines,
     is_rollout_outlived,
     list_known_orders,
     make_age_pause,
@@ -107,22 +106,15 @@ def _find_waiting_nodes(context: ActionContext, names: Iterable[str]) -> set[str
 STAGES_THAT_LOOK = ("once", "decide", "act")
 
 
-def must_wait_for_trust(context: ActionContext, intent: EffectIntent, same: Mapping[str, str] | None = None) -> bool:
-    """Whether an attempt that would begin now must wait for a person; show why. `same`: see `list_same_machines`."""
+def must_wait_for_trust(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether an attempt that would begin now must wait for a person; show why."""
     node_state = read_node_states(context.ledger).get(intent.node)
     if node_state is None:  # nobody has said anything about it
         return context.fleet.find_trust(intent.node, [intent.action]).step != "act"
     obstacle, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
-    obstacle = obstacle or (list_same_machines(context) if same is None else same).get(intent.node, "")
     if obstacle:
         context.progress(f"{intent.node}: {intent.action}: {obstacle}")
     return bool(obstacle)
-
-
-def list_same_machines(context: ActionContext) -> dict[str, str]:
-    """Return, by node of the inventory, why nothing is done to it: another one answers as the same machine."""
-    states = read_node_states(context.ledger)
-    return find_same_machines(states[name] for name in context.fleet.nodes if name in states)
 
 
 def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeState]) -> bool:

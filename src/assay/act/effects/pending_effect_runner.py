@@ -14,7 +14,6 @@ from assay.act.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
 from assay.act.effects.effect_journal import PendingEffect
 from assay.act.effects.gates import (
     hold_outlived_orders,
-    list_same_machines,
     must_wait_for_trust,
     select_undisturbing,
 )
@@ -96,7 +95,6 @@ class _EffectRun:
     def __init__(self, context: ControllerContext, node_states: Mapping[str, NodeState]) -> None:
         self._context = context
         self._node_states = dict(node_states)
-        self._same_machines = list_same_machines(context)
         self._handled: set[str] = set()
         self._retry_times: set[str] = set()
         self._running: dict[str, str] = {}
@@ -112,9 +110,7 @@ class _EffectRun:
                     for effect in list_pending_effects(self._context, self._node_states[node])
                     if self._is_due(effect)
                     # what was begun is proved; what would begin now may have to wait for a person
-                    and not (
-                        effect.begins_attempt and must_wait_for_trust(self._context, effect.intent, self._same_machines)
-                    )
+                    and not (effect.begins_attempt and must_wait_for_trust(self._context, effect.intent))
                 ]
                 pending = select_undisturbing(self._context, self._node_states, pending)
                 changed = self._run_batched(pending) | self._enqueue_workflows(

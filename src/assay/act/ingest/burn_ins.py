@@ -17,6 +17,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.due_slots import list_schedule_lines, make_new_nodes_lines
 from assay.act.schedules.slot_runner import read_schedule_history
+from assay.decide.faults.identity import find_identity_obstacle
 from assay.decide.state.burn_in_record import BurnInRecord
 from assay.decide.state.node_state import NodeState
 from assay.model.decision import LOAD
@@ -29,7 +30,7 @@ from assay.model.entries.effects import (
     BurnInWindowEntry,
 )
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceDocument
+from assay.model.evidence import EvidenceDocument, is_same_serial
 from assay.model.facts import to_json
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.burn_in import BurnIn
@@ -122,6 +123,8 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
             continue
         results: ActiveTree = {}
         try:
+            if stranger := find_identity_obstacle(node_state, ["burn-in"]):
+                raise AssayError(stranger, where=name)
             follower = BurnInFollower(fleet_state, node_state, transports, states)
             results = follower.follow()
             over |= {name: follower.over} if follower.over else {}
@@ -210,6 +213,10 @@ class BurnInFollower:
             self._end_by_collectives(record)
             return {}
         lines, answer = self._read_lines()
+        machines = [str(line["run"].get("machine", "")) for line in lines if "run" in line]
+        if other := next((serial for serial in machines if not is_same_serial(serial, self.node.serial)), ""):
+            self._stop("incomplete", f"these hours are of another machine, {other}: {self.node.serial} is declared")
+            return {}
         self._store_windows(lines, answer)
         if outvoted := find_outvoted_gpu(lines):
             self._stop("failed", outvoted, OUTVOTED_FAULT)

@@ -16,6 +16,8 @@ from types import MappingProxyType
 from assay.act.ingest.burn_ins import RunningBurnIn
 from assay.act.ingest.silent_nodes import record_answers
 from assay.act.loop.context import ControllerContext
+from assay.act.loop.projections import read_node_states
+from assay.decide.faults.identity import mark_stranger, select_own
 from assay.decide.moves.required_checks import judge_state_requirements, list_due_phases
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.fabric.compare.compare import FabricComparison
@@ -67,6 +69,8 @@ def read_fleet_speeds(context: ControllerContext, node: Node) -> ReadingTree:
 def _is_peer(context: ControllerContext, node: Node, recorded: RecordedOutcome) -> bool:
     other = context.fleet.nodes.get(recorded.outcome.node)
     if other is None or other.name == node.name or other.spec != node.spec or not recorded.seen_at:
+        return False
+    if not select_own(other, [recorded]):
         return False
     return parse_time(context.now) - parse_time(recorded.seen_at) <= RECENT
 
@@ -143,11 +147,17 @@ def collect_node_evidence(
             require_right_clock(batch)
             before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
             complete = [_complete(context, evidence, before[evidence.node], burning, active) for evidence in batch]
-            for evidence in complete:
+            states = read_node_states(context.ledger)
+            for evidence in (mark_stranger(context.fleet, states.get(read.node), read) for read in complete):
                 digests[evidence.node] = context.evidence.store_latest(evidence)
                 context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))
             record_answers(context, complete)
     return StoredDocuments(context.evidence, {name: digests[name] for name in dict.fromkeys(names)})
+
+
+def identify_machine(context: ControllerContext, evidence: EvidenceDocument) -> EvidenceDocument:
+    """Return a node's evidence, with how the machine that it was read from differs from the node's."""
+    return mark_stranger(context.fleet, read_node_states(context.ledger).get(evidence.node), evidence)
 
 
 def _complete(

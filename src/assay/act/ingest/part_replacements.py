@@ -1,17 +1,20 @@
 """Records serial numbers that are new in their places, replaced nodes, parts that come back, and changed setups.
 
-A node that is replaced starts with its place's history, but without the old node's hardware faults, ladder and repairs.
-A setup is place, spec and delivery as declared, models and versions as the node's evidence has them.
+Evidence of another machine tells nothing of a node's parts. A node that is replaced starts with its place's history,
+but without the old node's hardware faults, ladder and repairs. A setup is place, spec and delivery as declared, models
+and versions as the node's evidence has them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from assay.act.loop.context import ControllerContext
+from assay.act.loop.projections import read_node_states
 from assay.decide.faults.recovery import make_clearance
 from assay.decide.state.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -37,10 +40,10 @@ from assay.decide.state.node_state import NodeState
 from assay.ledger.ledger_reader import read_projection
 from assay.ledger.newest.interned_texts import split_batches
 from assay.model.entries.assets import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry
-from assay.model.evidence import EvidenceDocument
+from assay.model.evidence import EvidenceDocument, clean_serial
 from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry
-from assay.observe.evidence_contents import clean_serial, find_node_serials, find_part_serials
+from assay.observe.evidence_contents import find_node_serials, find_part_serials
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
@@ -85,14 +88,18 @@ NODES_PER_TRANSACTION = 200
 def record_parts(context: ControllerContext, evidence: Mapping[str, EvidenceDocument]) -> None:
     """Append what newly collected evidence, by node, adds to the known serial numbers. Again, it appends nothing."""
     index, setups = _PartIndex(context), SetupReader(context.fleet)
-    for names in split_batches([name for name in evidence if name in context.fleet.nodes], NODES_PER_TRANSACTION):
-        readings = [read_node_serials(context, name, evidence[name]) for name in names]
+    for batch in split_batches([name for name in evidence if name in context.fleet.nodes], NODES_PER_TRANSACTION):
+        readings, seen = list[AssetReading](), dict[str, NodeSetup]()
+        for name in batch:
+            document = evidence[name]
+            if not document.stranger:
+                readings.append(read_node_serials(context, name, document))
+                seen[name] = setups.read(name, document)
         with context.hold_fault_lock():
-            known = context.ledger.entries_by_node(names, (*ASSET_ENTRY_KINDS, SetupSeenEntry.kind))
-            seen = [(reading, setups.read(reading.node, evidence[reading.node])) for reading in readings]
+            known = context.ledger.entries_by_node(list(seen), (*ASSET_ENTRY_KINDS, SetupSeenEntry.kind))
             changed = [
-                make_setup_entry(project_node_setup(known[reading.node]), setup, reading.node, context.clock.now())
-                for reading, setup in seen
+                make_setup_entry(project_node_setup(known[name]), setup, name, context.clock.now())
+                for name, setup in seen.items()
             ]
             parts = _make_entries(context, index, readings, known)
             context.ledger.append(*parts, *(entry for entry in changed if entry))
@@ -103,7 +110,7 @@ def read_node_serials(context: ControllerContext, name: str, evidence: EvidenceD
     inventory = clean_serial(context.fleet.nodes[name].serial)
     serials = {**({INVENTORY: inventory} if inventory else {}), **find_node_serials(evidence)}
     parts = find_part_serials(evidence, map_parts_by_pci(context.fleet.spec_of(name)))
-    return AssetReading(name, serials, {part.place: InstalledPart(part.kind, part.serial) for part in parts})
+    return AssetReading(name, serials, {part.place: InstalledPart(part.kind, part.serial, part.uuid) for part in parts})
 
 
 class _PartIndex:
@@ -131,8 +138,13 @@ def _make_entries(
 ) -> list[LedgerEntry]:
     """Return the entries for readings; later ones count what earlier ones add. `known`: entries by node."""
     entries: list[LedgerEntry] = []
+    states = read_node_states(context.ledger)
     for reading in readings:
-        for entry in _make_node_entries(context, index, reading, project_node_assets(known[reading.node])):
+        assets, state = project_node_assets(known[reading.node]), states.get(reading.node)
+        if state:  # what the name had may be of another machine
+            new = {place for place, part in reading.parts.items() if part.is_new_gpu(state.gpus.get(place, ("", "")))}
+            assets = replace(assets, unconfirmed=assets.unconfirmed | new)
+        for entry in _make_node_entries(context, index, reading, assets):
             entries.append(entry)
             if entry.node in known:
                 known[entry.node].append(entry)

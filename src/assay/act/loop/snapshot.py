@@ -22,6 +22,7 @@ from assay.act.loop.projections import (
 )
 from assay.act.remedies.gpu_occupancy import add_processes
 from assay.adapters.scheduler import SchedulerNodeStatus, StatusReadings, group_by_scheduler
+from assay.decide.faults.identity import select_own
 from assay.decide.moves.circuit_breaker import can_be_wave
 from assay.decide.moves.cordons import find_rack_companions
 from assay.decide.plan.setting_routes import list_settings_read
@@ -30,7 +31,6 @@ from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeT
 from assay.decide.state.node_projection import MACHINE_KINDS, NODE_STATES
 from assay.decide.state.node_state import NodeState
 from assay.decide.state.outstanding_effects import list_outstanding_effects
-from assay.decide.trust.gate import find_same_machines
 from assay.declare.home import find_home_of
 from assay.declare.spec_values_read_by_checks import JudgingHashes
 from assay.declare.stand_ins import find_refused_settings
@@ -232,7 +232,8 @@ class FleetSnapshotCache:
 
     def read_returned_outcomes(self, names: Collection[str]) -> Mapping[str, tuple[RecordedOutcome, ...]]:
         """Return the newest outcomes of the nodes that came back in a rollout."""
-        return self._returned_outcomes.get(names, keep=names)
+        nodes, latest = self.context.fleet.nodes, self._returned_outcomes.get(names, keep=names)
+        return {name: tuple(select_own(nodes[name], outcomes)) for name, outcomes in latest.items() if name in nodes}
 
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""
@@ -308,7 +309,7 @@ class FleetSnapshotCache:
                 profile(node.name),
                 states[node.name],
                 declared(node.name),
-                latest[node.name],
+                tuple(select_own(node, latest[node.name])),
                 *_describe_status(status),
                 self._hashes_of(states[node.name]),
             )
@@ -364,7 +365,6 @@ class FleetSnapshotCache:
             settings_of_checks=self._settings_of_checks,
             proofs=fleet.repair_proofs,
             trust=fleet.trust,
-            same_machines=find_same_machines(self._states[name] for name in self._get_roster().nodes),
             refused_zaps=self._refused_zaps,
         )
 

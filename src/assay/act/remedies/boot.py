@@ -9,7 +9,7 @@ from typing import Any
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, wait_until
 from assay.adapters.bmc.client import BmcClient, open_fleet_bmc
 from assay.model.errors import AssayError
-from assay.model.evidence import read_at_path
+from assay.model.evidence import MachineIdentity, read_at_path
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.observe.transports.transport import run_remote_probe
@@ -21,8 +21,12 @@ ASSET_TAG = "asset_tag"
 
 
 def read_boot_id(node: Node) -> str:
-    """Return the boot id that the node's probe reads now. Raises AssayError if the node does not answer."""
-    reading = read_at_path(run_remote_probe(node, ["--areas", "host"], PROBE_S), ("probe", "host", "boot_id"))
+    """Return the boot id that the node's probe reads now. Raises AssayError if the node's machine does not answer."""
+    channels = run_remote_probe(node, ["--areas", "host"], PROBE_S)
+    seen = MachineIdentity.of_channels(channels)
+    if seen.list_contradictions(MachineIdentity({"inventory": node.serial})):
+        raise AssayError(f"another machine than {node.serial} answers: {seen.describe()}", where=node.name)
+    reading = read_at_path(channels, ("probe", "host", "boot_id"))
     if reading.kind != "value":
         raise AssayError(f"no boot id from the probe: {reading.reason}", where=node.name)
     return str(reading.value)

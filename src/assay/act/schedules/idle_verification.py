@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from assay.act.ingest.collection import identify_machine
 from assay.act.ingest.fault_recording import record_outcome_faults
 from assay.act.ingest.suite_runs import judge_phase, write_run_history
 from assay.act.loop.context import ControllerContext
@@ -104,7 +106,8 @@ def _store_evidence(
         return False
     coverage = read_coverage(context, node, parts, states[node.name])
     channels = {**known.channels, CHANNEL: coverage}
-    store.store_latest(EvidenceDocument(node.name, context.clock.now(), channels, context.ledger.head()))
+    now, head = context.clock.now(), context.ledger.head()
+    store.store_latest(replace(known, at=now, channels=channels, after_entry=head))
     return True
 
 
@@ -137,7 +140,8 @@ def judge_cut(
         known = context.evidence.latest(load.node)
         channels = {**(known.channels if known else {}), "active": load.active}
         channels.pop("before", None)
-        store.store_latest(EvidenceDocument(load.node, context.clock.now(), channels, context.ledger.head()))
+        evidence = EvidenceDocument(load.node, context.clock.now(), channels, context.ledger.head())
+        store.store_latest(identify_machine(context, evidence))
     for parts, names in groups.items():
         result = run_validation(
             context.fleet,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.act.ingest.collection import read_fleet_speeds
+from assay.act.ingest.collection import identify_machine, read_fleet_speeds
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.due_slots import SlotTask
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
@@ -204,7 +204,7 @@ def load_idle_node(context: ControllerContext, visit: NodeVisit, store: Evidence
         return answer
     after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
     channels = {**after.channels, **answer, "fleet": read_fleet_speeds(context, node)}
-    evidence = EvidenceDocument(node.name, after.at, channels, head)
+    evidence = identify_machine(context, EvidenceDocument(node.name, after.at, channels, head))
     context.evidence.store_latest(evidence)
     store.store_latest(evidence)
     return IdleNodeResult(node.name, "loaded", active=answer["active"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -114,6 +114,7 @@ def describe_collection(fleet: Fleet, evidence: EvidenceDocument, digest: str) -
         readings=dict(Counter(reading.kind for _, reading in iterate_leaves(evidence.channels))),
         failed=find_failed_readings(evidence.channels),
     )
+    channels += [f"of another machine: {evidence.stranger}"] if evidence.stranger else []
     return CollectionReport(f"{evidence.node}  {'; '.join(channels)}", answer)
 
 
@@ -330,11 +331,19 @@ def _observe_nodes(
         workspace.fleet, names, clock=workspace.clock, active=active, deadline_s=deadline, store=store
     )
     with show_progress("observed") as show, closing(documents):
-        for evidence in documents:
+        for evidence in _identify(workspace, documents):
             digest = store.store_latest(evidence) if out is None else _write(evidence, out)
             reports[evidence.node] = describe_collection(workspace.fleet, evidence, digest)
             show({"observed": (len(reports), len(names))})
     return [reports[name] for name in names]
+
+
+def _identify(workspace: Workspace, documents: Iterable[EvidenceDocument]) -> Iterator[EvidenceDocument]:
+    """Yield evidence, marked where another machine than the node's answered."""
+    from assay.decide.faults.identity import mark_stranger
+
+    states = {state.node: state for state in workspace.read_node_states()}
+    return (mark_stranger(workspace.fleet, states.get(evidence.node), evidence) for evidence in documents)
 
 
 def _observe_here(parts: list[str], deadline: float, out: Path | None) -> EvidenceDocument:
@@ -367,7 +376,7 @@ def read_recording(workspace: Workspace, files: list[Path], node: str, at: str) 
         raise AssayError("the files do not name their node", fix="name it: --node NODE")
     require_known([node], workspace.fleet.nodes, "node")
     matcher = workspace.fleet.fault_catalog.kernel_log_matcher
-    evidence = read_recordings(files, node, _parse_recording_time(at), matcher)
+    (evidence,) = _identify(workspace, [read_recordings(files, node, _parse_recording_time(at), matcher)])
     return evidence, find_foreign_hosts(evidence, workspace.fleet.nodes)
 
 

@@ -70,7 +70,11 @@ def _draft_golden_digests(workspace: Workspace, nodes: list[str], part: str) -> 
     runs = {}
     for node in dict.fromkeys(nodes):
         try:
-            runs[node] = read_golden_run(_read_evidence(workspace, node), part)
+            evidence = _read_evidence(workspace, node)
+            if stranger := evidence.find_stranger(workspace.fleet.nodes[node].serial):
+                fix = "take a node whose machine is the declared one"
+                raise AssayError(f"{node} has no vote: its evidence is of another machine: {stranger}", fix=fix)
+            runs[node] = read_golden_run(evidence, part)
         except UnreadableRun as unreadable:
             raise AssayError(
                 f"{node} has no {part} in its last evidence: {unreadable.reason}",

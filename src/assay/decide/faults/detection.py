@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from assay.decide.faults.identity import IDENTITY_SOURCE, find_identity_sightings
 from assay.decide.moves.evidence_validity import counts_in_stay
 from assay.decide.state.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
@@ -191,7 +192,7 @@ def detect_faults(
 
     Outcomes count in states that watch their phase; in other states, the state's own requirements judge them. The same
     evidence adds nothing a second time. Neither does an event log that is delivered whole each time. `last_gpus` says
-    in which GPU of the node each serial number was seen last.
+    in which GPU of the node each serial number was seen last. Evidence of another machine says nothing but that.
     """
     watched = set(policy.states[node_state.state].watch)
     counting = [
@@ -200,7 +201,9 @@ def detect_faults(
         if watched & set(recorded.outcome.phases) and counts_in_stay(policy, node_state, recorded)
     ]
     sightings = list(find_check_sightings(catalog, counting))
-    if evidence is not None:
+    if evidence is not None and (strangers := list(find_identity_sightings(node, node_state, evidence))):
+        sightings += strangers
+    elif evidence is not None:
         parts = map_parts_by_pci(spec)
         kernel = list(find_kernel_sightings(catalog, evidence, parts, spec.nvme.count))
         sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
@@ -333,14 +336,14 @@ def _drop_known_sightings(
 ) -> list[FaultSighting]:
     """Return the sightings that no earlier reading of their source has shown.
 
-    A failing check is recorded once while its fault is open, and again when it fails after a repair.
+    A failing check is recorded once while its fault is open, and again when it fails after a repair. So is another
+    machine.
     """
-    recorded = any(fault.is_open and "check" in fault.marks and not node_state.is_repaired(fault) for fault in known)
+    open_faults = (fault for fault in known if fault.is_open and not node_state.is_repaired(fault))
+    recorded = {"check", IDENTITY_SOURCE} & {source for fault in open_faults for source in fault.marks}
     positions = _find_read_positions(known)
     return [
-        sighting
-        for sighting in group
-        if _is_after_position(sighting, positions) and not (recorded and sighting.source == "check")
+        sighting for sighting in group if _is_after_position(sighting, positions) and sighting.source not in recorded
     ]
 
 

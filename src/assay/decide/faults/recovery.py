@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from assay.decide.faults.detection import FaultObservation, seconds_between
+from assay.decide.faults.identity import IDENTITY_SOURCE, find_return
 from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.evidence import EvidenceDocument
@@ -81,6 +82,15 @@ def find_quiet_recoveries(
         for fault in _list_open_faults(node_state)
         if fault.marks and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
         for quiet in _measure_quiet_time(catalog, fault, evidence)
+    ]
+
+
+def find_identity_recoveries(node_state: NodeState, evidence: EvidenceDocument) -> list[FaultClearedEntry]:
+    """Return the open faults of another machine that end, as the node's own answers again."""
+    return [
+        make_clearance(fault, text)
+        for fault in _list_open_faults(node_state)
+        if set(fault.marks) == {IDENTITY_SOURCE} and (text := find_return(fault, evidence))
     ]
 
 

@@ -73,7 +73,7 @@ def decide_recordons(snapshot: FleetSnapshot) -> list[Decision]:
         (view, grant_proposal(snapshot, view, proposal))
         for view in snapshot.nodes
         for proposal in propose_recordon(snapshot, view)
-        if proposal.remedy == RECORDON_REMEDY and view.name not in snapshot.same_machines
+        if proposal.remedy == RECORDON_REMEDY
         if snapshot.trust.find(view.node.pool, ("cordon",)).step == "act"
     ]
     return [decision for view, decision in decisions if decision.id not in view.node_state.decisions]

@@ -251,7 +251,9 @@ def _grant_or_refuse(
     ):
         return refuse_proposal(snapshot, view, proposal, prohibition)
     to, is_order = _find_limited_state(snapshot, view, proposal), proposal.rule_name == PERSON_RULE
-    if to and (refusal := bounds.capacity.find_refusal(view, to, is_order=is_order)):
+    rule = snapshot.policy.faults.get(proposal.rule_name)
+    is_limited = bool(to) and not (rule and rule.beyond_limits)
+    if is_limited and (refusal := bounds.capacity.find_refusal(view, to, is_order=is_order)):
         prohibition = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
         return refuse_proposal(snapshot, view, proposal, prohibition)
     proposal, untrusted = ask_trust(snapshot, view, proposal)

@@ -13,15 +13,13 @@ from assay.decide.moves.excused_failures import is_fault_excused
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.decide.state.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
+from assay.model.evidence import BOOT_ID_SHOWN
 from assay.model.faults.fault_record import FaultRecord
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import format_duration, hours, parse_time
-
-BOOT_ID_SHOWN = 8
-"""So many characters of a boot id tell boots apart."""
 
 
 @dataclass(frozen=True, slots=True)

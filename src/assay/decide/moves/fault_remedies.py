@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from assay.decide.faults.identity import is_identity_fault
 from assay.decide.moves.corrections import MatchedFault, propose_corrections
 from assay.decide.moves.proposals import Proposal
 from assay.decide.moves.remedy_ladder import find_rung, is_at_or_above, is_left_to_people
@@ -33,9 +34,11 @@ def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
 def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
     """Yield records, and at most one move: that of the worst fault. Its causes are all faults that ask for a move.
 
-    While the node is left to people because it flaps, faults that would only wait ask for no move.
+    Another machine comes first: no remedy of another fault is for it. While the node is left to people because it
+    flaps, faults that would only wait ask for no move.
     """
     moves: list[Proposal] = []
+    is_other_machine = False
     corrected: list[MatchedFault] = []
     in_use = view.jobs is None or bool(view.jobs)
     for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)]):
@@ -50,6 +53,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         if proposal.timing == "record":
             yield proposal
         else:
+            is_other_machine |= is_identity_fault(fault)
             moves.append(proposal)
     if corrected:
         yield from propose_corrections(snapshot, view, corrected)
@@ -57,7 +61,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
         return
     # A repair that is under way may cause the faults seen meanwhile; other faults will show again after it.
     repairs = [standing for action, standing in list_entry_actions(snapshot, view) if action in REPAIR_ACTIONS]
-    if all(standing in ("verified", "failed") for standing in repairs):
+    if is_other_machine or all(standing in ("verified", "failed") for standing in repairs):
         causes = shorten_fault_causes([cause for move in moves for cause in move.causes])
         causes += tuple(make_lemon_causes(snapshot, view))
         keys = tuple(key for move in moves for key in move.identity_keys)
@@ -140,7 +144,10 @@ def _needs_answer(view: NodeSnapshot, fault: FaultRecord) -> bool:
 
 
 def _sort_worst_first(faults: Iterable[FaultRecord]) -> list[FaultRecord]:
-    return sorted(faults, key=lambda fault: (SEVERITIES.index(fault.severity), fault.first_seen, fault.id))
+    def order(fault: FaultRecord) -> tuple[int, bool, str, str]:
+        return SEVERITIES.index(fault.severity), not is_identity_fault(fault), fault.first_seen, fault.id
+
+    return sorted(faults, key=order)
 
 
 def _make_proposal(

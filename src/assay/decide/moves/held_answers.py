@@ -109,7 +109,7 @@ def _cordon(
     is_open = snapshot.policy.states[state].in_service and view.node_state.pending is None
     if not is_open or "cordon" not in view.profile.actions or capacity.find_refusal(view, state):
         return None
-    if view.name in snapshot.same_machines or snapshot.trust.find(view.node.pool, ("cordon",)).step != "act":
+    if snapshot.trust.find(view.node.pool, ("cordon",)).step != "act":
         return None
     if cause.kind == BREAKER_CAUSE and not capacity.has_room_to_hold(view):
         return None

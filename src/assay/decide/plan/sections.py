@@ -223,6 +223,9 @@ def _nodes(plan: ChangePlan) -> Iterator[str]:
         yield from (f"{kind}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
     if renamed := [f"{old.name} → {new.name}" for old, new in plan.nodes.renamed]:
         yield f"renamed, with state, faults, holds and what is under way: {format_list(renamed, 12)}"
+    former = {old.name: old.serial for old, _ in plan.nodes.kept}
+    if taken := [new.name for _, new in plan.nodes.kept if former.get(new.name, new.serial) != new.serial]:
+        yield f"another machine in its place: {format_nodes(taken)}; one that serves leaves at once (identity.changed)"
     kinds: dict[str, list[NodeChange]] = defaultdict(list)
     for change in plan.nodes.changed:
         kinds[change.what].append(change)

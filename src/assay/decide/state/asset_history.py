@@ -28,6 +28,7 @@ from assay.model.entries.assets import (
 )
 from assay.model.entries.effects import EffectIntentEntry
 from assay.model.entries.node_entries import CertifiedEntry
+from assay.model.evidence import GpuIdentity
 from assay.model.ledger_entry import LedgerEntry, Projection, derive_id
 from assay.model.timestamps import format_time
 
@@ -41,10 +42,15 @@ GPU = "gpu"
 
 @dataclass(frozen=True, slots=True)
 class InstalledPart:
-    """A part with a serial number: what it is (gpu, nvme …), and the number."""
+    """A part with a serial number: what it is (gpu, nvme …), and the number; of a GPU also the UUID."""
 
     kind: str
     serial: str
+    uuid: str = field(default="", compare=False)
+
+    def is_new_gpu(self, known: GpuIdentity) -> bool:
+        """Whether this is a GPU, and not yet known by both its serial number and its UUID."""
+        return self.kind == GPU and (self.serial != known[0] or self.uuid not in ("", known[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,8 @@ def _find_new_parts(assets: NodeAssets, reading: AssetReading) -> dict[str, Seen
         before = assets.parts.get(place)
         same = part == before or (part.kind == DRIVE and same_drives)
         if not same or (place in assets.unconfirmed and not assets.is_sent_back):
-            new_parts[place] = SeenPart(part.kind, part.serial, before.serial if before and not same else None)
+            was = before.serial if before and not same else None
+            new_parts[place] = SeenPart(part.kind, part.serial, was, part.uuid)
     return new_parts
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from assay.decide.faults.detection import FaultObservation, count_sightings, detect_faults
+from assay.decide.faults.identity import mark_stranger, select_own
 from assay.decide.faults.recovery import (
     find_clearances,
     find_explained_faults,
+    find_identity_recoveries,
     find_measured_recoveries,
     find_overridden_faults,
     find_quiet_recoveries,
@@ -112,10 +114,13 @@ def make_fault_entries(
 
     `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a `scheduled`
     run count in any state. Failures that a known issue excuses, or of checks that only observe, are no faults. Outcomes
-    with a date in the future do not count. `last_gpus` says in which GPU each serial number was seen last.
+    with a date in the future, or of another machine, do not count. `last_gpus` says in which GPU each serial number was
+    seen last.
     """
     node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
-    latest, scheduled = _drop_future(latest, now), None if scheduled is None else _drop_future(scheduled, now)
+    evidence = evidence and mark_stranger(fleet, node_state, evidence)
+    latest = _drop_future(select_own(node, latest), now)
+    scheduled = None if scheduled is None else _drop_future(select_own(node, scheduled), now)
     judged = latest if scheduled is None else scheduled
     counting = drop_excused_outcomes(judged, node, fleet.known_issues, fleet.observed_checks, now)
     if scheduled is None:
@@ -126,8 +131,9 @@ def make_fault_entries(
         faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting), most)
     proofs = select_proving_outcomes(latest, fleet.observed_checks)
     over = [*find_clearances(node_state, proofs), *find_measured_recoveries(catalog, node_state, proofs)]
-    if evidence is not None:
+    if evidence is not None and not evidence.stranger:
         over += find_quiet_recoveries(catalog, node_state, evidence)
+        over += find_identity_recoveries(node_state, evidence)
     seen_again = {fault.id for fault in faults}
     ended = [clearance for clearance in over if clearance.fault not in seen_again]
     ended += find_overridden_faults(catalog, node_state, faults)

@@ -45,6 +45,7 @@ from assay.model.entries.node_entries import (
     TransitionEntry,
 )
 from assay.model.entries.registry import UnknownEntry, decode_entry
+from assay.model.evidence import SOURCE_NAMES
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text.lists import format_count, format_list
 from assay.model.text.safe_text import escape_line
@@ -142,9 +143,6 @@ PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] 
     BootStageEntry: _format_boot_stage,
     BootFailedEntry: lambda entry, _: f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}",
 }
-
-
-SOURCE_NAMES = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
 
 
 def _format_photos(taken: PhotosTakenEntry, _: str) -> str:

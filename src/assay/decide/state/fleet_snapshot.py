@@ -28,10 +28,10 @@ class NodeSnapshot:
     """One node, as the inventory, the ledger and its scheduler describe it.
 
     `declared` holds every check and subject of the node, of any phase; `latest` the newest outcome of each, as
-    `Ledger.latest` returns them. `jobs` are the names of the customers' jobs, None if the scheduler did not answer.
-    `cordon` is the reason of the cordon, "" if there is none, None if that is unknown. `foreign_cordon` is why
-    somebody other than assay keeps the node closed, "" if nobody does. `judging_hashes` are, by check,
-    what an outcome must have been judged by today; a check that is not in it may be judged by anything.
+    `Ledger.latest` returns them, without those of another machine. `jobs` are the names of the customers' jobs, None if
+    the scheduler did not answer. `cordon` is the reason of the cordon, "" if there is none, None if that is unknown.
+    `foreign_cordon` is why somebody other than assay keeps the node closed, "" if nobody does. `judging_hashes` are, by
+    check, what an outcome must have been judged by today; a check that is not in it may be judged by anything.
     """
 
     node: Node
@@ -65,8 +65,7 @@ class FleetSnapshot:
     may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     `proofs` are, by fault, the parts of a load and the checks that prove its repair. `trust` says how far automation
-    goes. `same_machines` says, by node, which others answer as the same machine; `refused_zaps`, why a zap would be
-    refused.
+    goes. `refused_zaps` says, by node, why a zap would be refused.
     """
 
     now: datetime
@@ -82,7 +81,6 @@ class FleetSnapshot:
     settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     proofs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trust: Trust = TRUSTED
-    same_machines: Mapping[str, str] = field(default_factory=dict)
     refused_zaps: Mapping[str, str] = field(default_factory=dict)
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from assay.decide.state.asset_history import INVENTORY
+from assay.decide.state.asset_history import GPU
 from assay.decide.state.burn_in_record import BURN_IN_KINDS, advance_burn_in
 from assay.decide.state.correction_record import end_correction, make_correction
 from assay.decide.state.node_state import (
@@ -331,11 +331,10 @@ def _apply_move_request(state: NodeState, entry: LedgerEntry) -> NodeState:
 
 
 def _apply_seen_parts(state: NodeState, entry: LedgerEntry) -> NodeState:
-    """Remember which serial numbers the machine told; what the inventory says of it does not count."""
-    serials = {
-        source: serial for source, serial in PartsSeenEntry.read(entry).node_serials.items() if source != INVENTORY
-    }
-    return change_state(state, serials_by_source={**state.serials_by_source, **serials}) if serials else state
+    """Remember the machine's GPUs."""
+    parts = PartsSeenEntry.read(entry).parts
+    gpus = {place: (part.serial, part.uuid) for place, part in parts.items() if part.kind == GPU}
+    return change_state(state, gpus={**state.gpus, **gpus}) if gpus else state
 
 
 _STANDINGS: dict[str, EffectStatus] = {

@@ -14,6 +14,7 @@ from assay.decide.state.correction_record import CorrectionRecord
 from assay.decide.trust.record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import DRAIN_ACTIONS, PERSON_RULE, DecisionCause, find_rule_name
 from assay.model.entries.node_entries import DecisionEntry
+from assay.model.evidence import GpuIdentity
 from assay.model.facts import fact
 from assay.model.faults.fault_record import FaultRecord
 
@@ -168,8 +169,8 @@ class NodeState:
     circuit breaker last held back a deadline of this stay, "" for never. `is_deadline_free` says that a person has
     cleared the breaker since then. `breaker_reason` is why it last held something back in this stay. `decisions` holds
     every decision ever made for the node, by id. `corrections` are the settings that it got in service, `burn_in` its
-    last burn-in, `trust` what people said to its decisions. `serials_by_source` are the machine's numbers as its BMC
-    and its system told them last, `known_boots` the boots of which anything was ever recorded.
+    last burn-in, `trust` what people said to its decisions. `gpus` are the machine's GPUs by place, `known_boots` the
+    boots of which anything was ever recorded.
     """
 
     node: str
@@ -203,7 +204,7 @@ class NodeState:
     named_by: str = ""
     burn_in: BurnInRecord | None = None
     trust: TrustRecord = NOTHING_SAID
-    serials_by_source: Mapping[str, str] = field(default_factory=dict)
+    gpus: Mapping[str, GpuIdentity] = field(default_factory=dict)
     known_boots: frozenset[str] = frozenset()
 
     @property

@@ -1,18 +1,18 @@
 """Holds decisions back by their trust step, and lists those that wait.
 
 At `watch` they are only recorded, at `suggest` they wait for a yes. A decision has the lowest step of the actions that
-it begins; bookkeeping begins none. Also found are orders that have outlived their time, and nodes that answer as the
-same machine: an order for one might reach the other.
+it begins; bookkeeping begins none. Also found are orders that have outlived their time. Where another machine answers
+for a node, an order for the node might reach that.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from assay.decide.faults.identity import find_identity_obstacle
 from assay.decide.moves.cordons import RECORDON_REMEDY
 from assay.decide.moves.proposals import Proposal, refuse_proposal
 from assay.decide.rollouts.decide_rollouts import RULE_NAMES
@@ -45,8 +45,8 @@ def ask_trust(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -
     if pending and any(cause.kind == "decision" and cause.id == pending.decision for cause in proposal.causes):
         order = view.node_state.trust.find_order(pending.decision)
     is_record = proposal.timing == "record" and not actions
-    if not is_record and (twins := snapshot.same_machines.get(view.name)):
-        return proposal, DecisionCause("machine", view.name, twins)
+    if not is_record and (stranger := find_identity_obstacle(view.node_state, actions)):
+        return proposal, DecisionCause("machine", view.name, stranger)
     if order and (late := view.node_state.trust.find_outlived(order.order)):
         return proposal, DecisionCause(AGE_CAUSE, order.order, late)
     pool, state = view.node.pool, view.node_state.state
@@ -90,6 +90,8 @@ def find_effect_obstacle(trust: Trust, node_state: NodeState, decision: str, act
     order = record.find_order(decision)
     if action in PAPERWORK:
         return "", ""
+    if stranger := find_identity_obstacle(node_state, [action]):
+        return stranger, ""
     if order and (late := record.find_outlived(order.order)):
         return late, order.order
     setting = trust.find(node_state.pool, [action])
@@ -184,20 +186,6 @@ def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterato
     given = request.at if request else begun[0]
     last = max([given, *begun, *steps, *(consent.at for consent in yes)])
     yield order, given, last, within or (policy.trust.rollout_hours if is_rollout else 0.0), bool(begun)
-
-
-def find_same_machines(node_states: Iterable[NodeState]) -> dict[str, str]:
-    """Return, by node, why nothing is done to it: which other nodes tell the same serial number as it does."""
-    nodes: dict[str, set[str]] = defaultdict(set)
-    for state in node_states:
-        for serial in state.serials_by_source.values():
-            nodes[serial].add(state.node)
-    return {
-        name: f"{' and '.join(sorted(names))} answer as the same machine, {serial}: nothing is done to them"
-        for serial, names in nodes.items()
-        if len(names) > 1
-        for name in names
-    }
 
 
 @dataclass(frozen=True, slots=True)

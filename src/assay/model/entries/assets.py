@@ -10,11 +10,15 @@ from assay.model.facts import fact, shown
 
 @fact
 class SeenPart:
-    """A part at a place: what it is, its serial number, and the serial number there before (None: none was known)."""
+    """A part at a place: what it is, its serial number, and the serial number there before (None: none was known).
+
+    `uuid`: of a GPU, "" if it was not read.
+    """
 
     kind: str
     serial: str
     was: str | None = shown(omit_stored=True, default=None)
+    uuid: str = shown(omit_stored=True, default="")
 
 
 @fact

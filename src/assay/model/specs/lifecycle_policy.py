@@ -111,6 +111,11 @@ class LifecyclePolicy(SpecDocument):
         """Whether customers use nodes in a state; not in one that the policy does not have."""
         return state in self.states and self.states[state].in_service
 
+    def leads_to_service(self, state: str) -> bool:
+        """Whether a state serves, or what passes there serves next."""
+        known = self.states.get(state)
+        return known is not None and (known.in_service or self.is_in_service(known.pass_to or ""))
+
     def has_edge(self, origin: str, target: str) -> bool:
         """Whether the policy has an edge from `origin` to `target`."""
         return target in self.edges.get(origin, ()) or target in self.anywhere

@@ -115,7 +115,8 @@ class FaultRule(StrictModel):
     `while_pending`: actions taken at once while a pending decision waits for the node to be idle.
 
     `severity`, `classes`, `blame`: the faults that it is for. `states`: the states of the node. `in_use`: whether jobs
-    use the node. `timing`: at once, when the node is idle, or only recorded.
+    use the node. `timing`: at once, when the node is idle, or only recorded. `beyond_limits`: `limits` of the policy do
+    not hold it back.
     """
 
     severity: list[FaultSeverity] = Field(default=[])
@@ -127,6 +128,7 @@ class FaultRule(StrictModel):
     remedy: Remedy | Literal["class", "configure"] = "class"
     to: str | None = None
     while_pending: list[Literal["cordon"]] = Field(default=[])
+    beyond_limits: bool = False
 
     @property
     def matches_everything(self) -> bool:

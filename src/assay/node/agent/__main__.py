@@ -29,7 +29,7 @@ from assay.node.agent.controller_connection import ControllerConnection
 from assay.node.agent.delivery import BatchSender, BufferItem, DeliveryBuffer, DeliveryPace, StderrLogger
 from assay.node.agent.sources import KernelLogFollower, NvmlEventFollower, PeriodicProbe, RawKernelRecord
 from assay.node.probe.kernel_log import KMSG, KernelLogCursor, KernelLogFilter, RecordPriority, parse_kernel_record
-from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot
+from assay.node.probe.node_access import BOOT_ID_FILE, SERIAL_FILE, NodeRoot
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -77,6 +77,7 @@ class NodeAgent:
             connection, self._buffer, options.node, self._describe_state, self._logger, options.pace
         )
         self._sender.on_words = self._set_controller_words
+        self._sender.machine = str(self._root.read_leaf(SERIAL_FILE).get("value", ""))
         self._stop = threading.Event()
         self._hangup = threading.Event()
         self._follower: KernelLogFollower | None = None

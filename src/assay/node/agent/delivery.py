@@ -3,7 +3,8 @@
 A batch is `{"schema": "assay.agent/1", "node", "life", "after", "now", "items": [{"seq", "kind", "at", "body"}…],
 "agent": {…}}`. `life` names the buffer. Its numbers rise; gaps are dropped items, which `agent` counts. The controller
 answers `{"acked": N, "entry": E}`, and the items up to N are deleted. What the node reads from then on is newer than
-entry E of the ledger. A batch without items is a heartbeat.
+entry E of the ledger. A batch without items is a heartbeat. With `"machine": true` in the answer, the next batches have
+the serial number of this machine as `machine`: what another machine than the node's says counts for nothing.
 
 The buffer is an SQLite file, bounded in bytes. An item and the cursor that it moves are one transaction, so no line is
 lost or taken twice if the agent is killed. A
@@ -230,7 +231,8 @@ class BatchSender:
     """Sends the items of `buffer` through `connection` as node `node`; `state` describes the agent.
 
     Set `news` when the buffer has new items, and `over` to end `run`. `on_words` gets the controller's filter words.
-    `last_entry` is the number of the ledger's newest entry in the controller's last answer, None before that.
+    `last_entry` is the number of the ledger's newest entry in the controller's last answer, None before that. `machine`
+    is this machine's serial number, "" if it cannot be read.
     """
 
     def __init__(
@@ -252,6 +254,8 @@ class BatchSender:
         self.over = threading.Event()
         self.on_words: Callable[[list[str]], None] = lambda _: None
         self.last_entry: int | None = None
+        self.machine = ""
+        self._is_machine_asked = False  # an older controller refuses what it does not know
         self._batch_items = MAX_BATCH_ITEMS
         self._failures = 0
         self._next_heartbeat = 0.0
@@ -292,6 +296,7 @@ class BatchSender:
             f'{{"seq":{item.seq},"kind":"{item.kind}","at":{item.at:.6f},"body":{item.body}}}' for item in batch
         )
         head = {"schema": BATCH_SCHEMA, "node": self._node, "life": self._buffer.buffer_id, "after": self._buffer.acked}
+        head |= {"machine": self.machine} if self._is_machine_asked else {}
         rest = json.dumps({**head, "now": time.time(), "agent": self._state()}, separators=(",", ":"))
         return f'{rest[:-1]},"items":[{items}]}}'.encode()
 
@@ -314,6 +319,7 @@ class BatchSender:
             self._buffer.mark_delivered(min(acked, batch[-1].seq))
         if type(entry := document.get("entry")) is int:
             self.last_entry = entry
+        self._is_machine_asked = document.get("machine") is True
         if isinstance(words := document.get("words"), list):
             self.on_words([str(word) for word in words])
         self._logger.log_once("controller", "the controller accepts the items")

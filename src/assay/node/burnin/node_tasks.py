@@ -27,7 +27,7 @@ from assay.node.probe.devices.memory_modules import read_memory
 from assay.node.probe.devices.nvme import read_drives
 from assay.node.probe.gpu.gpu_list import read_gpus
 from assay.node.probe.isolated_reader import gather_isolated, kill_tree
-from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot, TimedQuestion
+from assay.node.probe.node_access import BOOT_ID_FILE, SERIAL_FILE, NodeRoot, TimedQuestion
 
 WATCH_S = 10.0
 GPU_READINGS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -68,14 +68,15 @@ def read_passively(root: NodeRoot) -> ReadingTree:
 
 
 def identify_parts(root: NodeRoot) -> dict[str, Any]:
-    """Return the serial numbers of GPUs, drives and DIMMs by subject."""
+    """Return the serial numbers of GPUs, drives and DIMMs by subject, and that of the machine."""
     tree = _gather(root, gpu=read_gpus, nvme=read_drives, memory=read_memory)
     gpus = {subject: _value(device, "serial") or _value(device, "uuid") for subject, device in _list_gpus(tree["gpu"])}
     drives = {name: _value(drive, "serial") for name, drive in _items(tree["nvme"])}
     firmware = tree["memory"].get("firmware", {})
     dimms = {name: _value(module, "serial") for name, module in _items(firmware.get("dimms", {}))}
     parts = {**gpus, **drives, **dimms}
-    return {"serials": {name: str(serial) for name, serial in parts.items() if serial}}
+    machine = root.read_leaf(SERIAL_FILE).get("value", "")
+    return {"serials": {name: str(serial) for name, serial in parts.items() if serial}, "machine": machine}
 
 
 def _gather(root: NodeRoot, **areas: Callable[[NodeRoot], Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from assay.model.reading import ReadingTree, absent, failed, parse_reading, unsupported, value
 
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+SERIAL_FILE = "/sys/class/dmi/id/product_serial"
+"""The machine's serial number, for root only."""
 CHUNK_BYTES = 2**16
 ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO}
 UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}

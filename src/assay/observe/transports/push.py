@@ -88,9 +88,12 @@ class ClockOffset:
 
 
 def build_delivered_evidence(
-    node: str, delivered: Iterable[DeliveredItem], clocks: ClockOffset
+    node: str, delivered: Iterable[DeliveredItem], clocks: ClockOffset, serial: str = ""
 ) -> Iterator[EvidenceDocument]:
-    """Yield the items as evidence documents, in order. Lines of one source and boot share a document."""
+    """Yield the items as evidence documents, in order. Lines of one source and boot share a document.
+
+    `serial`: that of the machine that delivers them, "" if it is not known.
+    """
     for (is_probe, boot), group in groupby(
         delivered, key=lambda item: (item.kind == "probe", item.body.get("boot", ""))
     ):
@@ -103,10 +106,12 @@ def build_delivered_evidence(
             continue
         for kind in ("kernel", "nvml"):
             if lines := [item for item in items if item.kind == kind]:
-                yield _build_line_document(node, str(boot), lines, clocks)
+                yield _build_line_document(node, str(boot), lines, clocks, serial)
 
 
-def _build_line_document(node: str, boot: str, items: list[DeliveredItem], clocks: ClockOffset) -> EvidenceDocument:
+def _build_line_document(
+    node: str, boot: str, items: list[DeliveredItem], clocks: ClockOffset, serial: str
+) -> EvidenceDocument:
     """Return lines as a probe document, with the `uptime_s` that puts the last line at its time.
 
     So a reader computes each line's time from the boot and `t_s`, as it does for a probe's own document.
@@ -114,6 +119,7 @@ def _build_line_document(node: str, boot: str, items: list[DeliveredItem], clock
     last = items[-1]
     booted_at = clocks.to_controller_time(last.at) - timedelta(seconds=last.body["t_s"])
     host = {"boot_id": value(boot), "uptime_s": value((clocks.controller_time - booted_at).total_seconds())}
+    host |= {"serial": value(serial)} if serial else {}
     lines = [{**{key: item.body[key] for key in ("seq", "t_s", "text")}, "source": item.kind} for item in items]
     probe = {"host": host, "kernel_log": {"lines": value(lines)}}
     return EvidenceDocument(node, clocks.controller_time, {"probe": probe})

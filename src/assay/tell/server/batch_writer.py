@@ -99,7 +99,10 @@ class AgentState(StrictPayload):
 
 
 class AgentBatch(StrictPayload):
-    """One batch. `life` identifies the agent's buffer, `after` the last acknowledged item (see agent.batch_sender)."""
+    """One batch. `life` identifies the agent's buffer, `after` the last acknowledged item (see agent.batch_sender).
+
+    `machine`: the serial number of the machine that the agent runs on, "" if nobody told it.
+    """
 
     schema_: Literal["assay.agent/1"] = Field(alias="schema")
     node: str = Field(max_length=255)
@@ -108,6 +111,7 @@ class AgentBatch(StrictPayload):
     now: Seconds
     items: list[Annotated[LogLineItem | ProbeItem, Field(discriminator="kind")]] = Field(max_length=MAX_BATCH_ITEMS)
     agent: AgentState
+    machine: str = Field(default="", max_length=255)
 
     def list_deliveries(self) -> list[DeliveredItem]:
         """Return the items of the batch."""
@@ -260,7 +264,7 @@ class BatchWriter:
             fresh = [item for item in batch.list_deliveries() if item.seq > before.acked]
             clocks = ClockOffset(batch.now, now)
             last_probe = [item for item in fresh if item.kind == "probe"][-1:]
-            evidence += build_delivered_evidence(batch.node, fresh, clocks)
+            evidence += build_delivered_evidence(batch.node, fresh, clocks, batch.machine)
             probe_documents += build_delivered_evidence(batch.node, last_probe, clocks)
             losses += _make_loss_entries(batch, before, context.now)
             acked = max(before.acked, fresh[-1].seq if fresh else 0)

@@ -111,7 +111,7 @@ class AgentRoutes:
             raise make_refusal(503, error.what, wait_s=5) from None
         budget.charge(node, 0, written.entries)
         words = self._kernel_words()
-        reply = {"acked": written.acked, "entry": written.last_entry}
+        reply = {"acked": written.acked, "entry": written.last_entry, "machine": True}
         return JSONResponse(reply | ({} if batch.agent.words == words else {"words": words}))
 
     async def _refuse_flood(self, request: Request, node: str, budget: DeliveryBudget) -> None:

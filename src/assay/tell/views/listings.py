@@ -175,16 +175,11 @@ class VisibleFleet:
 
 def build_present_facts(records: LiveRecords, position: int) -> PresentFacts:
     """Return the facts of the fleet for a plan. `position`: the newest entry of the ledger."""
-    states = {state.node: _shorten(state) for state in records.read_node_states()}
+    states, no = dict[str, NodeState](), frozenset[str]()
+    for state in records.read_node_states():  # without what no plan reads, and what grows for ever or names a machine
+        less = replace(state, decisions={}, trust=NOTHING_SAID, burn_in=None, serial="", gpus={}, known_boots=no)
+        states[state.node] = less
     entries = records.ledger_for_reading.entries(kinds=DURATION_KINDS)
     evidence = EvidenceStore(records.data_dir / "evidence")
     rollouts, now = records.read_rollouts(), records.clock.now()
     return make_present_facts(records.fleet, states, entries, rollouts, evidence, now, position)
-
-
-def _shorten(state: NodeState) -> NodeState:
-    """Return a state without what no plan reads, and what grows for ever or names a machine."""
-    nothing: frozenset[str] = frozenset()
-    return replace(
-        state, decisions={}, trust=NOTHING_SAID, burn_in=None, serial="", serials_by_source={}, known_boots=nothing
-    )

@@ -181,8 +181,11 @@ class SuiteHooks:
         self.phases = {name for text in option("--assay-phase") for name in text.split(",")}
         self._delivery = _open_delivery(config, self.fleet, selection)
         evidence_folder = Path(option("--assay-evidence") or chosen.folder / "evidence" / "latest")
+        nodes = self.fleet.nodes
         self.evidence = (
-            self._delivery.open_evidence(evidence_folder) if self._delivery else EvidenceCache(evidence_folder)
+            self._delivery.open_evidence(evidence_folder, nodes)
+            if self._delivery
+            else EvidenceCache(evidence_folder, nodes)
         )
         self.due_checks = DueChecks(self.fleet, self.evidence)
         self._annotate = OutcomeAnnotator(self.fleet, self._delivery, self.evidence)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_core import from_json
@@ -24,6 +25,7 @@ from assay.model.evidence import (
     read_digest,
     unpack_object,
 )
+from assay.model.node import Node
 
 NOT_ASKED_FOR = "not asked for"
 MAX_CACHED_DOCUMENTS = 24
@@ -59,11 +61,13 @@ def unknown_name_error(name: str, where: str, known: Iterable[str]) -> Unjudgeab
 class CachedEvidence:
     """One evidence document, its sha256, the time of its collection (`at`, ISO 8601 UTC), and what it rests on.
 
-    `branches` are those that checks have read, by path.
+    `stranger`: how the machine that it was read from differs from the node's, "" if it does not. `branches` are those
+    that checks have read, by path.
     """
 
     evidence: EvidenceDocument
     digest: str
+    stranger: str = ""
     at: str = field(init=False)
     basis: EvidenceBasis = field(init=False)
     branches: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict, compare=False, repr=False)
@@ -75,12 +79,14 @@ class CachedEvidence:
 
 
 class EvidenceCache:
-    """The folder of the latest evidence, one `NODE.json` each; `../objects` holds older documents by digest."""
+    """The folder of the latest evidence, one `NODE.json` each; `../objects` holds older documents by digest.
 
-    def __init__(self, folder: Path, max_documents: int = MAX_CACHED_DOCUMENTS) -> None:
-        self.folder = folder
+    `nodes` are those of the fleet: they say of which machine the evidence must be.
+    """
+
+    def __init__(self, folder: Path, nodes: Mapping[str, Node] = MappingProxyType({})) -> None:
+        self.folder, self._nodes = folder, nodes
         self.objects = folder.parent / "objects"
-        self._max_documents = max_documents
         self._documents: dict[str, CachedEvidence | ReadingUnavailable] = {}
         self._last: tuple[str, CachedEvidence] | None = None
 
@@ -90,7 +96,7 @@ class EvidenceCache:
             return self._last[1]
         document = self._documents.pop(name, None) or self._load(self.folder / f"{name}.json", name)
         self._documents[name] = document  # at the end: the first one is the least recently used
-        if len(self._documents) > self._max_documents:
+        if len(self._documents) > MAX_CACHED_DOCUMENTS:
             del self._documents[next(iter(self._documents))]
         if isinstance(document, ReadingUnavailable):
             raise ReadingUnavailable(document.kind, document.where, document.reason)
@@ -124,7 +130,8 @@ class EvidenceCache:
         # judged counts as new, as `assay prune` must not delete it before the run's file names it.
         digest = hashlib.sha256(content).hexdigest()
         is_stored = mark_used(find_object_path(self.objects, digest))
-        return CachedEvidence(evidence, digest if is_stored else evidence.digest())
+        stranger = evidence.find_stranger(self._nodes[name].serial if name in self._nodes else "")
+        return CachedEvidence(evidence, digest if is_stored else evidence.digest(), stranger)
 
 
 def _parse(content: bytes) -> Any:

@@ -20,6 +20,7 @@ from assay.ledger.runs.run_manifest import NEW_RUN_FIX, create_run, read_program
 from assay.ledger.runs.writer import OutcomeWriter, merge_run_files
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.model.node import Node
 from assay.model.outcome import Outcome, SuiteRun
 from assay.validate.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable
 from assay.validate.judging.unjudged_checks import CurrentCheck, UnjudgedReasons, encode_reasons
@@ -57,9 +58,9 @@ class OutcomeDelivery:
         """Write an outcome."""
         self._writer(outcome)
 
-    def open_evidence(self, folder: Path) -> EvidenceCache:
+    def open_evidence(self, folder: Path, nodes: Mapping[str, Node]) -> EvidenceCache:
         """Return the evidence of a folder; each document that a check reads is recorded in the file."""
-        return RecordedEvidenceCache(folder, self.record_document)
+        return RecordedEvidenceCache(folder, nodes, self.record_document)
 
     def record_document(self, name: str, document: CachedEvidence) -> None:
         """Record that verdicts depend on this document, before any of them is written."""
@@ -93,8 +94,8 @@ class OutcomeDelivery:
 class RecordedEvidenceCache(EvidenceCache):
     """An evidence cache that passes each document that it reads to `record`."""
 
-    def __init__(self, folder: Path, record: Callable[[str, CachedEvidence], None]) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, nodes: Mapping[str, Node], record: Callable[[str, CachedEvidence], None]) -> None:
+        super().__init__(folder, nodes)
         self._record = record
 
     def _load(self, path: Path, name: str) -> CachedEvidence | ReadingUnavailable:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from assay.model.errors import AssayError
-from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.evidence import IDENTITY_FAULT, UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
 from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE
 from assay.model.text.lists import escape_surrogates, suggest_nearest
@@ -51,14 +51,18 @@ class CheckContext:
     def read_document(self, name: str) -> CachedEvidence:
         """Return the latest document of a node or fabric, and record that the verdict depends on it.
 
-        Raises ReadingUnavailable.
+        Raises ReadingUnavailable, also for evidence of another machine, unless the check is about that.
         """
         if name not in self.documents:
             try:
                 self.documents[name] = self.evidence_cache.read_latest(name)
             except ReadingUnavailable as unavailable:
                 raise self.note_unavailable(unavailable) from None
-        return self.documents[name]
+        document = self.documents[name]
+        if document.stranger and self.fault != IDENTITY_FAULT:
+            reason = f"the evidence is of another machine: {document.stranger}"
+            raise self.note_unavailable(ReadingUnavailable("failed", "", reason))
+        return document
 
     def note_unavailable(self, unavailable: ReadingUnavailable) -> ReadingUnavailable:
         """Record a reading without a value: even if the check catches the exception, it cannot pass."""
