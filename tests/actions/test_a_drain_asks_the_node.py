@@ -38,8 +38,8 @@ def test_a_gpu_that_cannot_tell_leaves_a_drain_open_and_does_not_keep_a_broken_n
     assert "whether a process holds a GPU is not known: gpu3 is silent: GPU is lost" in told.reason
 
 
-@pytest.mark.parametrize(("word", "by_force", "done"), [(WORD, True, True), (WORD, False, None), (NO_WORD, True, None)])
-def test_of_a_node_that_tells_nothing_only_a_schedulers_word_is_enough_to_repair_it(word, by_force, done):
+@pytest.mark.parametrize(("word", "by_force", "done"), [(WORD, True, True), (WORD, False, True), (NO_WORD, True, None)])
+def test_of_a_node_that_tells_nothing_only_a_schedulers_word_is_enough(word, by_force, done):
     told = GpuOccupancy(read_error="n0009 tells nothing of its GPUs: no answer").confirm_drain(*word, by_force=by_force)
     assert told.done is done
     assert told.facts["untold"] == "n0009 tells nothing of its GPUs: no answer"

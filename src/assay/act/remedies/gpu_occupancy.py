@@ -38,9 +38,9 @@ class GpuOccupancy:
     def confirm_drain(self, status: SchedulerNodeStatus, reason: str, *, by_force: bool) -> EffectVerification:
         """Say whether no job is left: `status` is the scheduler's word that it has none, `reason` says so in words.
 
-        A process refutes it. What could not be read leaves it open. A drain `by_force` goes on without some of the
-        GPUs, since a broken one must not keep a node from its repair, and without any reading where a scheduler says
-        that it has no job there.
+        A process refutes it. Some GPUs that could not be read leave it open, but for a drain `by_force`: a broken one
+        must not keep a node from its repair. Of a node that gives no reading, a scheduler's word that it has no job
+        there counts; where no scheduler places jobs, nobody knows.
         """
         facts: EffectFacts = {"processes": [*self.processes], "untold": self.uncertainty}
         reason = reason if status.places_jobs else NOTHING_PLACES_JOBS
@@ -49,7 +49,7 @@ class GpuOccupancy:
         if not self.uncertainty:
             return EffectVerification(True, f"{reason}, and no process holds a GPU", facts)
         reason = f"{reason}; whether a process holds a GPU is not known: {self.uncertainty}"
-        is_enough = by_force and (status.places_jobs or not self.read_error)
+        is_enough = by_force or not self.unreadable_gpus if status.places_jobs else by_force and not self.read_error
         return EffectVerification(True if is_enough else None, reason, facts)
 
 
