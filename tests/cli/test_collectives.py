@@ -33,7 +33,7 @@ class BusyScheduler(NoScheduler):
     """A scheduler that runs a job on one node, has closed another, and does not know a third."""
 
     def read_statuses(self, nodes):
-        free = super().read_statuses(nodes)
+        free = dict.fromkeys(super().read_statuses(nodes), SchedulerNodeStatus())
         free["n0003"] = SchedulerNodeStatus((JOB,))
         free["n0004"] = SchedulerNodeStatus(cordon="bad fan")
         del free["n0005"]
@@ -121,7 +121,7 @@ def test_results_of_another_fabric_are_refused(fleet: Path, tmp_path: Path) -> N
 def test_a_search_does_not_continue_on_a_node_that_is_in_use(fleet: Path, tmp_path: Path, monkeypatch) -> None:
     file = tmp_path / "results.jsonl"
     command = ["--command", "/bin/false {a} {b}"]
-    assert call(fleet, "run", str(file), "n0001", "n0003", *command).exit_code == 0
+    assert call(fleet, "run", str(file), "n0001", "n0003", "--allocated", *command).exit_code == 0
     monkeypatch.setattr(collectives, "load_scheduler_adapter", lambda node: BusyScheduler(node.settings))
     with pytest.raises(AssayError, match=r"n0003 is not free: in use: job 17"):
         call(fleet, "run", str(file), *command)

@@ -129,6 +129,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
         "jobs_unknown",
         "burn_in",
         "because",
+        "scheduler",
     ]
     assert {tuple(node) for node in told["nodes"]} == {tuple(names)}
     one, two, three, four = told["nodes"]
