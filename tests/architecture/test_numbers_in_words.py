@@ -84,7 +84,7 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ("docs/agent.md", "A token from a `command` takes up to five minutes", COMMAND_CACHE_S / 60, 5),
     (
         "docs/burn-in.md",
-        "one of whose runs more than a tenth gave no result",
+        "If more than a tenth of a part's runs gave no result",
         default_of(BurnIn, "results_percent"),
         90,
     ),
@@ -121,7 +121,6 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
     ("docs/kubernetes.md", "with a grace period of 1 s", GRACE_S, 1),
     ("docs/kubernetes.md", "to `assay.dev/watched` every 3 s", WATCH_INTERVAL_S, 3),
     ("docs/kubernetes.md", "If that is older than 15 s", UNWATCHED_AFTER_S, 15),
-    ("docs/kubernetes.md", AGAIN, [CORDONS["again"], CORDONS["window_hours"]], [3, 24]),
     ("docs/lifecycle.md", "passes, after 24 h", STATES["test"]["soak_hours"], 24),
     ("docs/lifecycle.md", "after 6 h", STATES["zap"]["deadline"]["hours"], 6),
     ("docs/lifecycle.md", "Once a day, assay reports what waits", POLICY["waiting"]["remind_hours"], 24),
@@ -163,7 +162,7 @@ NUMBERS: list[tuple[str, str, Any, Any]] = [
         [40, 20],
     ),
     ("docs/slurm.md", "does not answer within 15 s", SLURM_TIMEOUT_S, 15),
-    ("docs/slurm.md", AGAIN, [CORDONS["again"], CORDONS["window_hours"]], [3, 24]),
+    ("docs/lifecycle.md", AGAIN, [CORDONS["again"], CORDONS["window_hours"]], [3, 24]),
     ("docs/trends.md", "With fewer than 20 peers, assay claims nothing.", TRENDS, 20),
     ("docs/trends.md", "then it is quiet for about five weeks", OWN_TO + 2 * RECENT_DAYS, 35),
     (
