@@ -9,24 +9,27 @@ import os
 import shutil
 import stat
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from pydantic import BaseModel
+import yaml
+from pydantic import BaseModel, Field
 
+import assay
 from assay.cli.context_line import print_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.declare.repository.git import read_revision
 from assay.declare.secret_lookup import describe_reference, read_secret
-from assay.fabric.scan import find_discover_command, find_facts_commands
 from assay.model.errors import EXTRA_OF_MODULE, AssayError, list_missing_modules
 from assay.model.facts import fact
 from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.spec_document import StrictModel
 from assay.model.text.lists import format_count, format_list
 
 if TYPE_CHECKING:
@@ -36,9 +39,9 @@ if TYPE_CHECKING:
 
 
 doctor_app = typer.Typer(add_completion=False)
-ALWAYS_NEEDED = {"ansible": "playbooks that act on nodes", "duckdb": "the history of runs, trends and reports"}
-"""Extras that every fleet uses, and for what."""
-SLURM_PROGRAMS = ("sinfo", "squeue", "scontrol", "srun", "sbatch", "scancel")
+NEEDS_FILE = Path(__file__).with_name("doctor_needs.yaml")
+NOT_ASKED = "*"
+"""What any declared value is."""
 LEAST_FREE_BYTES = 2**30
 
 
@@ -46,31 +49,36 @@ LEAST_FREE_BYTES = 2**30
 def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show what this machine lacks to work on this fleet: packages, programs, secrets, disk, the ledger.
 
-    This reads secrets, as a pass does, and shows none. It reaches no node.
+    This reads secrets, as a pass does, and shows none. It reaches no node, and only lists what nodes need.
 
     Exit codes: 0 nothing is missing; 1 something is; 2 the fleet repository cannot be read.
     """
     from assay.lab.optional_parts import list_parts
 
     workspace = Workspace(fleet.resolve())
-    needs, unused = list(list_needs(workspace)), find_unused_extras(workspace.fleet)
+    needs = list(list_needs(workspace))
+    unused = find_unused_extras(needs)
     lab = [str(part) for part in list_parts(workspace.fleet) if part.fix]
     print_answer(DoctorAnswer(needs, unused), form, _format_text(needs, unused, lab))
-    sys.exit(1 if any(need.trouble for need in needs) else 0)
+    sys.exit(1 if any(need.trouble and not need.without for need in needs) else 0)
 
 
 def _format_text(needs: Sequence[Need], unused: Sequence[str], lab: Sequence[str]) -> list[str]:
     lines = []
-    for need in needs:
-        mark = "missing" if need.trouble else "ok     "
+    here = [need for need in needs if not need.where]
+    for need in here:
+        mark = "ok     " if not need.trouble else "without" if need.without else "missing"
         lines.append(f"{mark}  {need.name} ({need.used_for})" + (f": {need.trouble}" if need.trouble else ""))
         if need.trouble and need.fix:
-            lines.append(f"         → {need.fix}")
+            lines.append(f"         → {need.fix}" + (f"; assay leaves out {need.without}" if need.without else ""))
+    for where in dict.fromkeys(need.where for need in needs if need.where):
+        lines.append(f"on {where}, where doctor does not look:")
+        lines += [f"         {need.name} ({need.used_for})" for need in needs if need.where == where]
     if unused:
         lines.append(f"not installed, and not needed by this fleet: {', '.join(unused)}")
     lines += [f"only virtual in the lab: {part}" for part in lab]
-    missing = sum(bool(need.trouble) for need in needs)
-    lines.append(f"{format_count(len(needs), 'thing')} needed: {f'{missing} missing' if missing else 'all there'}")
+    missing = sum(bool(need.trouble) and not need.without for need in here)
+    lines.append(f"{format_count(len(here), 'thing')} needed: {f'{missing} missing' if missing else 'all there'}")
     return lines
 
 
@@ -85,6 +93,74 @@ class Need:
     trouble: str = ""
     fix: str = ""
     """What to do; "" if there is nothing to do."""
+    without: str = ""
+    """What assay leaves out without it; "" if it is needed."""
+    where: str = ""
+    """The machines that need it, where doctor does not look; "" for this one."""
+
+
+class NeedRule(StrictModel):
+    """One row of `doctor_needs.yaml`, which says what each field means."""
+
+    programs: list[str] = Field(default=[])
+    extras: list[str] = Field(default=[])
+    files: list[str] = Field(default=[])
+    used_for: str = Field(alias="for")
+    fix: str = ""
+    declared: list[str] = Field(default=[])
+    has: Any = NOT_ASKED
+    among: str = ""
+    where: str = ""
+    without: str = ""
+
+    def list_needs(self, fleet: Fleet) -> Iterator[tuple[str, str]]:
+        """Yield each name that the row needs in a fleet, and what there asks for it."""
+        names = [*self.programs, *(f"extra {extra}" for extra in self.extras), *self.files]
+        allowed = {value for _, value in find_declared(fleet, self.among.split("."))} if self.among else None
+        for path in self.declared:
+            for keys, value in find_declared(fleet, path.split(".")):
+                if (allowed is None or keys[0] in allowed) and holds(value, self.has):
+                    yield from ((name, str(keys[0])) for name in names or [value] if "{" not in name)
+        yield from ((name, "") for name in names if not self.declared)
+
+
+def find_declared(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield what a path leads to, with the keys that each `*` stood for."""
+    if not path:
+        yield (), value
+        return
+    step, rest = path[0], path[1:]
+    keys: Iterable[Any] = (step,)
+    if step == "*":
+        members = vars(value) if isinstance(value, BaseModel) else value
+        keys = members if isinstance(members, Mapping) else range(len(members))
+    elif step[0] in "?!":
+        if bool(get_declared(value, step[1:])) is (step[0] == "?"):
+            yield from find_declared(value, rest)
+        return
+    for key in keys:
+        member = get_declared(value, key)
+        if member is not None:
+            yield from (((key, *more) if step == "*" else more, end) for more, end in find_declared(member, rest))
+
+
+def get_declared(value: Any, key: Any) -> Any:
+    """Return a member of a mapping, a list or a model, None if it has none of this name."""
+    if isinstance(value, Mapping):
+        return value.get(key)
+    if str(key).isdigit():
+        return value[int(key)] if int(key) < len(value) else None
+    return getattr(value, key, None)
+
+
+def holds(value: Any, has: Any) -> bool:
+    """Whether a declared value is what a row asks for."""
+    if isinstance(has, dict):
+        return all(holds(get_declared(value, field), wanted) for field, wanted in has.items())
+    if has is None or has is True:
+        return bool(value) is bool(has)
+    patterns = has if isinstance(has, list) else [has]
+    return any(fnmatchcase(str(value), pattern) for pattern in patterns)
 
 
 @fact
@@ -92,7 +168,7 @@ class DoctorAnswer:
     """What this fleet needs of this machine, and what of it is missing."""
 
     needs: list[Need]
-    """What is needed; with anything missing, the exit code is 1."""
+    """What is needed; if something is missing without which assay cannot do, the exit code is 1."""
     unused_extras: list[str]
     """The extras of assay that are not installed, and that this fleet does not need."""
 
@@ -100,82 +176,54 @@ class DoctorAnswer:
 def list_needs(workspace: Workspace) -> Iterator[Need]:
     """Yield what the fleet needs of this machine. Raises AssayError for a fleet that cannot be read."""
     fleet = workspace.fleet
-    yield from _list_extras(fleet)
-    yield from _list_programs(fleet)
+    yield from _list_declared_needs(fleet)
     yield _look_at_git(workspace)
     yield from _look_at_data(workspace)
     yield from _look_at_secrets(fleet)
 
 
-def find_unused_extras(fleet: Fleet) -> list[str]:
-    """Return the extras that are not installed, and that the fleet does not need."""
-    return [
-        extra
-        for extra in sorted({*EXTRA_OF_MODULE.values()} - {*_find_used_extras(fleet)})
-        if list_missing_modules(extra)
-    ]
+def find_unused_extras(needs: Iterable[Need]) -> list[str]:
+    """Return the extras that are not installed, and that nothing needs."""
+    used = {need.name.removeprefix("extra ") for need in needs}
+    return [extra for extra in sorted({*EXTRA_OF_MODULE.values()} - used) if list_missing_modules(extra)]
 
 
-def _list_extras(fleet: Fleet) -> Iterator[Need]:
-    for extra, used_for in sorted(_find_used_extras(fleet).items()):
-        missing = list_missing_modules(extra)
-        trouble = f"not installed: {', '.join(missing)}" if missing else ""
-        yield Need(f"extra {extra}", used_for, trouble, f"pip install 'assay-fleet[{extra}]'")
+@cache
+def read_need_rules() -> list[NeedRule]:
+    """Return the rows of `doctor_needs.yaml`."""
+    return [NeedRule.model_validate(row) for row in yaml.safe_load(NEEDS_FILE.read_text(encoding="utf-8"))]
 
 
-def _find_used_extras(fleet: Fleet) -> dict[str, str]:
-    used = dict(ALWAYS_NEEDED)
-    nodes = fleet.nodes.values()
-    if any(node.settings.workloads == "kubernetes" for node in nodes):
-        used["kubernetes"] = "nodes on which Kubernetes places pods"
-    if fleet.provisionings or any(node.settings.agent_token for node in nodes):
-        used["web"] = "`assay serve`: agents, machines that boot"
-    return used
+def _list_declared_needs(fleet: Fleet) -> list[Need]:
+    """Return what the rows need: each name once for each place, where one row that cannot do without it counts."""
+    needs = dict[tuple[str, str], Need]()
+    for rule in read_need_rules():
+        users = dict[str, dict[str, None]]()
+        for name, user in rule.list_needs(fleet):
+            users.setdefault(name, {})[user] = None
+        for name, named in users.items():
+            who = format_list(list(filter(None, named)), 3)
+            used_for = f"{rule.used_for}: {who}" if who else rule.used_for
+            known = needs.get((name, rule.where))
+            if known is None:
+                trouble = "" if rule.where else _find_lack(name, fleet.root)
+                fix = rule.fix or f"pip install 'assay-fleet[{name.removeprefix('extra ')}]'"
+                known = Need(name, used_for, trouble, fix, rule.without, rule.where)
+            elif not rule.without or known.without:
+                without = known.without and rule.without
+                known = replace(known, used_for=f"{known.used_for}; {used_for}", without=without)
+            needs[name, rule.where] = known
+    return list(needs.values())
 
 
-def _list_programs(fleet: Fleet) -> Iterator[Need]:
-    settings = [node.settings for node in fleet.nodes.values()]
-    transports = Counter("" if setting.reach or setting.metrics else setting.transport for setting in settings)
-    in_slurm = sum(setting.workloads == "slurm" for setting in settings)
-    yield _look_for("git", "plans, and the commit that is acted on", "install git")
-    if transports["ssh"]:
-        yield _look_for("ssh", f"readings of {format_count(transports['ssh'], 'node')}", "install OpenSSH's client")
-    if transports["kubernetes"]:
-        many = format_count(transports["kubernetes"], "node")
-        yield _look_for("kubectl", f"readings of {many} through their pods", "install kubectl")
-    if in_slurm or transports["slurm"]:
-        fix = "install Slurm's client programs, or work on a machine that submits jobs to the cluster"
-        for program in SLURM_PROGRAMS:
-            yield _look_for(program, f"{format_count(max(in_slurm, transports['slurm']), 'node')} in Slurm", fix)
-    trusts = [policy.commits for policy in fleet.policies.values() if policy.commits]
-    if any(trust.signed for trust in trusts):
-        yield _look_for("ssh-keygen", "signatures of commits", "install OpenSSH's client")
-    if any(trust.signed and trust.forge_keys for trust in trusts):
-        yield _look_for("gpg", "merges that the forge signed", "install GnuPG")
-    if not fleet.is_lab:
-        yield from _list_scheduled_programs(fleet)
-
-
-def _list_scheduled_programs(fleet: Fleet) -> Iterator[Need]:
-    """Yield what the jobs of the schedules start on this machine."""
-    jobs = [job for schedules in fleet.schedules.values() for job in schedules.schedules.values()]
-    used: dict[str, str] = {}
-    if any(job.does == "fabric-scan" for job in jobs):
-        for design in fleet.designs.values():
-            commands = [find_discover_command(fleet, design), *find_facts_commands(fleet, design).values()]
-            used |= {words[0]: f"scans of the fabric {design.name}" for words in commands if words}
-    for name in sorted({job.search.workload for job in jobs if job.search} & fleet.collective_workloads.keys()):
-        workload = fleet.collective_workloads[name]
-        calls = [call.command[0] for call in (workload.pair, workload.alone, workload.together) if call]
-        used |= {word: f"collectives by {name}" for word in calls if "{" not in word}
-    if any(anchor.startswith("rfc3161:") for job in jobs for anchor in job.anchors):
-        used["openssl"] = "time stamps of seals"
-    for program, used_for in used.items():
-        yield _look_for(program, used_for, f"install {program}: it starts on this machine, where assay runs")
-
-
-def _look_for(program: str, used_for: str, fix: str) -> Need:
-    return Need(program, used_for, "" if shutil.which(program) else "not on the PATH", fix)
+def _find_lack(name: str, root: Path) -> str:
+    if name.startswith("extra "):
+        missing = list_missing_modules(name.removeprefix("extra "))
+        return f"not installed: {', '.join(missing)}" if missing else ""
+    if "/" in name:
+        homes = (root, Path(assay.__file__).parents[2])  # a checkout of assay serves its fleets too
+        return "" if any((home / name).exists() for home in homes) else "not there"
+    return "" if shutil.which(name) else "not on the PATH"
 
 
 def _look_at_git(workspace: Workspace) -> Need:
@@ -241,8 +289,11 @@ def _list_references(fleet: Fleet) -> Iterator[tuple[str, CredentialReference]]:
             seen.add(id(node.settings))
             yield from ((f"pool {node.pool}", reference) for reference in _find_references(node.settings))
     used = {name: fleet.node_specs[name] for name in {node.spec for node in fleet.nodes.values()}}
-    for kind in (used, fleet.ticket_routes, fleet.policies, fleet.monitorings, fleet.provisionings):
+    others = (fleet.ticket_routes, fleet.policies, fleet.monitorings, fleet.provisionings, fleet.deliveries)
+    for kind in (used, *others):
         for name, spec in sorted(kind.items()):
+            if spec.stands_in:
+                continue  # no real machine gets it
             yield from ((f"{spec.kind} {name}", reference) for reference in _find_references(spec))
 
 
