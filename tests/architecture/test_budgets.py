@@ -12,7 +12,7 @@ from datetime import date
 import pytest
 from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
 
-MAX_LINES = 148_130
+MAX_LINES = 148_180
 MAX_MODULES = 835
 MAX_SCRAPS = 48
 MAX_SKIPPED_FORMATS = 3
