@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fleet_of_three_kinds import run_hall
 from forge import Forge, git, replace_text
 from github_api import serve_github
 from github_runner import GitHub
 from gitlab_runner import GitLab
-from hall import run_hall
 from package_index import make_index
 
 from assay.declare.starter.new_repository import create_repository
