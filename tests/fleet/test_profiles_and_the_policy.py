@@ -41,7 +41,7 @@ def test_every_action_that_a_managed_node_needs_is_missed(told: Told) -> None:
     assert told("managed", "drain-now, configure, reboot, powercycle", "reboot") == [
         f"managed does not allow drain-now, powercycle, which production → production-powercycle-test {by}",
         "managed does not allow drain-now, which production → confirmation (faults.outvoted-in-production) takes",
-        f"managed does not allow drain-now, which production → draining {by}",
+        "managed does not allow drain-now, which production → draining (faults.other-machine-in-service) takes",
         f"managed does not allow drain-now, which production → production-reboot {by}",
     ]
 
