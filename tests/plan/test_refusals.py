@@ -140,6 +140,7 @@ def test_a_state_in_which_nodes_are_cannot_be_taken_away(repository, known) -> N
         "certified_to: debug", "certified_to: bench"
     )
     repository.policy("triage: [debug, rma", "triage: [bench, rma").policy("  debug: [onboard", "  bench: [onboard")
+    repository.policy("draining, triage, debug, rma]", "draining, triage, bench, rma]")
     assert refused(repository.plan()) == []
     made = repository.plan(known("n0005", "debug", start="triage"))
     assert refused(made) == ["states"]
