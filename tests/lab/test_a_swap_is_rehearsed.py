@@ -62,6 +62,8 @@ def test_a_lost_gpu_is_swapped_and_its_node_serves_again(home: Path) -> None:
         state = pass_time(home, *({"debug", "onboard", "test"} - {state}))
     assay(home, "lab", "advance", "25")
     assay(home, "reconcile", "--once", "--settle")
+    assay(home, "schedules", "run")  # the collectives that end the burn-in, which a loop runs beside its rounds
+    assay(home, "reconcile", "--once", "--settle")
     assert read_state(home) == "production"
     assert f"gpu4 is {new}, was {old}" in assay(home, "history", NODE)
 
