@@ -67,45 +67,43 @@ def test_of_processes_that_use_a_token_at_once_one_wins(shared: Site, tmp_path: 
     assert kinds(shared) == ["join.issued", "join.used", "join.refused", "fault"]
 
 
-def test_a_replay_from_a_neighbour_is_a_fault_and_ends_the_tokens_of_both(site: Site) -> None:
+def test_a_token_that_is_shown_for_another_node_concerns_its_own_alone(site: Site) -> None:
     token, neighbour = issue(site), ASKED._replace(node="n0004")
-    own = issue(site, neighbour)
-    with pytest.raises(JoinRefusedError, match="n0004 may not join: it is the token of n0003"):
-        use_token(site.desk, neighbour, token)
-    assert kinds(site, "n0004") == ["join.issued", "join.refused", "fault", "join.revoked"]
-    assert kinds(site) == ["join.issued", "join.revoked"]
-    for asked, one in ((ASKED, token), (neighbour, own)):
-        with pytest.raises(JoinRefusedError, match="it was revoked"):
-            use_token(site.desk, asked, one)
+    own, later = issue(site, neighbour), issue(site, ASKED._replace(attempt="a2"))
+    for attempt in ("a1", "invented"):
+        with pytest.raises(JoinRefusedError, match="n0004 may not join: it is the token of n0003"):
+            use_token(site.desk, neighbour._replace(attempt=attempt), token, "192.0.2.7")
+    assert kinds(site, "n0004") == ["join.issued"], "nobody proved to be n0004"
+    assert kinds(site) == ["join.issued", "join.issued", "join.refused", "fault", "join.revoked"]
+    (fault,) = (entry for entry in site.ledger.entries(ASKED.node) if entry.kind == "fault")
+    assert "was shown by 192.0.2.7 and not taken: it is the token of n0003" in fault.body["detail"]
+    with pytest.raises(JoinRefusedError, match="it was revoked"):
+        use_token(site.desk, ASKED, token)
+    use_token(site.desk, neighbour, own)
+    use_token(site.desk, ASKED._replace(attempt="a2"), later)
 
 
 def test_an_attempt_with_a_replay_gets_no_more_tokens_and_the_next_one_does(site: Site) -> None:
     token, neighbour = issue(site), ASKED._replace(node="n0004", attempt="b1")
     with pytest.raises(JoinRefusedError, match="token of n0003"):
         use_token(site.desk, neighbour, token)
-    for asked in (ASKED, neighbour):
-        with pytest.raises(JoinRefusedError, match="revoked or replayed"):
-            issue(site, asked._replace(purpose="slurm"))
+    with pytest.raises(JoinRefusedError, match="revoked or replayed"):
+        issue(site, ASKED._replace(purpose="slurm"))
+    issue(site, neighbour._replace(purpose="slurm"))
     issue(site, ASKED._replace(attempt="a2"))
 
 
-def test_a_node_in_service_with_a_replayed_token_leaves_it(site: Site) -> None:
+@pytest.mark.parametrize("state", ["production", "test", "initializing", "production-reboot"])
+def test_a_replayed_token_moves_no_node_and_asks_people(site: Site, state: str) -> None:
     token = issue(site)
     use_token(site.desk, ASKED, token)
     with pytest.raises(JoinRefusedError, match="used before"):
         use_token(site.desk, ASKED, token)
     fault = next(entry for entry in site.ledger.entries(ASKED.node) if entry.kind == "fault")
-    assert (fault.body["class"], fault.body["severity"]) == (REPLAY_FAULT, "catastrophic")
-    policy = site.desk.policy
-    rules = {
-        state: policy.find_fault_rule(state, REPLAY_FAULT, "catastrophic", "environment", False)
-        for state in ("production", "test", "initializing")
-    }
-    assert {state: title for state, (title, _) in rules.items()} == {
-        "production": "catastrophic-in-production",
-        "test": "replayed-token-in-burn-in",
-        "initializing": "replayed-token",
-    }
+    assert fault.body["class"] == REPLAY_FAULT
+    treatment = site.desk.fleet.fault_catalog.find_treatment(REPLAY_FAULT)
+    rule = site.desk.policy.find_fault_rule(state, REPLAY_FAULT, treatment.severity, treatment.blame, False)[1]
+    assert (rule.timing, rule.remedy) == ("record", "ticket")
 
 
 def test_the_same_replay_is_recorded_once_a_day(site: Site) -> None:

@@ -38,7 +38,7 @@ def test_a_token_is_taken_once() -> None:
 
 
 def test_a_neighbour_with_the_token_is_an_alarm() -> None:
-    assert refuse(asked=ASKED._replace(node="n2")) == ("it is the token of n1", True)
+    assert refuse(asked=ASKED._replace(node="n2")) == ("it is the token of n1, and was shown for n2", True)
 
 
 @pytest.mark.parametrize(

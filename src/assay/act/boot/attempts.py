@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from assay.model.entries.boot import BootFailedEntry, BootStageEntry, BootStartedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -128,48 +127,13 @@ def _add_stage(attempts: dict[str, BootAttempt], entry: LedgerEntry) -> None:
         attempts[reached.attempt] = replace(attempt, stages=stages, proven_by=proof, fetches=fetches)
 
 
-LEAST_WAIT = timedelta(minutes=1)
-MOST_WAIT = timedelta(minutes=30)
-MOST_DOUBLINGS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class NextBoot:
-    """`attempt`: the one to go on with, None to begin one. `wait_s`: how long to wait instead, 0 if it may boot."""
-
-    attempt: BootAttempt | None
-    wait_s: int = 0
-
-
-def decide_next_boot(attempts: Sequence[BootAttempt], provisioning: Provisioning, now: datetime) -> NextBoot:
-    """Return what follows from a node's attempts, the oldest first.
-
-    A machine that looped waits as long again as it has looped already. It may begin anew when the time of its attempt
-    is over: twice that time after two loops in a row, and so on.
-    """
-    if not attempts:
-        return NextBoot(None)
-    newest, age, whole = attempts[-1], now - attempts[-1].started_at, _limit_age(provisioning)
-    # of the last attempts in a row, those in which the machine fetched its script more often than it may
-    looped = takewhile(lambda attempt: attempt.fetches > provisioning.most_fetches, reversed(attempts))
-    if loops := len(list(looped)):
-        if age < whole * 2 ** min(loops - 1, MOST_DOUBLINGS):
-            return NextBoot(newest, int(min(max(age, LEAST_WAIT), MOST_WAIT).total_seconds()))
-        return NextBoot(None)
-    return NextBoot(newest if is_open(newest, provisioning, now) else None)
+def find_open_attempt(attempts: Sequence[BootAttempt], provisioning: Provisioning, now: datetime) -> BootAttempt | None:
+    """Return the newest of a node's attempts, if it is still under way."""
+    newest = attempts[-1] if attempts else None
+    return newest if newest and is_open(newest, provisioning, now) else None
 
 
 def is_open(attempt: BootAttempt, provisioning: Provisioning, now: datetime) -> bool:
     """Whether a start is still under way."""
-    return not attempt.failure and attempt.last_stage != "agent" and now - attempt.started_at < _limit_age(provisioning)
-
-
-def describe_loop(attempt: BootAttempt, fetches: int, now: datetime) -> str:
-    """Return the reason of the failure, for people."""
-    minutes = max(1, round((now - attempt.started_at).total_seconds() / 60))
-    last = attempt.last_stage or "none"
-    return f"boots in a loop: it fetched its script {fetches} times in {minutes} min, last stage {last}"
-
-
-def _limit_age(provisioning: Provisioning) -> timedelta:
-    return timedelta(minutes=provisioning.deadlines.agent)
+    whole = timedelta(minutes=provisioning.deadlines.agent)
+    return not attempt.failure and attempt.last_stage != "agent" and now - attempt.started_at < whole

@@ -12,11 +12,9 @@ from datetime import datetime, timedelta
 from assay.act.boot.attempts import (
     BOOT_KINDS,
     BootAttempt,
-    decide_next_boot,
-    describe_loop,
     find_node_of,
+    find_open_attempt,
     fold_attempts,
-    make_failed_entry,
     make_stage_entry,
     make_started_entry,
     name_attempt,
@@ -84,32 +82,23 @@ def _take_attempt(
 ) -> BootAttempt | BootRefusal:
     """Return the start that is under way, else one that nobody ordered: the machine started by itself.
 
-    Each fetch is an entry, until there are too many. What another server records meanwhile is read again.
+    Each fetch is an entry, until there are too many: who fetches has proved nothing, and ends no start. What another
+    server records meanwhile is read again.
     """
     ledger = context.ledger
     while True:
         now = context.clock.now()
         attempts = list(fold_attempts(ledger.entries(node, BOOT_KINDS)).values())
-        following = decide_next_boot(attempts, provisioning, now)
-        attempt = following.attempt
+        attempt = find_open_attempt(attempts, provisioning, now)
         if attempt is None and context.fleet.find_trust(node, ["netboot"]).step == "suggest":
             return BootRefusal(f"nobody has said yes to a start of {node}")
         if attempt is None:
             newest = attempts[-1].name if attempts else ""
             ledger.append(make_started_entry(node, name_attempt(node), image, now, after=newest))
-        elif following.wait_s:
-            return BootRefusal(f"{node} {attempt.failure}; it waits", following.wait_s)
-        elif _count_fetch(ledger, attempt, provisioning, now) and attempt.fetches < provisioning.most_fetches:
-            return attempt
-
-
-def _count_fetch(ledger: Ledger, attempt: BootAttempt, provisioning: Provisioning, now: datetime) -> bool:
-    """Record a fetch of the script, and the failure that one too many is; False if another one was counted first."""
-    number = attempt.fetches + 1
-    entries = [make_stage_entry(attempt, "pxe", now, number=number)]
-    if number > provisioning.most_fetches:
-        entries.append(make_failed_entry(attempt, describe_loop(attempt, number, now), now))
-    return ledger.append(*entries)[0]
+        else:
+            fetch = make_stage_entry(attempt, "pxe", now, number=attempt.fetches + 1)
+            if attempt.fetches >= provisioning.most_fetches or ledger.append(fetch) == [True]:
+                return attempt
 
 
 def _record_stranger(ledger: Ledger, machine: BootingMachine, now: datetime) -> None:

@@ -79,7 +79,7 @@ def read_tokens(entries: Iterable[LedgerEntry]) -> dict[str, JoinToken]:
 
 
 def is_closed(entries: Iterable[LedgerEntry], asked: JoinRequest) -> bool:
-    """Return whether an attempt gets no more tokens: one of them was revoked, or its node replayed a token in it."""
+    """Return whether an attempt gets no more tokens: one of them was revoked or replayed."""
     for entry in entries:
         if entry.node == asked.node and entry.kind == JoinRevokedEntry.kind:
             if JoinRevokedEntry.read(entry).attempt == asked.attempt:
@@ -96,7 +96,7 @@ def find_refusal(token: JoinToken | None, asked: JoinRequest, now: datetime) -> 
     if token is None:
         return JoinRefusal("it is no token of this fleet")
     if token.request.node != asked.node:
-        return JoinRefusal(f"it is the token of {token.request.node}", is_replay=True)
+        return JoinRefusal(f"it is the token of {token.request.node}, and was shown for {asked.node}", is_replay=True)
     if token.ended_by == JoinUsedEntry.kind:
         return JoinRefusal("it was used before", is_replay=True)
     if token.ended_by:
@@ -190,11 +190,12 @@ def issue_token(ledger: Ledger, asked: JoinRequest, proven_by: str, expires_at: 
     return token
 
 
-def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> None:
+def use_token(context: ControllerContext, asked: JoinRequest, token: str, sender: str = "") -> None:
     """Take a token: whoever returns from here may have the secret that it stands for, once.
 
-    Raises JoinRefusedError; then the refusal is in the ledger. A token that somebody shows again, or that belongs to
-    another node, is a fault of the node that shows it. The open tokens of both nodes are revoked.
+    Raises JoinRefusedError; then the refusal is in the ledger. Who shows a token has not proved to be the node that he
+    names, so a token that is shown again, or for another node, concerns the one that it belongs to alone: it has a
+    fault with the address of the `sender`, and the start that the token was for gets no more.
     """
     ledger, now, digest = context.ledger, context.clock.now(), hash_token(token)
     known = _find_token(ledger, asked.node, digest)
@@ -203,7 +204,7 @@ def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> Non
             return
         known = _find_token(ledger, asked.node, digest)  # another process ended it first
     if refusal.is_replay and known:
-        _record_replay(context, asked, digest, known.request.node, refusal)
+        _record_replay(context, known.request, digest, refusal, sender)
         raise JoinRefusedError(f"{asked.node} may not join: {refusal.reason}")
     raise record_refusal(ledger, asked, digest if known else "", refusal, now)
 
@@ -228,42 +229,39 @@ def _find_token(ledger: Ledger, node: str, digest: str) -> JoinToken | None:
 
 
 def _record_replay(
-    context: ControllerContext, asked: JoinRequest, digest: str, owner: str, refusal: JoinRefusal
+    context: ControllerContext, owned: JoinRequest, digest: str, refusal: JoinRefusal, sender: str
 ) -> None:
-    """Record in one transaction the refusal, the fault, and the end of the open tokens of both nodes."""
+    """Record in one transaction the refusal, the owner's fault, and the end of the open tokens of that start.
+
+    `owned`: what the token is for. It is recorded once a day, whoever shows it.
+    """
     ledger = context.ledger
     with context.hold_fault_lock():
         now = context.clock.now()
-        refused = make_refused_entry(asked, digest, refusal, now)
-        if any(entry.id == refused.id for entry in ledger.entries(asked.node, kinds=[refused.kind])):
+        refused = make_refused_entry(owned, digest, refusal._replace(reason="it was shown again, or by another"), now)
+        tokens = read_tokens(entries := ledger.entries(owned.node, kinds=JOIN_KINDS))
+        if any(entry.id == refused.id for entry in entries):
             return
-        detail = f"a token for {asked.purpose} was shown and not taken: {refusal.reason}"
+        detail = f"its token for {owned.purpose} was shown{sender and f' by {sender}'} and not taken: {refusal.reason}"
         sighting = FaultSighting(REPLAY_FAULT, "", format_time(now), detail, "join", format_time(now))
-        faults = make_sighting_entries(context, asked.node, sighting)
-        nodes = dict.fromkeys([asked.node, owner])
-        revoked = [entry for node in nodes for entry in _list_revocations(ledger, node, "a token was replayed", now)]
-        ledger.append(refused, *faults, *revoked)
-
-
-def _list_revocations(ledger: Ledger, node: str, reason: str, now: datetime) -> list[LedgerEntry]:
-    tokens = read_tokens(ledger.entries(node, kinds=JOIN_KINDS))
-    return [
-        make_revoked_entry(digest, token, reason, now)
-        for digest, token in tokens.items()
-        if not token.ended_by and now < token.expires_at
-    ]
+        revoked = [
+            make_revoked_entry(open_digest, token, "a token was replayed", now)
+            for open_digest, token in tokens.items()
+            if token.request.attempt == owned.attempt and not token.ended_by and now < token.expires_at
+        ]
+        ledger.append(refused, *make_sighting_entries(context, owned.node, sighting), *revoked)
 
 
 DIGEST_PREFIX = "sha256:"
 
 
-def redeem_token(context: ControllerContext, asked: JoinRequest, token: str) -> str:
+def redeem_token(context: ControllerContext, asked: JoinRequest, token: str, sender: str) -> str:
     """Return the secret of a token, once. Raises JoinRefusedError, or AssayError where the secret cannot be had now."""
     secret = ""
     refuse_watched(context.fleet, asked.node, "netboot")
     if find_token_refusal(context, asked, token) is None:
         secret = _make_secret(context, asked)
-    use_token(context, asked, token)
+    use_token(context, asked, token, sender)
     return secret
 
 

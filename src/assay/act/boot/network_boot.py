@@ -274,7 +274,9 @@ class NetworkBoot:
                 progress = f"its BMC says: {describe_boot_progress(bmc)}"
         except AssayError as error:
             progress = f"its BMC does not answer: {error.what}"
-        return f"no {stage} within {minutes:g} min; {progress}"
+        loop = f"; its script was fetched {attempt.fetches} times or more: it may boot in a loop"
+        is_loop = attempt.fetches >= self.provisioning.most_fetches
+        return f"no {stage} within {minutes:g} min; {progress}{loop if is_loop else ''}"
 
     def _read(self, attempt: BootAttempt) -> BootAttempt:
         entries = self.context.ledger.entries(attempt.node, BOOT_KINDS)

@@ -118,7 +118,7 @@ class Provisioning(SpecDocument):
     - `images`: by node spec, the Image that its nodes boot. A host's variable `boot_image` takes precedence.
     - `boot_target`: what a BMC lets its machine start from, in Redfish's words.
     - `attempts`: how often a machine is started before people must look.
-    - `most_fetches`: how often it may fetch its boot script in one start. More often is a loop, and it must wait.
+    - `most_fetches`: how often it may fetch its boot script in a row. More often is a loop, and it must wait.
     - `proofs`: which proofs of identity count, the best one first.
     - `token_minutes`: how long a one-time token is good, from the moment at which the node fetched its boot script.
     - `timezone`, `packages`, `units`: of the node's system. `units`: systemd units to enable and start.

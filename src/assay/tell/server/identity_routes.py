@@ -115,7 +115,8 @@ class IdentityProofs:
         if node not in self._state.context.fleet.nodes:
             self._authenticator.settle(request, f"join of {node[:64]}", "the inventory has no such node")
         asked, token = JoinRequest(node, attempt, purpose), read_bearer_token(request)
-        secret = await self._settle(request, attempt, lambda: redeem_token(self._state.context, asked, token))
+        sender = request.client.host if request.client else ""
+        secret = await self._settle(request, attempt, lambda: redeem_token(self._state.context, asked, token, sender))
         return JSONResponse({"secret": secret}, headers=NO_STORE)
 
     async def _settle(self, request: Request, attempt: str, act: Callable[[], Result]) -> Result:

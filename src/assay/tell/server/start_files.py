@@ -33,7 +33,7 @@ from assay.model.errors import AssayError
 from assay.model.specs.image import Image
 from assay.model.specs.provisioning import BootStage
 from assay.tell.server.agent_tokens import RateLimiter
-from assay.tell.server.app_state import AppState
+from assay.tell.server.app_state import AppState, group_address
 from assay.tell.server.requests import make_refusal, read_body
 
 MAC = re.compile(r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")
@@ -42,6 +42,9 @@ SERIAL = re.compile(r"^[A-Za-z0-9 ._/-]{0,64}$")
 MAX_BODY_BYTES = 4096
 STRANGERS_BURST, STRANGERS_RATE = 50, 1.0
 """How many requests of machines that are no nodes are looked at, at once and a second."""
+LOOP_PAUSE_S = 60.0
+FETCH_RATE = 1 / LOOP_PAUSE_S
+"""How often a second a sender may fetch the script of one machine, after the first `most_fetches`."""
 MAX_WORDS = 500
 HINTS: tuple[BootStage, ...] = ("kernel", "cloud-init")
 """Stages that anybody may report. `agent` ends a start, so only the probe or a proven node can reach it."""
@@ -67,6 +70,7 @@ class BootScripts:
     def __init__(self, state: AppState) -> None:
         self._state = state
         self._strangers = RateLimiter(STRANGERS_BURST, STRANGERS_RATE)
+        self._fetches: dict[int, RateLimiter] = {}
         self._authenticator = state.make_authenticator("this is no start of a node")
 
     async def get_first_script(self, request: Request) -> Response:
@@ -97,8 +101,18 @@ class BootScripts:
             raise make_refusal(503, error.what, wait_s=10) from None
         if isinstance(answer, BootRefusal):
             return wait(answer.reason, answer.pause_s)
+        if pause_s := self._find_pause_s(request, machine, answer.node):
+            return wait(f"{answer.node} boots in a loop: it fetched its script too often from this address", pause_s)
         self._authenticator.settle(request, f"boot of {answer.node}", "")
         return render(answer)
+
+    def _find_pause_s(self, request: Request, machine: BootingMachine, node: str) -> float:
+        """Return for how long a sender must wait that fetched a machine's script too often; others need not."""
+        provisioning = self._state.context.fleet.provisioning_of(node)
+        most = provisioning.most_fetches if provisioning else 1
+        limit = self._fetches.setdefault(most, RateLimiter(most, FETCH_RATE))
+        wait_s = limit.wait_s(f"{group_address(request.client.host) if request.client else ''} {machine.mac}")
+        return LOOP_PAUSE_S if wait_s else 0.0
 
     async def get_data(self, request: Request) -> Response:
         """Return a document for cloud-init. Who fetches its meta-data runs the image's first program."""
