@@ -171,4 +171,4 @@ class ScenarioPlayer:
             raise AssayError(f"assay {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
     def _words(self, verb: str, *words: str) -> list[str]:
-        return [verb, "--fleet", str(self.home.root), *words]
+        return [verb, *words, "--fleet", str(self.home.root)]

@@ -106,6 +106,11 @@ def test_a_slot_that_died_is_closed_and_its_schedule_carried_out_all_the_same(ro
     assert done == ["fabric-scan of compute"]
 
 
+def test_the_search_that_burn_ins_wait_for_has_a_name_and_runs_only_if_it_is_due(root, done):
+    assert typed(root, "collectives-new-nodes").stdout == "nothing is due\n"
+    assert not done
+
+
 def test_a_schedule_that_somebody_is_at_is_left_to_them(root, done, here):
     desk = here.controller_context()
     [task] = slot_runner.select_tasks(desk, ["fabric-scan"])

@@ -110,10 +110,11 @@ def read_schedule_history(ledger: Ledger) -> ScheduleHistory:
 def select_tasks(context: ControllerContext, names: Collection[str], target: str = "") -> list[SlotTask]:
     """Return the schedules `names`, due or not, or where none is named all that is due; `target` keeps one of it.
 
-    Leaves out lines of which a live process holds a slot. Raises AssayError for a name or target without a line.
+    Searches that burn-ins wait for have names too, and run if they are due. Leaves out lines of which a live process
+    holds a slot. Raises AssayError for a name or target without a line.
     """
     lines = list(list_schedule_lines(context.fleet))
-    for name in names:
+    for name in {*names} - {line.name for line in make_new_nodes_lines(lines).values()}:
         _require_line(context, name, lines)
     if target and target not in {line.target for line in lines}:
         targets = ", ".join(dict.fromkeys(line.target for line in lines))
