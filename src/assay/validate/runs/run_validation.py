@@ -12,6 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -207,9 +208,10 @@ def run_validation(
         fresh_hours = list_fresh_hours(fleet, phases)
         manifest = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, user_selection, fresh_hours)
         write_empty_run(file, manifest).replace(file)
-        hashes = JudgingHashes(fleet, digest_node_cables)
-        _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
-        return _record_in_ledger(file, hashes, ledger, clock)
+        with ThreadPoolExecutor(1) as beside:  # reading the suites takes a moment, in which the shards have begun
+            hashes = beside.submit(JudgingHashes, fleet, digest_node_cables)
+            _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
+            return _record_in_ledger(file, hashes.result(), ledger, clock)
 
 
 def resume_run(
