@@ -6,7 +6,7 @@ not need. The policy ends with the cordon, and no node is due for observation.
 
 from __future__ import annotations
 
-import importlib
+import getpass
 import json
 import os
 import random
@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import yaml
 
@@ -37,8 +36,8 @@ from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
 from bench.big_fleet import make, node_name
 from bench.measurement import Measurement
+from tests.support import slurm_cluster
 
-TESTS = Path(__file__).parents[1] / "tests"
 SAMPLES, WAVE = 20, 150
 ONE_S, WAVE_S = 0.5, 2.4
 """NVIDIA's NVSentinel reports 1.8 s for one fault, and 2.4 s for 6."""
@@ -97,18 +96,18 @@ def _make_context(root: Path) -> ControllerContext:
 @contextmanager
 def _run_slurmctld(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """Run a slurmctld with these nodes, none of which answers."""
-    sys.path.append(str(TESTS))
-    module: Any = importlib.import_module("slurm_cluster")
-    cluster = module.Cluster(folder, ())
+    cluster = slurm_cluster.Cluster(folder, ())
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
-    control, *ports = module.reserve_ports(1 + len(names))
-    words = {"CONTROL": control, "USER": module.getpass.getuser(), "FOLDER": folder}
-    text = string.Template(module.SLURM_CONF).substitute(words)
-    (folder / "slurm.conf").write_text(text + "".join(map(module.NODE.format, names, ports)) + module.PARTITION)
+    control, *ports = slurm_cluster.reserve_ports(1 + len(names))
+    words = {"CONTROL": control, "USER": getpass.getuser(), "FOLDER": folder}
+    text = string.Template(slurm_cluster.SLURM_CONF).substitute(words)
+    (folder / "slurm.conf").write_text(
+        text + "".join(map(slurm_cluster.NODE.format, names, ports)) + slurm_cluster.PARTITION
+    )
     (folder / "state").mkdir()
     try:
         cluster.control("-i")
-        module.until(lambda: len(_read_states()) == len(names))
+        slurm_cluster.until(lambda: len(_read_states()) == len(names))
         yield
     finally:
         cluster.end()

@@ -6,7 +6,6 @@ are those of the tests, and the load is a real process; the customer's pod asks 
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -21,11 +20,14 @@ from typing import Any
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
 from bench.measurement import Measurement
+from tests.support import slurm_cluster, slurm_room
+from tests.support.kubernetes import kube_make
+from tests.support.kubernetes.kube_rights import MANIFEST, documents_of, rights_of
+from tests.support.kubernetes.kube_server import KubeFake
 
 SAMPLES = int(os.environ.get("ASSAY_BENCH_SAMPLES", "50"))
 MORE_S = 1.0
 """A customer's job may start this much later because of a verification, at the 95th percentile."""
-TESTS = Path(__file__).resolve().parents[1] / "tests"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 LOAD = [sys.executable, "-c", DEAF]
 NODE = "n0001"
@@ -33,8 +35,6 @@ NODE = "n0001"
 
 def measurements(folder: Path) -> Iterator[Measurement]:
     """Measure on Slurm, if it is installed, and on Kubernetes."""
-    for name in ("", "schedulers/slurm", "schedulers/kubernetes"):
-        sys.path.append(str(TESTS / name))
     if shutil.which("slurmctld"):
         (folder / "idle-slurm").mkdir()
         yield from _measure_slurm(folder / "idle-slurm")
@@ -45,12 +45,10 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def _measure_slurm(folder: Path) -> Iterator[Measurement]:
-    cluster: Any = importlib.import_module("slurm_cluster")
-    room: Any = importlib.import_module("slurm_room")
-    with cluster.cluster(folder, NODE, more=room.SETTINGS) as slurm, ThreadPoolExecutor(1) as pool:
+    with slurm_cluster.cluster(folder, NODE, more=slurm_room.SETTINGS) as slurm, ThreadPoolExecutor(1) as pool:
 
         def wait_idle() -> None:
-            cluster.until(lambda: not cluster.said("squeue", "--noheader") and slurm.is_idle())
+            slurm_cluster.until(lambda: not slurm_cluster.said("squeue", "--noheader") and slurm.is_idle())
 
         def start_job() -> float:
             words = ["--quiet", f"--nodelist={NODE}", "--exclusive", "--mem=0", "date", "+%s.%N"]
@@ -58,25 +56,24 @@ def _measure_slurm(folder: Path) -> Iterator[Measurement]:
             return float(subprocess.run(["srun", *words], capture_output=True, check=True).stdout) - began
 
         def run_load() -> Callable[[], Any]:
-            going = pool.submit(room.adapter().run_spare, NODE, LOAD, b"", 600)
+            going = pool.submit(slurm_room.adapter().run_spare, NODE, LOAD, b"", 600)
             running = ["squeue", "--noheader", "--states=RUNNING", f"--nodelist={NODE}", "--format=%j"]
-            cluster.until(lambda: "assay-spare" in cluster.said(*running))
+            slurm_cluster.until(lambda: "assay-spare" in slurm_cluster.said(*running))
             return lambda: going.result(60)
 
         yield _compare("Slurm", start_job, run_load, wait_idle)
 
 
 def _measure_kubernetes(folder: Path) -> Iterator[Measurement]:
-    make, rights, server = (importlib.import_module(name) for name in ("kube_make", "kube_rights", "kube_server"))
-    fake: Any = server.KubeFake(folder, {"assay-token": rights.rights_of(rights.MANIFEST)})
-    for document in rights.documents_of(rights.MANIFEST):
+    fake = KubeFake(folder, {"assay-token": rights_of(MANIFEST)})
+    for document in documents_of(MANIFEST):
         kinds = {"PriorityClass": "priorityclasses", "PodTemplate": "podtemplates"}
         if document["kind"] in kinds:
             content = {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
             if document["kind"] == "PodTemplate":  # so that the scheduler counts our pod, and must preempt it
                 content["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
             fake.put(kinds[document["kind"]], document["metadata"].get("namespace", ""), content)
-    fake.put("nodes", "", make.node("n1"))
+    fake.put("nodes", "", kube_make.node("n1"))
     fake.start()
     adapter = KubernetesScheduler(make_node_settings({"kubernetes": {"kubeconfig": str(fake.kubeconfig())}}))
     ours = "assay-spare-n1"
@@ -90,7 +87,7 @@ def _measure_kubernetes(folder: Path) -> Iterator[Measurement]:
 
     def start_job() -> float:
         began = time.monotonic()
-        fake.put("pods", "ml", make.pod("llama", gpus=8))
+        fake.put("pods", "ml", kube_make.pod("llama", gpus=8))
         wait_for(lambda: (fake.get("pods", "ml", "llama") or {}).get("spec", {}).get("nodeName"))
         took = time.monotonic() - began
         fake.store.remove("pods", fake.get("pods", "ml", "llama"))

@@ -5,8 +5,6 @@ The API server is that of the tests, in this process: its CPU time is part of ev
 
 from __future__ import annotations
 
-import importlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,21 +13,19 @@ from typing import Any
 from assay.adapters.kubernetes.adapter import KubernetesScheduler
 from assay.model.specs.node_settings import make_node_settings
 from bench.measurement import Measurement
+from tests.support.kubernetes import kube_make
+from tests.support.kubernetes.kube_rights import Rights
+from tests.support.kubernetes.kube_server import KubeFake
 
 NODES, PODS_EACH, IMAGES, WAVE = 1_000, 6, 50, 150
-ROOM = Path(__file__).resolve().parents[1] / "tests" / "schedulers" / "kubernetes"
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
     """Measure both on a cluster below `folder`."""
-    sys.path.append(str(ROOM))
-    make: Any = importlib.import_module("kube_make")
-    rights: Any = importlib.import_module("kube_rights")
-    server: Any = importlib.import_module("kube_server")
     home = folder / "kubernetes"
     home.mkdir()
-    fake = server.KubeFake(home, {"all": rights.Rights("all", all=True)})
-    _fill(fake, make)
+    fake = KubeFake(home, {"all": Rights("all", all=True)})
+    _fill(fake)
     fake.start()
     try:
         cluster = {"kubernetes": {"kubeconfig": str(fake.kubeconfig("all"))}}
@@ -45,15 +41,15 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         fake.stop()
 
 
-def _fill(fake: Any, make: Any) -> None:
+def _fill(fake: Any) -> None:
     image = {"names": ["registry.example.org/a/long/name/of/an/image@sha256:" + 64 * "0"], "sizeBytes": 123456789}
     for number in range(NODES):
-        node = make.node(f"m{number}")
+        node = kube_make.node(f"m{number}")
         node["status"]["images"] = [image] * IMAGES
         fake.put("nodes", "", node)
         for nth in range(PODS_EACH):
             kind = "DaemonSet" if nth else "Job"
-            fake.put("pods", "ml", make.pod(f"p{number}-{nth}", f"m{number}", kind=kind))
+            fake.put("pods", "ml", kube_make.pod(f"p{number}-{nth}", f"m{number}", kind=kind))
     fake.settle = lambda: None  # no pod starts or ends
 
 

@@ -8,7 +8,6 @@ measures another size.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -35,6 +34,7 @@ from bench.cost import cost
 from bench.measurement import Measurement
 from bench.programs import ASSAY, BIN
 from bench.table import format_table
+from tests.support import serving_fleet
 
 NODES, FLOOR_RUNS, VERSION = 8, 4, "01.05.12"
 PATIENCE_S = 120.0
@@ -65,18 +65,17 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 def roll_out(root: Path, nodes: int) -> Iterator[Measurement]:
     """Measure a rollout over `nodes` nodes, and the playbooks that it cannot do without."""
-    fleets: Any = importlib.import_module("tests.serving_fleet")
     root.mkdir(parents=True)
-    fleets.make_serving_fleet(root, [f"n{number:04}" for number in range(1, nodes + 1)])
-    fleets.change_yaml(root / fleets.POLICY, _make_quick)
+    serving_fleet.make_serving_fleet(root, [f"n{number:04}" for number in range(1, nodes + 1)])
+    serving_fleet.change_yaml(root / serving_fleet.POLICY, _make_quick)
     shutil.rmtree(root / "specs" / "schedules")
-    fleets.start_history(root)
+    serving_fleet.start_history(root)
     with _run_lab(root):
         context = _make_context(root)
         take_up_fleet(context)
         _note_contacts(context)
         before = context.ledger.head()
-        fleets.merge_bmc_image(root, VERSION)
+        serving_fleet.merge_bmc_image(root, VERSION)
         spent = _reconcile(context, PATIENCE_S * nodes)
         rollout, written = _find_rollout(context), context.ledger.entries(after=before)
         world = LabWorld(root / ".assay-lab/world")

@@ -10,7 +10,6 @@ import atexit
 import gc
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Generator
 from functools import partial
@@ -21,16 +20,16 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
-sys.path.append(str(Path(__file__).parent))
-from collected_once import fork_workers
-from cpu_budget import CpuBudget
-from forked_assay import end_importer, lend_spawner
-from forked_python import PATHS_OF_TESTS, start_modules_by
-from judged_answers import ShownAnswers, judge_runner
-from shared_folders import SHARED_FOLDERS, FolderScheduling, find_work_unit
-from shared_reading import share_what_is_read
-
 from assay.declare.yaml import ParseCache
+from tests.support.collected_once import fork_workers
+from tests.support.cpu_budget import CpuBudget
+from tests.support.forked_assay import end_importer, lend_spawner
+from tests.support.forked_python import start_modules_by
+from tests.support.judged_answers import ShownAnswers, judge_runner
+from tests.support.shared_folders import SHARED_FOLDERS, FolderScheduling, find_work_unit
+from tests.support.shared_reading import share_what_is_read
+
+collect_ignore = ["data"]
 
 share_what_is_read(ParseCache())
 start_modules_by(lend_spawner)
@@ -127,7 +126,6 @@ class _FolderSchedule:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Import the tests before xdist starts its workers."""
-    sys.path += [place for place in PATHS_OF_TESTS if place not in sys.path]
     fork_workers(session.config)
 
 

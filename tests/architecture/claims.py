@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from architecture.source_tree import ROOT
-from architecture.test_documentation import list_written_pages
+
+from tests.architecture.test_documentation import list_written_pages
+from tests.support.places import ROOT
 
 NUMBER = r"(\d[\d,.]*|a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|half an?|a third of a)"
 UNIT = r"(ms|s|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|%|percent|[kMG]B|[KMGT]iB|bytes?|cores?)"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from architecture.source_tree import SOURCE, SourceModule
+from tests.architecture.source_tree import SOURCE, SourceModule
 
 OF_FILES = {"unlink", "rmtree", "rmdir", "remove", "removedirs", "truncate", "move"}
 OF_ROWS = {"delete", "drop_all", "drop", "delete_workflows"}

@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 
-from architecture.source_tree import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.support.places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CORE, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]

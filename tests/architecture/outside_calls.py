@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
-from architecture.source_tree import ROOT, SOURCE
+
+from tests.architecture.source_tree import SOURCE
+from tests.support.places import ROOT
 
 STARTERS = re.compile(
     r"(^|\.)(subprocess\.(run|Popen|call|check_call|check_output)|os\.(exec\w+|posix_spawn\w*|system)"

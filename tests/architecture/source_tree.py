@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import ROOT
+
 SOURCE = ROOT / "src"
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -10,7 +10,9 @@ from collections import Counter
 from datetime import date
 
 import pytest
-from architecture.source_tree import ROOT, SourceModule, count_body_lines, read_source_modules
+
+from tests.architecture.source_tree import SourceModule, count_body_lines, read_source_modules
+from tests.support.places import ROOT
 
 MAX_LINES = 148_180
 MAX_MODULES = 835

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
-from architecture.claims import PROMISE, find_promises, read_words, split_page
-from architecture.source_tree import ROOT
-from architecture.test_documentation import list_written_pages
-from architecture.test_numbers_in_words import NUMBERS
 
 from assay.declare.check import RULE_MODULES
 from assay.declare.loader import load_fleet
 from assay.model.specs.credential_reference import CredentialReference
+from tests.architecture.claims import PROMISE, find_promises, read_words, split_page
+from tests.architecture.test_documentation import list_written_pages
+from tests.architecture.test_numbers_in_words import NUMBERS
+from tests.support.places import ROOT
 
 LIST: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text())
 CLAIMS = [(file, words, test) for file, rows in LIST["claims"].items() for words, test in rows.items()]

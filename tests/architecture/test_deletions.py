@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from architecture.deletions import find_deletions
-from architecture.source_tree import SOURCE, SourceModule, read_source_modules
+
+from tests.architecture.deletions import find_deletions
+from tests.architecture.source_tree import SOURCE, SourceModule, read_source_modules
 
 PROTECTED = yaml.safe_load(Path(__file__).with_name("deletions.yaml").read_text())
 

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from architecture.source_tree import ROOT
+
+from tests.support.places import ROOT
 
 MAX_PAGES, MAX_WORDS, MAX_README_WORDS = 45, 45_000, 1_200
 """May fall. They rise only in a commit that says for what."""

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from architecture.distributions import CORE, EXTRAS, find_modules
-from architecture.source_tree import ROOT
 from packaging.requirements import Requirement
 
 from assay.model.errors import EXTRA_OF_MODULE
+from tests.architecture.distributions import CORE, EXTRAS, find_modules
+from tests.support.places import ROOT
 
 BLOCKED = f"""
 import sys

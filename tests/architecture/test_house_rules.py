@@ -8,10 +8,10 @@ from collections import Counter
 
 import networkx as nx
 import pytest
-from architecture.distributions import CORE, EXTRAS, find_modules
-from architecture.source_tree import SourceModule, count_body_lines, read_source_modules
 
 from assay.model.errors import EXTRA_OF_MODULE
+from tests.architecture.distributions import CORE, EXTRAS, find_modules
+from tests.architecture.source_tree import SourceModule, count_body_lines, read_source_modules
 
 MAX_MODULE_LINES, MAX_FUNCTION_LINES = 600, 60
 FURNITURE = re.compile(

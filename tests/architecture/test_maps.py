@@ -8,7 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from architecture.source_tree import ROOT, SOURCE, read_source_modules
+
+from tests.architecture.source_tree import SOURCE, read_source_modules
+from tests.support.places import ROOT, TESTS
 
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md", "docs/design.md")
 PLACE = re.compile(r"`(?:src/assay/)?((?:[a-z_]+/)*[a-z_]+\.py)(?::([A-Za-z_.]+))?`")
@@ -17,6 +19,10 @@ FOLDER = re.compile(r"`((?:src|tests|specs|suites|docs|deploy|bench|playbooks|to
 EVERY_ROOM = ("cli",)
 MAX_FUNCTIONS, MAX_MODULES = 12, 8
 """In one walk of ARCHITECTURE."""
+OTHER_TESTS = {"architecture", "bench", "data", "deploy", "integration", "support", "tools"}
+"""Folders of tests that are about no room of `src/assay`, or about several."""
+FORKS = ["forked_python"]
+"""A fork of a process that has imported what a program needs has that program's own path."""
 
 
 def defines(path: Path, dotted: str) -> bool:
@@ -53,6 +59,24 @@ ROOMS = sorted({module.room for module in read_source_modules() if module.room})
 
 def test_the_table_has_every_room() -> None:
     assert sorted(read_rooms_table()) == ROOMS
+
+
+def test_tests_lie_in_the_folders_of_what_they_are_about() -> None:
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+    known = {path.parent.relative_to(SOURCE / "assay") for path in (SOURCE / "assay").rglob("*.py")}
+    assert {folder.as_posix() for folder in folders - known if folder.parts[0] not in OTHER_TESTS} == set()
+
+
+def test_modules_of_tests_are_found_as_a_package() -> None:
+    """`pythonpath` in pyproject.toml is enough: whoever changes `sys.path` gives modules a second name."""
+    texts = {path.stem: text for path in TESTS.rglob("*.py") if "sys.path" in (text := path.read_text())}
+    changing = [
+        name
+        for name, text in texts.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign) and ast.unparse(node).startswith("sys.path")
+    ]
+    assert changing == FORKS
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from architecture.claims import read_words
-from architecture.source_tree import ROOT
 
 from assay.act.ingest.collection import LEAST_GPUS, LEAST_NODES
 from assay.act.loop.background_worker import FAILURE_BACKOFF
@@ -54,6 +52,8 @@ from assay.tell.report.junit_format import MAX_OUTCOME_CASES
 from assay.tell.server.agent_tokens import COMMAND_CACHE_S, FILE_CACHE_S
 from assay.tell.server.ledger_changes import STREAM_S
 from assay.validate.runs.sharding import MAX_SHARD_NODES, MAX_SHARD_OUTCOMES
+from tests.architecture.claims import read_words
+from tests.support.places import ROOT
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 Read = dict[str, Any]

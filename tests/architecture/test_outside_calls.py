@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
-from architecture.outside_calls import find_in_code, find_in_spec, find_in_tasks, find_places
-from architecture.source_tree import ROOT
+
+from tests.architecture.outside_calls import find_in_code, find_in_spec, find_in_tasks, find_places
+from tests.support.places import ROOT, TESTS
 
 PARTNERS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("outside_calls.yaml").read_text())
 NEEDED = {"real": {"program", "tests"}, "stand-in": {"why", "strict", "tests"}, "nothing": {"why"}, "none": {"why"}}
@@ -63,11 +64,13 @@ def _read_test_names(file: Path) -> set[str]:
 
 @cache
 def _read_with_helpers(file: Path) -> str:
-    """Return the text of a test's module, and of the modules beside it or in tests/ that it imports."""
+    """Return the text of a test's module, of its conftests, and of the modules of tests that it imports."""
     text = file.read_text()
-    names = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)) | {"conftest"}
-    beside = [folder / f"{name}.py" for name in names for folder in (file.parent, ROOT / "tests")]
-    return text + "".join(helper.read_text() for helper in beside if helper.exists())
+    imports = re.findall(r"^from tests\.([.\w]+) import (\w+)", text, re.MULTILINE)
+    names = {name for module, part in imports for name in (module, f"{module}.{part}")}
+    helpers = [folder / "conftest.py" for folder in file.parents if folder.is_relative_to(TESTS)]
+    helpers += [TESTS / f"{name.replace('.', '/')}.py" for name in sorted(names)]
+    return text + "".join(helper.read_text() for helper in helpers if helper.exists())
 
 
 @pytest.mark.parametrize(

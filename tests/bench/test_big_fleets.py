@@ -15,15 +15,12 @@ import pytest
 
 from assay.declare.check import check_repository
 from assay.declare.loader import load_fleet
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
-
-from bench import big, changes  # noqa: E402 — see above
-from bench.big_fleet import make  # noqa: E402
-from bench.cost import cost  # noqa: E402
-from bench.measurement import Measurement  # noqa: E402
-from bench.programs import ANSIBLE, CHECK  # noqa: E402
+from bench import big, changes
+from bench.big_fleet import make
+from bench.cost import cost
+from bench.measurement import Measurement
+from bench.programs import ANSIBLE, CHECK
+from tests.support.places import ROOT
 
 
 def test_a_made_fleet_has_no_problems_and_a_full_set_of_specs(tmp_path: Path) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.adapters.bmc.session import RedfishSession
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is no part of the package
-
 from bench import bmcs
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
-
-from bench.collective_peers import search_by_halving, search_groups, search_second_pass  # noqa: E402 — see above
-from bench.collective_stages import FLIPPED, search_alone, search_rails, search_scale  # noqa: E402
-from bench.collectives import plant_one, search_matchings, simulate  # noqa: E402
+from bench.collective_peers import search_by_halving, search_groups, search_second_pass
+from bench.collective_stages import FLIPPED, search_alone, search_rails, search_scale
+from bench.collectives import plant_one, search_matchings, simulate
 
 
 def test_most_bad_nodes_are_found_and_no_good_one_is_named() -> None:

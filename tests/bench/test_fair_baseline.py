@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from assay.ledger.runs.reader import StoredRun
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
-
-from bench.gpu_suites import CHECKS, GPUS, OURS, PLAIN, gpu_fleet  # noqa: E402 — see above
-from bench.harness import ALONE, SUITES  # noqa: E402
-from bench.harness import PLAIN as PLAIN_COMMAND  # noqa: E402
+from bench.gpu_suites import CHECKS, GPUS, OURS, PLAIN, gpu_fleet
+from bench.harness import ALONE, SUITES
+from bench.harness import PLAIN as PLAIN_COMMAND
 
 
 def judge(fleet: Path) -> tuple[set[str], int]:

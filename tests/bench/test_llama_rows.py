@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 from assay.cli.workspace import load_surrounding_catalog
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
-
-from bench.injector import load_table, make_original_history, make_scaled_history  # noqa: E402 — see above
+from bench.injector import load_table, make_original_history, make_scaled_history
+from tests.support.places import ROOT
 
 
 def test_the_rows_are_the_papers_and_every_fault_is_one_that_the_catalogue_knows():

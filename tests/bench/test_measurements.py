@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # bench/ is no part of the package
 
 from bench.measurement import Measurement
 from bench.pace import measure_pace

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # bench/ is no part of the package
 
 from bench import __main__ as bench_main
 from bench.measurement import Measurement
 from bench.part_run import run_part, run_parts
 from bench.parts import COUNTED, PARTS
+from tests.support import serving_fleet, slurm_cluster
 
 
 def _measure_one(folder: Path) -> Iterator[Measurement]:
@@ -62,9 +60,9 @@ def test_what_runs_side_by_side_is_a_part() -> None:
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        ("slurm_cluster", ["Cluster", "SLURM_CONF", "NODE", "PARTITION", "getpass", "reserve_ports", "until"]),
-        ("serving_fleet", ["POLICY", "change_yaml", "make_serving_fleet", "merge_bmc_image", "start_history"]),
+        (slurm_cluster, ["Cluster", "SLURM_CONF", "NODE", "PARTITION", "reserve_ports", "until"]),
+        (serving_fleet, ["POLICY", "change_yaml", "make_serving_fleet", "merge_bmc_image", "start_history"]),
     ],
 )
-def test_what_parts_borrow_of_the_tests_is_there(module: str, names: list[str]) -> None:
-    assert [name for name in names if not hasattr(importlib.import_module(module), name)] == []
+def test_what_parts_borrow_of_the_tests_is_there(module: ModuleType, names: list[str]) -> None:
+    assert [name for name in names if not hasattr(module, name)] == []

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.trend_judge import judge_warnings
 from bench.trend_methods import name_above

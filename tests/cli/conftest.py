@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from person import ann  # noqa: F401 — a fixture
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from tests.support.person import ann  # noqa: F401 — a fixture
 
 
 @pytest.fixture

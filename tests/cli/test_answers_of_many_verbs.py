@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judged_answers import JUDGED, judge_answer
-from person import Person
 from typer.testing import CliRunner
 
 from assay.act.loop.reconcile_pass import PassReport
@@ -20,6 +18,8 @@ from assay.model.entries.node_entries import TransitionEntry
 from assay.model.entries.tickets import TicketOpenedEntry
 from assay.model.ticket import Ticket, TicketPlace
 from assay.tell.report.report_builder import ReportPages
+from tests.support.judged_answers import JUDGED, judge_answer
+from tests.support.person import Person
 
 TAMPERING = "DROP TRIGGER entry_no_update; UPDATE entry SET at = replace(at, '2026', '2025') WHERE seq = 2"
 BECAUSE = ("--reason", "bisecting a kernel bug")

@@ -8,14 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from forked_assay import run_assay
 from typer.testing import CliRunner
 
 from assay.cli import app as cli
 from assay.cli.app import VERBS
 from assay.model.errors import AssayError
-
-ROOT = Path(__file__).parents[2]
+from tests.support.forked_assay import run_assay
 
 
 def start_assay(*words: str) -> subprocess.CompletedProcess[str]:

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from assay.cli.app import app
 from assay.ledger.runs.writer import OutcomeWriter
 from assay.model.outcome import Outcome, SuiteRun
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 RUN = SuiteRun("20251120T000000.000-aaaaaa", "2025-11-20T00:00:00+00:00", (), ("n1",))
 
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
 
 from assay.cli.app import VERBS
 from assay.cli.output import PrintableOutput
 from assay.model.ledger_entry import LedgerEntry
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2K\x1b[31mred\x9b1A\u202egnol\u2066\u2028\r\nFORGED n0001 is healthy"
-RECORDED = json.loads((Path(__file__).parents[1] / "model/entries/recorded_entries.json").read_text())
+RECORDED = json.loads((ROOT / "tests/data/recorded_entries.json").read_text())
 FREE_TEXTS = {
     "reason",
     "detail",

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
 
 from assay.cli.service_log import StderrHandler, open_service_log
 from assay.model.text.safe_text import register_secret
+from tests.support.forked_assay import run_assay
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from forked_assay import run_assay
 
 from assay.declare.fleet_cache import load_cached_fleet
 from assay.declare.home import CONTEXT_VARIABLE, Home, choose_context, find_home
@@ -23,8 +22,9 @@ from assay.ledger.errors import LedgerError
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import IN_LAB, LedgerEntry
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 PLAIN = {name: text for name, text in os.environ.items() if name not in (CONTEXT_VARIABLE, "ASSAY_LEDGER")}
 REAL_ADDRESS = "10.77.0.9"
 

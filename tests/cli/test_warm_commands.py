@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from multiprocessing import forkserver
-from pathlib import Path
 
 import pytest
-from forked_assay import run_assay
 
 from assay.cli.warm_commands import IMPORTED_BEFORE, WarmCommands
-
-ROOT = Path(__file__).parents[2]
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ import trustme
 import yaml
 
 from assay.declare.starter.new_repository import create_repository
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 STATE = "/var/lib/assay"
 """Where the docs say that outputs belong (docs/images.md)."""
 SEALS, TICKETS = f"{STATE}/fleet.seals", f"{STATE}/tickets"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests.support.places import ROOT
+
 DEPLOY = ROOT / "deploy"
 PLAIN = tuple(DEPLOY / name for name in ("kubernetes.yaml", "assay-agent.yaml", "assay-controller.yaml"))
 WHOLE = DEPLOY / "kustomize" / "assay.yaml"

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recipe import list_configuration
 
-ROOT = Path(__file__).parents[2]
+from tests.deploy.recipe import list_configuration
+from tests.support.places import ROOT
+
 IMAGES = {target: f"localhost/assay-{target}:1" for target in ("controller", "serve", "agent")}
 UID = 65532
 """The user of the images."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from manifests import DEPLOY
+from tests.deploy.manifests import DEPLOY
 
 FILE = DEPLOY / "Containerfile"
 CONFIGURES = {"CMD", "ENTRYPOINT", "ENV", "EXPOSE", "USER", "WORKDIR"}

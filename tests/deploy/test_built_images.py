@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from manifests import ROOT
+
+from tests.support.places import ROOT
 
 TOOLS = {"buildah": "buildah", "umoci": "umoci", "skopeo": "skopeo", "mmdebstrap": "mmdebstrap", "bwrap": "bubblewrap"}
 MISSING = [package for tool, package in TOOLS.items() if not shutil.which(tool)]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 from click import Command
-from manifests import DEPLOY
 from typer.main import get_command
 
 from assay.cli.verbs.reconcile import reconcile_app
 from assay.cli.verbs.serve import serve_app
 from assay.ledger.location import locate_ledger
+from tests.deploy.manifests import DEPLOY
 
 FILE, WITH_POSTGRES = DEPLOY / "compose.yaml", DEPLOY / "compose-postgres.yaml"
 COMMANDS: Mapping[str, Command] = {"reconcile": get_command(reconcile_app), "serve": get_command(serve_app)}

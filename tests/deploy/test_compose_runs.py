@@ -10,8 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployed_fleet import ROOT, find_lacks, list_mail_server_words, make_fleet, write_certificates, write_environment
-from real_podman import IMAGES, UID, RealPodman, needs_podman
+
+from tests.deploy.deployed_fleet import (
+    find_lacks,
+    list_mail_server_words,
+    make_fleet,
+    write_certificates,
+    write_environment,
+)
+from tests.deploy.real_podman import IMAGES, UID, RealPodman, needs_podman
+from tests.support.places import ROOT
 
 pytestmark = [pytest.mark.slow(minutes=2), needs_podman]
 HOST = "host.containers.internal"

@@ -8,7 +8,8 @@ import pytest
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 
-ROOT = Path(__file__).parents[2]
+from tests.support.places import ROOT
+
 STARTER = ROOT / "src/assay/declare/starter/own"
 JUDGES = {
     "vendor.compose-spec": sorted((ROOT / "deploy").glob("compose*.yaml")),

@@ -9,12 +9,13 @@ import subprocess
 import pytest
 import yaml
 from click import Command
-from manifests import DEPLOY, HELM_PYTHON, ROOT, needs_helm
-from recipe import FILE, STAGES, find_last
 from typer.main import get_command
 
 from assay.cli.verbs.reconcile import reconcile_app
 from assay.cli.verbs.serve import serve_app
+from tests.deploy.manifests import DEPLOY, HELM_PYTHON, needs_helm
+from tests.deploy.recipe import FILE, STAGES, find_last
+from tests.support.places import ROOT
 
 SCRIPT = ROOT / "tools" / "images"
 TARGETS = {"controller", "serve", "agent", "checks", "load"}

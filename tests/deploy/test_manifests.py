@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from manifests import DEPLOY, PLAIN, WHOLE, list_containers, list_pods, read_objects
 
 from assay.cli.verbs.reconcile import reconcile
 from assay.cli.verbs.serve import serve
+from tests.deploy.manifests import DEPLOY, PLAIN, WHOLE, list_containers, list_pods, read_objects
 
 OBJECTS = read_objects(WHOLE.read_text())
 PRIVILEGED = {"assay-agent", "assay-spare"}

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deployed_fleet import (
+
+from tests.deploy.deployed_fleet import (
     AGENT_TOKEN,
     SEALS,
     STATE,
@@ -28,8 +29,8 @@ from deployed_fleet import (
     write_certificates,
     write_environment,
 )
-from manifests import WHOLE, read_objects
-from real_podman import IMAGES, UID, RealPodman, needs_podman
+from tests.deploy.manifests import WHOLE, read_objects
+from tests.deploy.real_podman import IMAGES, UID, RealPodman, needs_podman
 
 pytestmark = [pytest.mark.slow(minutes=2), needs_podman]
 OBJECTS = read_objects(WHOLE.read_text())

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from manifests import DEPLOY, WHOLE, needs_helm, read_objects, run_helm
+
+from tests.deploy.manifests import DEPLOY, WHOLE, needs_helm, read_objects, run_helm
 
 pytestmark = needs_helm
 RENDER = """

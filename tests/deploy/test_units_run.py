@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployed_fleet import (
+
+from tests.deploy.deployed_fleet import (
     AGENT_TOKEN,
     MAIL_SECRET,
     SEALS,
@@ -24,7 +25,7 @@ from deployed_fleet import (
     write_certificates,
     write_environment,
 )
-from real_systemd import RealSystemd, needs_systemd
+from tests.support.real_systemd import RealSystemd, needs_systemd
 
 pytestmark = [pytest.mark.slow(minutes=2), needs_systemd]
 MAILBOX = "/var/mail/box"

@@ -1,6 +1,5 @@
 """A small fabric: six nodes on four rails, four leaves, two spines; 56 cables, with ports to spare."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from assay.model.node import Node
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.node_settings import make_node_settings
 
-sys.path.insert(0, str(Path(__file__).parent))
 NODES = [f"n{number:02}" for number in range(1, 7)]
 
 

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from random import Random
 
-from fat_trees import RATE, as_built, fat_tree, in_reach, renamed
-
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.model.specs.fabric.cable import PortId
+from tests.support.fabrics.fat_trees import RATE, as_built, fat_tree, in_reach, renamed
 
 
 class RandomMix:

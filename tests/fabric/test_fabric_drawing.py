@@ -3,11 +3,11 @@
 from xml.etree import ElementTree
 
 import pytest
-from fat_trees import as_built, fat_tree, in_reach
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.fabric_drawing import draw_fabric
 from assay.fabric.fabric_picture import FabricPicture
+from tests.support.fabrics.fat_trees import as_built, fat_tree, in_reach
 
 SVG = "{http://www.w3.org/2000/svg}"
 

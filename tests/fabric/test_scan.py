@@ -3,7 +3,6 @@
 import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
+from tests.support.places import ROOT
 
 
 def printed(plan, lost=0) -> str:
@@ -168,6 +168,6 @@ def test_a_command_that_is_no_list_is_refused(tmp_path):
     overlay = tmp_path / "overlay.yml"
     overlay.write_text("all: {vars: {fabric_discover: ibnetdiscover -p}}\n")
     with pytest.raises(AssayError, match="should be a valid list") as trouble:
-        load_fleet(Path(__file__).parents[2], [overlay])
+        load_fleet(ROOT, [overlay])
     assert "fabric_discover" in str(trouble.value)
     assert trouble.value.fix

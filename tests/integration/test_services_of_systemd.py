@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import trustme
-from forked_python import ForkedAssay
-from reserved_ports import reserve_ports
 
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
+from tests.support.forked_python import ForkedAssay
+from tests.support.places import ROOT, SMALLEST
+from tests.support.reserved_ports import reserve_ports
 
-ROOT = Path(__file__).parents[2]
 UNITS = sorted((ROOT / "deploy").glob("*.service"))
 MOST_EXPOSED = {"assay-join.service": 50}
 """Of 100, as `systemd-analyze security` counts. assay-join asks the TPM and writes below /etc: it keeps more rights."""
@@ -48,12 +48,12 @@ def test_systemd_accepts_the_unit_and_finds_it_closed(unit: Path) -> None:
 
 
 def run_reconcile(folder: Path) -> list[object]:
-    shutil.copytree(ROOT / "tests" / "fleet" / "smallest", folder / "fleet")
+    shutil.copytree(SMALLEST, folder / "fleet")
     return ["reconcile", "--interval", "3600", "--fleet", folder / "fleet"]
 
 
 def run_serve(folder: Path) -> list[object]:
-    shutil.copytree(ROOT / "tests" / "fleet" / "smallest", folder / "fleet")
+    shutil.copytree(SMALLEST, folder / "fleet")
     return ["serve", "--port", "0", "--boot", "--fleet", folder / "fleet"]
 
 

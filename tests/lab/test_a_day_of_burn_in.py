@@ -15,12 +15,12 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
-from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
+from tests.support.forked_assay import run_assay
+from tests.support.serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 NODE, RATE = "n0001", 200.0
 PHASES = [

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked_assay import run_assay
+
+from tests.support.forked_assay import run_assay
 
 GOOD, BAD = "n0002", "n0003"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
 from assay.declare.loader import load_fleet
 from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
+from tests.lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
 FANS = "bob: fans, back at 16:00"
 WAITS = f"closed by others ({FANS}): assay waits, and would go to production-reboot: drain-now, reboot"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
 from assay.declare.loader import load_fleet
 from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
+from tests.lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
 FLAPS, FOREVER_S = 6, 10_000_000
 

@@ -15,12 +15,12 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
-from serving_fleet import GIT, POLICY, change_yaml, make_serving_fleet, merge_bmc_image, start_history
 
 from assay.lab.bmc.firmware_flash import plan_flash_fault
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
+from tests.support.forked_assay import run_assay
+from tests.support.serving_fleet import GIT, POLICY, change_yaml, make_serving_fleet, merge_bmc_image, start_history
 
 NODES = ["n0001", "n0002", "n0003"]
 ROUNDS = 14

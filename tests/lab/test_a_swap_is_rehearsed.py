@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forked_assay import run_assay
-from serving_fleet import change_yaml
 
 from assay.lab.world import LabWorld
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.forked_assay import run_assay
+from tests.support.serving_fleet import change_yaml
 
 NODE = "n0002"
 

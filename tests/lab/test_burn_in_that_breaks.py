@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked_assay import run_assay
-from serving_fleet import make_serving_fleet
 
 from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import DecisionEntry, read_entered_state
+from tests.support.forked_assay import run_assay
+from tests.support.serving_fleet import make_serving_fleet
 
 NODE = "n0001"
 

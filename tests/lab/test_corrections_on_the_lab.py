@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
-from serving_fleet import POLICY, change_yaml
 
 from assay.declare.loader import load_fleet
 from assay.lab.scheduler import LabScheduler
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
+from tests.lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
+from tests.support.serving_fleet import POLICY, change_yaml
 
 FOREVER_S = 10_000_000
 

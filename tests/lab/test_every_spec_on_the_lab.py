@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forked_assay import run_assay
 
 from assay.declare.loader import load_fleet
 from assay.ledger.runs.reader import StoredRun
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 SPECS = load_fleet(ROOT).node_specs
 WITHOUT_SETTINGS = {
     "kind": "NodeSpec",

@@ -8,8 +8,7 @@ import pytest
 
 from assay.cli.verbs.lab import play_scenario
 from assay.cli.workspace import Workspace
-
-ROOT = Path(__file__).parents[2]
+from tests.support.places import ROOT
 
 
 @pytest.mark.slow(minutes=2)

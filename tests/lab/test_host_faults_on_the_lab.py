@@ -15,8 +15,8 @@ import yaml
 from assay.lab.faults.injection import inject_fault
 from assay.lab.world import LabWorld
 from assay.ledger.runs.reader import StoredRun
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 SUITES = [
     *(f"suites/seatrial/test_{area}.py" for area in ("dimms", "processors", "pcie", "host")),
     *(

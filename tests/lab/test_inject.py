@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_faults import CABLES, PLANTED
 
 from assay.declare.loader import load_fleet
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric
@@ -16,8 +14,9 @@ from assay.lab.faults.injection import FAULTS, inject_fault
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
+from tests.support.lab_faults import CABLES, PLANTED
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 

@@ -6,14 +6,13 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from serving_fleet import change_yaml, make_serving_fleet
-
 from assay.declare.loader import load_fleet
 from assay.lab.daemon import write_inventory_overlay
 from assay.lab.process_control import build_world
 from assay.lab.world import LabWorld
+from tests.support.places import ROOT
+from tests.support.serving_fleet import change_yaml, make_serving_fleet
 
-ROOT = Path(__file__).parents[2]
 REAL = {
     "bmc_fingerprint": "sha256:" + ":".join(["AB"] * 32),
     "bmc_ca": "/etc/ssl/ours.pem",

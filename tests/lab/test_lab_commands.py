@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from forked_assay import run_assay
 
 from assay.declare.home import Home
 from assay.lab.process_control import delete_lab
@@ -21,8 +20,8 @@ from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
-
-ROOT = Path(__file__).parents[2]
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
 
 def lab(fleet: Path, *words: str) -> subprocess.CompletedProcess[str]:

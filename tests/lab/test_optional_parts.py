@@ -15,8 +15,7 @@ from assay.declare.loader import load_fleet
 from assay.lab import optional_parts
 from assay.lab.optional_parts import list_parts
 from assay.lab.world import LabWorld
-
-ROOT = Path(__file__).parents[2]
+from tests.support.places import ROOT
 
 
 def test_a_machine_without_tools_says_what_each_would_add(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

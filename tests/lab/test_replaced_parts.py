@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_faults import PLANTED
 
 from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
@@ -19,8 +18,10 @@ from assay.lab.faults.injection import inject_fault
 from assay.lab.process_control import build_world
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
+from tests.support.lab_faults import PLANTED
+from tests.support.places import ROOT
 
-ROOT, NODE, START = Path(__file__).parents[2], "n0003", datetime(2026, 1, 5, 8, tzinfo=UTC)
+NODE, START = "n0003", datetime(2026, 1, 5, 8, tzinfo=UTC)
 FLEET = load_fleet(ROOT)
 IDENTITIES = ("serial", "uuid", "guid", "mac")
 REPLACED = {

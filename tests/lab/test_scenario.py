@@ -10,8 +10,9 @@ from assay.declare.loader import load_fleet
 from assay.lab.faults.injection import FAULTS
 from assay.lab.scenario import ScenarioStep, load_scenario
 from assay.model.errors import AssayError
+from tests.support.places import ROOT
 
-THE_LOOP = Path(__file__).parents[2] / "scenarios" / "the-loop.yaml"
+THE_LOOP = ROOT / "scenarios" / "the-loop.yaml"
 
 
 def test_the_shipped_story_reads_and_plants_only_faults_that_exist() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
-from lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
+
+from tests.lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
+from tests.support.forked_assay import run_assay
 
 OLD, WANTED = "2.6.9", "2.7.3"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
-from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 from assay.lab.process_control import list_marked_processes
 from assay.lab.world import LabWorld
+from tests.support.forked_assay import run_assay
+from tests.support.serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 NODE = "n0001"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forked_assay import run_assay
 
 from assay.lab.world import LabWorld
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 TRAY = {"kind": "NodeSpec", "name": "small-rack", "extends": "gb200-nvl72", "rack": {"nodes": 2, "gpus": 8}}
 KINDS = {"hgx-h100": ("r01", ["n0001", "n0002"], 8), "small-rack": ("r02", ["n0003", "n0004"], 4)}
 """Spec → its rack, its nodes, and the GPUs of each. Two trays of a GB200 are a whole rack here."""

@@ -10,12 +10,12 @@ from subprocess import CompletedProcess
 
 import pytest
 import yaml
-from forked_assay import run_assay
-from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 from assay.decide.state.node_projection import project_node_states
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
+from tests.support.forked_assay import run_assay
+from tests.support.serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 NODES = [f"n000{number}" for number in range(1, 9)]
 HIT = NODES[:5]

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
 from assay.lab.world import LabWorld
+from tests.lab.test_burn_in_that_breaks import NODE, assay, home  # noqa: F401 — a fixture
 
 ORDER = ("wipe", NODE, "--reason", "the customer left", "--who", "ann")
 

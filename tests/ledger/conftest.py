@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay.ledger.store import Ledger
-
-sys.path.append(str(Path(__file__).parent))
-
-from real_postgres import Postgres, new_database, served
+from tests.support.real_postgres import Postgres, new_database, served
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,8 @@ from assay.ledger.runs.writer import OutcomeWriter
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
+from tests.support.places import SMALLEST
 
-SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 AT = "2026-11-21T12:00:00+00:00"
 READING = {
     "status": "n1",

@@ -11,20 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from real_postgres import new_database
-from small_disk import run_on_small_disk
 
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
+from tests.support.real_postgres import new_database
+from tests.support.small_disk import run_on_small_disk
 
 AT = "2026-11-21T12:00:00+00:00"
 LEDGER = """
 import sys
 from pathlib import Path
-from ballast import fill
+from tests.support.ballast import fill
 from assay.model.errors import AssayError
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
@@ -63,7 +63,7 @@ print(said[0])
 EVIDENCE = """
 import sys
 from pathlib import Path
-from ballast import fill
+from tests.support.ballast import fill
 from assay.model.errors import AssayError
 from datetime import UTC, datetime
 from assay.model.evidence import EvidenceDocument

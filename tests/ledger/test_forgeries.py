@@ -15,7 +15,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from forgers import drop_guards, rebuild_chain, save_end
 from sqlalchemy import select, update
 from typer.testing import CliRunner
 
@@ -31,6 +30,7 @@ from assay.model.entries.node_entries import EntriesArchivedEntry, OutcomesPrune
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, SuiteRun
+from tests.ledger.forgers import drop_guards, rebuild_chain, save_end
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=40)

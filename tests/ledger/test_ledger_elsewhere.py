@@ -19,8 +19,8 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 AT = "2026-11-21T12:00:00+00:00"
 ENROLLED = [
     LedgerEntry(f"e{n}", AT, "node.enrolled", f"n000{n}", {"pool": "h100-a", "state": "seatrial"}) for n in (1, 2)

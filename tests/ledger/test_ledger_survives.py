@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forks import Forked
 
 from assay.ledger.location import SqliteEntries
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
+from tests.ledger.forks import Forked
 
 AT = "2026-11-21T12:00:00+00:00"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
-from real_postgres import new_database
 from sqlalchemy import Connection, create_engine, inspect, text
 
 from assay.ledger.errors import SCHEMA_VERSION, UPGRADED_VERSIONS, LedgerReadWarning
@@ -19,6 +17,8 @@ from assay.ledger.store import Ledger
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
+from tests.support.forked_assay import run_assay
+from tests.support.real_postgres import new_database
 
 RECORDINGS = Path(__file__).parent / "recordings"
 AT = "2026-11-22T12:00:00+00:00"

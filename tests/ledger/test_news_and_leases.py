@@ -6,12 +6,12 @@ import threading
 import time
 
 import pytest
-from forks import Forked
 
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
+from tests.ledger.forks import Forked
 
 AT = "2026-11-21T12:00:00+00:00"
 

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from forks import Forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
@@ -15,6 +14,7 @@ from assay.ledger.hash_chain import HASHED_FIELDS, HASHED_OUTCOME_FIELDS
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, SuiteRun
+from tests.ledger.forks import Forked
 
 AT = "2026-11-21T12:00:00+00:00"
 HOT = Measurement("gpu_temperature", 91.0, "°C", at_most=90.0, source="specs/nodes/hgx-h100.yaml:41")

@@ -6,13 +6,13 @@ import threading
 from dataclasses import replace
 
 import pytest
-from forks import Forked
 
 from assay.ledger.ledger_reader import open_reader_of, read_projection
 from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import HoldEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, Projection
+from tests.ledger.forks import Forked
 
 AT = "2026-11-21T12:00:00+00:00"
 Seqs = tuple[int, ...]

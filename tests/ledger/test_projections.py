@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from architecture.source_tree import read_source_modules
 
 from assay.act.schedules.due_slots import SLOTS
 from assay.ledger.copies.archive import ARCHIVABLE_KINDS, archive_entries
@@ -20,8 +19,10 @@ from assay.ledger.store import Ledger
 from assay.model.entries.node_entries import EntriesArchivedEntry, NodeEnrolledEntry
 from assay.model.ledger_entry import LedgerEntry, Projection
 from assay.tell.metrics.ledger_counts import LEDGER_COUNTS
+from tests.architecture.source_tree import read_source_modules
+from tests.support.places import ROOT
 
-RECORDED = json.loads((Path(__file__).parents[1] / "model/entries/recorded_entries.json").read_text())
+RECORDED = json.loads((ROOT / "tests/data/recorded_entries.json").read_text())
 START = datetime(2026, 11, 20, tzinfo=UTC)
 
 

@@ -12,8 +12,6 @@ import warnings
 from pathlib import Path
 
 import pytest
-from forgers import drop_guards
-from small_disk import run_on_small_disk
 from sqlalchemy import text
 
 from assay.ledger import sqlite_source
@@ -22,13 +20,15 @@ from assay.ledger.location import read_all_entries
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from tests.ledger.forgers import drop_guards
+from tests.support.small_disk import run_on_small_disk
 
 AT = "2026-11-21T12:00:00+00:00"
 BEGIN = """
 import os, subprocess, sys
 from pathlib import Path
-from ballast import fill
-from disk_drill import *
+from tests.support.ballast import fill
+from tests.ledger.disk_drill import *
 disk = Path(sys.argv[1])
 root = make_fleet(disk)
 data = root / ".assay"
@@ -232,7 +232,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_without_a_ledger_the_rest_is_shown_and_the_exit_code_says_that_facts_are_missing(damage, tmp_path):
-    from disk_drill import ask, make_fleet
+    from tests.ledger.disk_drill import ask, make_fleet
 
     root = make_fleet(tmp_path)
     DAMAGES[damage](root / ".assay/ledger.sqlite")
@@ -265,7 +265,7 @@ def test_without_a_ledger_the_rest_is_shown_and_the_exit_code_says_that_facts_ar
 
 
 def test_a_server_that_is_gone_is_no_reason_to_show_nothing(tmp_path, monkeypatch):
-    from disk_drill import ask, make_fleet
+    from tests.ledger.disk_drill import ask, make_fleet
 
     root = make_fleet(tmp_path)
     monkeypatch.setenv("ASSAY_LEDGER", "postgresql://ann:hunter2@127.0.0.1:1/fleet")

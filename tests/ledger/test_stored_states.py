@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ledger.test_projections import HISTORY
 
 from assay.decide.state.node_projection import NODE_STATES, STORED_NODE_STATES
 from assay.ledger import location
 from assay.ledger.location import SqliteEntries, read_stored_state
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
+from tests.ledger.test_projections import HISTORY
 
 RECORDED = [one for one in HISTORY if one.kind in NODE_STATES.kinds]
 ENTRIES = [replace(one, seq=seq) for seq, one in enumerate(RECORDED, 1)]

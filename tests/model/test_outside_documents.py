@@ -15,8 +15,9 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EVIDENCE_SCHEMA, EvidenceDocument
 from assay.model.outside_documents import describe_mistakes, find_evidence_mistakes
 from assay.validate.must_fail_recordings import read_check_recording
+from tests.support.places import ROOT
 
-RECORDINGS = Path(__file__).parents[2] / "suites" / "recordings"
+RECORDINGS = ROOT / "suites" / "recordings"
 SECRET = "hunter2"
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from bmc_rehearsal import authority, ca_file, rehearsal, tiny
+from tests.support.bmc_rehearsal import authority, ca_file, rehearsal, tiny
 
 __all__ = ["authority", "ca_file", "rehearsal", "tiny"]

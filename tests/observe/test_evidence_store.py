@@ -27,8 +27,9 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import absent, failed, unsupported, value
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.places import ROOT
 
-RECORDINGS = Path(__file__).parents[2] / "suites" / "recordings"
+RECORDINGS = ROOT / "suites" / "recordings"
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -27,8 +27,8 @@ from assay.model.specs.node.bmc_settings import BmcAccountsSpec
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.observe.spec_draft import draft_node_spec
 from assay.observe.spec_values import ObservedNode
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
 SPECS = ["hgx-h100", "gb200-nvl72"]
 TOLD = {

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked_assay import run_assay
 
 from assay.cli.app import main
 from assay.cli.verbs.observe import describe_collection, exit_code_of
@@ -21,6 +20,7 @@ from assay.model.facts import to_json
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.forked_assay import run_assay
 
 
 def observe(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

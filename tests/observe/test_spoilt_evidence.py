@@ -26,8 +26,8 @@ from assay.observe.evidence_collector import _read_before
 from assay.observe.evidence_contents import find_node_serials, find_part_serials
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.json_command import parse_json_output
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 FLEET = load_fleet(ROOT)
 NODE = FLEET.nodes["n0003"]
 SPEC = FLEET.spec_of(NODE.name)

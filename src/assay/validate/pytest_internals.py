@@ -1,7 +1,7 @@
 """The one module that uses private API of pytest; each use says why public API does not do.
 
 A new version of pytest may break any of it, so pyproject.toml limits the version, and
-tests/harness/test_private_pytest_api.py holds every other module to public API.
+tests/validate/test_private_pytest_api.py holds every other module to public API.
 """
 
 from __future__ import annotations

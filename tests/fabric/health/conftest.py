@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from assay.declare.loader import load_fleet
 from assay.model.fleet import Fleet
 from assay.model.specs.fabric.fabric_design import FabricDesign
+from tests.support.places import ROOT
 
 
 @pytest.fixture(scope="session")
 def fabric_fleet() -> Fleet:
-    return load_fleet(Path(__file__).parents[3])
+    return load_fleet(ROOT)
 
 
 @pytest.fixture(scope="session")

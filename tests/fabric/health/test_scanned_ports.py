@@ -6,7 +6,6 @@ import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,7 @@ from assay.model.fleet import Fleet
 from assay.model.reading import failed, unsupported, value
 from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node_settings import make_node_settings
+from tests.support.places import ROOT
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEAF = "0x0000000000005000"
@@ -201,7 +201,7 @@ def fleet_of(fabric_fleet):
     return make
 
 
-RECORDED = Path(__file__).parents[2] / "fabric" / "readers" / "recordings" / "db_csv.txt"
+RECORDED = ROOT / "tests/fabric/readers/recordings/db_csv.txt"
 
 
 def test_a_switch_s_temperature_is_read_from_ibdiagnet_beside_what_its_management_says():

@@ -30,7 +30,7 @@ FILES = {
 adapters on two leaves and a spine; the others are made by hand, of the same fabric."""
 TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
 NVLINK = "NMX Controller topology (JSON)"
-"""It describes a rack, and no InfiniBand fabric: see tests/fabric/test_nvlink.py."""
+"""It describes a rack, and no InfiniBand fabric: see tests/fabric/compare/test_nvlink.py."""
 TOPOLOGIES = [form.name for form in FORMATS if not form.content and form.name != NVLINK]
 SINGLE = [form.name for form in FORMATS if form.content]
 KNOWN = read_port_guids(TEXTS["ibnetdiscover"])

@@ -19,6 +19,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.reading import absent, value
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.places import ROOT
 
 START = datetime(2026, 11, 14, 6, tzinfo=UTC)
 EVERY = timedelta(hours=6)
@@ -70,7 +71,7 @@ class Week:
 
 @pytest.fixture(scope="session")
 def fleet() -> Fleet:
-    return load_fleet(Path(__file__).parents[3])
+    return load_fleet(ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from assay.fabric.weekly import aggregation
@@ -14,8 +12,9 @@ from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evid
 from assay.model.facts import to_json
 from assay.model.reading import failed, value
 from assay.validate.must_fail_recordings import read_check_recording
+from tests.support.places import ROOT
 
-WHOLE = read_check_recording(Path(__file__).parents[3] / "suites" / "recordings", "fabric-compute")
+WHOLE = read_check_recording(ROOT / "suites" / "recordings", "fabric-compute")
 TEXT = WHOLE["channels"]["discovery"]["text"]["value"]
 SCANS = 9
 

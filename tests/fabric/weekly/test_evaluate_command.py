@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from assay.cli.app import app
 from assay.lab.fabric.port_telemetry import plant_port_facts
-
-ROOT = Path(__file__).parents[3]
+from tests.support.places import ROOT
 
 
 @pytest.fixture(scope="module")

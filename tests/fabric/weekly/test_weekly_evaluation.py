@@ -8,7 +8,6 @@ from copy import copy
 from dataclasses import replace
 
 import pytest
-from browser import measure_overflow, needs_browser
 
 from assay.fabric.weekly.aggregation import aggregate_week
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
@@ -18,6 +17,7 @@ from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evid
 from assay.lab.fabric.port_telemetry import plant_port_facts
 from assay.model.facts import to_json
 from assay.observe.evidence_store import EvidenceStore
+from tests.support.browser import measure_overflow, needs_browser
 
 SCANS = 12
 

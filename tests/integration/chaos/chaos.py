@@ -17,11 +17,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
-from chaos_controller import ORIGIN, fleet_of
-from chaos_settling import HANDS, Bench, Look, Patience, stacks_of, unsettled
-from chaos_world import World
-from real_postgres import Postgres
-
 from assay.act.effects.effect_journal import parse_effects
 from assay.decide.moves.blast_radius_limits import is_in_service, is_out_of_service
 from assay.decide.state.node_projection import NodeStateProjection, project_node_states
@@ -30,8 +25,13 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.policy_sections import count_allowed_out
+from tests.integration.chaos.chaos_controller import ORIGIN, fleet_of
+from tests.integration.chaos.chaos_settling import HANDS, Bench, Look, Patience, stacks_of, unsettled
+from tests.integration.chaos.chaos_world import World
+from tests.support.places import ROOT
+from tests.support.real_postgres import Postgres
 
-NURSERY = Path(__file__).parent / "chaos_controller.py"
+NURSERY = "tests.integration.chaos.chaos_controller"
 CLASSES = ("gpu.missing", "gpu.memory.uncorrectable", "gpu.pcie.degraded", "gpu.thermal", "psu.failed", "ib.link.down")
 CURES = ("reboot", "reboot", "reboot", "powercycle", "zap", "hand")
 ONCE = ("reboot", "powercycle", "zap")
@@ -72,9 +72,9 @@ class Chaos:
 
     @contextmanager
     def nursery(self) -> Iterator[None]:
-        words = [sys.executable, str(self.program), str(self.root), self.place, str(self.nodes), str(self.rate)]
+        words = [sys.executable, "-m", self.program, str(self.root), self.place, str(self.nodes), str(self.rate)]
         with (self.root / "log").open("w") as log:
-            self._nursery = subprocess.Popen(words, stdin=-1, stdout=-1, stderr=log, text=True)
+            self._nursery = subprocess.Popen(words, stdin=-1, stdout=-1, stderr=log, text=True, cwd=ROOT)
         try:
             assert self._answer() == "ready\n", self.said("log")
             self._anchor = json.loads((self.root / "clock").read_text())[0]

@@ -1,8 +1,8 @@
 """Controllers to be killed: a nursery that has everything loaded, and forks one whenever it is told to.
 
-`python chaos_controller.py FOLDER LEDGER NODES RATE` reads lines: `go SEED` (passes one after the other), `run SEED`
-(the running loop) and `settle SEED` (passes over all nodes until nothing is left to do) answer with the id of the new
-process; `kill PID` and `wait PID` with how it ended.
+`python -m tests.integration.chaos.chaos_controller FOLDER LEDGER NODES RATE` reads lines: `go SEED` (passes one after
+the other), `run SEED` (the running loop) and `settle SEED` (passes over all nodes until nothing is left to do) answer
+with the id of the new process; `kill PID` and `wait PID` with how it ended.
 """
 
 # ruff: noqa: T201 — its answers
@@ -26,9 +26,6 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
-from chaos_settling import STACKS, STACKS_PLEASE
-from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
-
 from assay.act.effects import dbos_workflows  # durable: so that a child has DBOS loaded
 from assay.act.effects.pending_effect_runner import list_pending_effects
 from assay.act.ingest import collection, suite_runs
@@ -50,8 +47,10 @@ from assay.model.outcome import CheckSubject, Outcome, SuiteRun
 from assay.model.specs.check_catalog import CheckCatalog, CheckDeclaration
 from assay.model.specs.node_settings import NodeSettings, ServiceImport
 from assay.observe.evidence_store import EvidenceStore
+from tests.integration.chaos.chaos_settling import STACKS, STACKS_PLEASE
+from tests.integration.chaos.chaos_world import Deed, DrainNow, Nothing, Scheduler, World
+from tests.support.places import ROOT
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 ALIVE = "suites/production/test_chaos.py::test_alive"
 CHECKS = (
     CheckDeclaration(id="suites/seatrial/test_chaos.py::test_seated", subject="node", phases=["seatrial"]),
@@ -74,7 +73,7 @@ assert dbos_workflows
 
 @cache
 def _repository() -> Fleet:
-    return load_fleet(REPOSITORY)
+    return load_fleet(ROOT)
 
 
 def fleet_of(root: Path, nodes: int) -> Fleet:

@@ -14,8 +14,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos_world import World
-
 from assay.decide.moves.held_answers import OpenBreaker, find_nodes_to_clear, list_open_breakers
 from assay.decide.state.node_projection import NodeStateProjection
 from assay.decide.state.node_state import NodeState
@@ -24,6 +22,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from tests.integration.chaos.chaos_world import World
 
 STACKS = "stacks"
 """The file in a controller's root to which all its threads are written when it is sent STACKS_PLEASE."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parent), *(str(Path(__file__).parents[2] / room) for room in ("ledger", "controller"))]
-
-from chaos import Chaos
-from real_postgres import Postgres, served
+from tests.integration.chaos.chaos import Chaos
+from tests.support.real_postgres import Postgres, served
 
 SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 

@@ -8,14 +8,13 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from ballast import fill
-from chaos_controller import ORIGIN, Controller, fleet_of
-from chaos_world import World
-
 from assay.decide.state.node_projection import project_node_states
 from assay.ledger.store import Ledger
 from assay.model.clock import ScaledClock
 from assay.model.errors import AssayError
+from tests.integration.chaos.chaos_controller import ORIGIN, Controller, fleet_of
+from tests.integration.chaos.chaos_world import World
+from tests.support.ballast import fill
 
 
 def main(disk: Path, elsewhere: Path, what: str) -> None:

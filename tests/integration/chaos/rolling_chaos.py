@@ -5,15 +5,7 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
-
-from chaos import Chaos
-from chaos_controller import ORIGIN
-from chaos_settling import HANDS, Bench, Look, approve_late_orders
-from rolling_repository import FIRST, RollingRepository
-from rolling_world import FAILURES, LoggingScheduler, RollingWorld
-from rollout_judge import RolloutStory, find_wrongs
 
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory
 from assay.decide.state.decision_and_fault_entries import make_enrolled_entry
@@ -23,6 +15,12 @@ from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from tests.integration.chaos.chaos import Chaos
+from tests.integration.chaos.chaos_controller import ORIGIN
+from tests.integration.chaos.chaos_settling import HANDS, Bench, Look, approve_late_orders
+from tests.integration.chaos.rolling_repository import FIRST, RollingRepository
+from tests.integration.chaos.rolling_world import FAILURES, LoggingScheduler, RollingWorld
+from tests.integration.chaos.rollout_judge import RolloutStory, find_wrongs
 
 MORE_KILLS = 5
 
@@ -30,7 +28,7 @@ MORE_KILLS = 5
 class RollingChaos(Chaos):
     """A story in which one rollout follows the other. The second takes over the first, the third reverts it."""
 
-    program = Path(__file__).parent / "rolling_controller.py"
+    program = "tests.integration.chaos.rolling_controller"
     once = ()  # a node may have the change before its effect begins; the judge of rollouts holds effects to the world
     world: RollingWorld
     merges = 3

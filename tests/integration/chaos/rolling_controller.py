@@ -1,6 +1,7 @@
-"""Controllers that roll changes out, to be killed: `python rolling_controller.py FOLDER LEDGER NODES RATE`.
+"""Controllers that roll changes out, to be killed.
 
-The words that it reads are those of chaos_controller. The fleet is the folder's own repository.
+`python -m tests.integration.chaos.rolling_controller FOLDER LEDGER NODES RATE` reads the words that chaos_controller
+reads. The fleet is the folder's own repository.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from chaos_controller import Controller, serve
-from rolling_world import Flash, LoggingScheduler, RollingWorld
-
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.declare.loader import load_fleet
 from assay.declare.spec_values_read_by_checks import JudgingHashes
@@ -25,6 +23,8 @@ from assay.model.evidence import EvidenceBasis
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.validate.runs.subjects import list_declared_outcomes
+from tests.integration.chaos.chaos_controller import Controller, serve
+from tests.integration.chaos.rolling_world import Flash, LoggingScheduler, RollingWorld
 
 
 class RollingController(Controller):

@@ -6,8 +6,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from signed_fleet import ROLLOUT_POLICY, SMALLEST, SignedFleet
-from trusted import TRUSTED
+from tests.support.places import SMALLEST
+from tests.support.signed_fleet import ROLLOUT_POLICY, SignedFleet
+from tests.support.trusted import TRUSTED
 
 LONG_MEANT = "trust: {fleet: act, order_hours: 8760, rollout_hours: 8760}\n"
 """Days pass between a kill and the next start of a controller here, and nobody gives an order again."""

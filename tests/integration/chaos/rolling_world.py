@@ -12,11 +12,10 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from chaos_world import Scheduler, World
-
 from assay.act.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
+from tests.integration.chaos.chaos_world import Scheduler, World
 
 TABLES = """
 CREATE TABLE firmware (node TEXT PRIMARY KEY, versions TEXT, plant TEXT DEFAULT '', times INTEGER DEFAULT 0);

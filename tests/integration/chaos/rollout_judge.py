@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from rolling_world import FAILURES, Event, encode
-
 from assay.decide.rollouts.rollout_history import ROLLOUTS, Rollout, RolloutHistory, RolloutMember
 from assay.decide.state.node_projection import NodeStateProjection, project_node_states
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.policy_sections import count_allowed_out
+from tests.integration.chaos.rolling_world import FAILURES, Event, encode
 
 ENDS = ("rollout.finished", "rollout.aborted", "rollout.superseded")
 PLANTED = (*FAILURES, "by hand")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from chaos import go_through
-from small_disk import run_on_small_disk
+
+from tests.integration.chaos.chaos import go_through
+from tests.support.small_disk import run_on_small_disk
 
 
 @pytest.mark.slow
@@ -19,5 +18,5 @@ def test_a_few_kills_on_sqlite(chaos, tmp_path):
 def test_a_controller_on_a_full_disk_says_so_and_goes_on_when_there_is_room(tmp_path, what):
     disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
     elsewhere.mkdir()
-    said = run_on_small_disk(disk, "8m", Path(__file__).parent / "on_full_disk.py", disk, elsewhere, what)
+    said = run_on_small_disk(disk, "8m", "-m", "tests.integration.chaos.on_full_disk", disk, elsewhere, what)
     assert all("full" in line or "No space left" in line or "→" in line for line in said.splitlines()), said

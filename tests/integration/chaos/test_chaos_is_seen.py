@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chaos import Chaos
 
 from assay.act.actions.action import EffectIntent, EffectVerification
 from assay.act.effects import effect_journal
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
+from tests.integration.chaos.chaos import Chaos
 
 AT = "2026-11-21T12:00:00+00:00"
 NODE, REBOOT = "n0001", effect_journal.derive_effect_id("d1", "reboot")

@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from chaos import go_through
-from real_postgres import new_database
-from rolling_chaos import RollingChaos
 
 from assay.decide.rollouts.rollout_history import ROLLOUTS
 from assay.ledger.store import Ledger
+from tests.integration.chaos.chaos import go_through
+from tests.integration.chaos.rolling_chaos import RollingChaos
+from tests.support.real_postgres import new_database
 
 SEED = int(os.environ.get("ASSAY_CHAOS_SEED", "0")) or 14
 

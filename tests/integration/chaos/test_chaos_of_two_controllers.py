@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from chaos import go_through
-from real_postgres import new_database
+
+from tests.integration.chaos.chaos import go_through
+from tests.support.real_postgres import new_database
 
 
 @pytest.mark.slow(minutes=4)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from chaos import go_through
+
+from tests.integration.chaos.chaos import go_through
 
 
 @pytest.mark.slow(minutes=4)

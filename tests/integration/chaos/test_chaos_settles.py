@@ -7,8 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from chaos import Chaos
-from chaos_settling import (
+
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from tests.integration.chaos.chaos import Chaos
+from tests.integration.chaos.chaos_settling import (
     HANGS_S,
     LINES,
     PASSES,
@@ -21,10 +25,6 @@ from chaos_settling import (
     stacks_of,
     unsettled,
 )
-
-from assay.ledger.store import Ledger
-from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry
 
 AT = "2026-11-21T00:00:00+00:00"
 STUCK = """

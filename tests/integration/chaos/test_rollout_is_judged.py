@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from rolling_repository import FIRST, RollingRepository
-from rolling_world import Event, encode
-from rollout_judge import RolloutStory, find_wrongs
 
 from assay.act.actions.action import EffectIntent, EffectVerification
 from assay.act.effects.effect_journal import make_end_entry, make_intent_entry
@@ -18,6 +15,9 @@ from assay.model.entries import rollouts as content
 from assay.model.entries.node_entries import MoveEntry
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
+from tests.integration.chaos.rolling_repository import FIRST, RollingRepository
+from tests.integration.chaos.rolling_world import Event, encode
+from tests.integration.chaos.rollout_judge import RolloutStory, find_wrongs
 
 SECOND, HEAT = FIRST | {"bmc": "2"}, "assay: r1"
 NODES = ("n0000", "n0001", "n0002", "n0003")

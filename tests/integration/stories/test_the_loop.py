@@ -10,11 +10,9 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from forked_assay import run_assay
 
 from assay.declare.home import Home
 from assay.declare.loader import load_fleet
@@ -22,9 +20,10 @@ from assay.lab import process_control
 from assay.lab.scenario import ExpectationResult, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
 
 pytestmark = pytest.mark.slow(minutes=2)  # `make run` plays it too, and .github/workflows/code.yml runs that
-ROOT = Path(__file__).parents[3]
 STORY = load_scenario(ROOT / "scenarios" / "the-loop.yaml")
 
 

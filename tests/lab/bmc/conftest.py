@@ -20,10 +20,10 @@ from assay.lab.bmc.server import VirtualBmcs
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.world import LabWorld
 from assay.model.fleet import Fleet
+from tests.support.places import ROOT
 
 USER, PASSWORD = "operator", "a-long-secret"
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Lab:
 
 @pytest.fixture(scope="session")
 def fleet() -> Fleet:
-    return load_fleet(REPOSITORY)
+    return load_fleet(ROOT)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from example_images import IMAGES, make_image
 from hypothesis import given
 from hypothesis import strategies as st
 from requests_toolbelt import MultipartEncoder
@@ -23,6 +22,7 @@ from assay.lab.bmc.firmware_flash import (
 )
 from assay.lab.bmc.image_upload import parse_multipart_form
 from assay.lab.bmc.power_transitions import apply_elapsed_time
+from tests.support.example_images import IMAGES, make_image
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
 

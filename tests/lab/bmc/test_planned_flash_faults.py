@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from example_images import IMAGES, make_image
 
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.firmware_flash import find_task, read_image, start_flash, tasks
@@ -15,6 +14,7 @@ from assay.lab.bmc.resource_tree import ResourceView
 from assay.lab.faults.bmc_faults import FLASH_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.errors import AssayError
+from tests.support.example_images import IMAGES, make_image
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from example_images import IMAGES, make_image
 
 from assay.lab.bmc.firmware_flash import read_image, start_flash
 from assay.lab.bmc.power_transitions import (
@@ -18,6 +17,7 @@ from assay.lab.bmc.power_transitions import (
     reset_bmc,
     reset_node,
 )
+from tests.support.example_images import IMAGES, make_image
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
 

@@ -13,8 +13,9 @@ import pytest
 import redfish
 import redfish_utilities
 import trustme
-from example_images import IMAGES, make_image
 from redfish.rest.v1 import InvalidCredentialsError, RetriesExhaustedError
+
+from tests.support.example_images import IMAGES, make_image
 
 SYSTEM = "/redfish/v1/Systems/System_0"
 INVENTORY = "/redfish/v1/UpdateService/FirmwareInventory"

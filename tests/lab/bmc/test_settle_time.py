@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from example_images import IMAGES, make_image
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from assay.lab.bmc.power_transitions import (
     power_state,
     reset_node,
 )
+from tests.support.example_images import IMAGES, make_image
 
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
 

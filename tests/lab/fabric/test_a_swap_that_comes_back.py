@@ -23,8 +23,8 @@ from assay.ledger.store import Ledger
 from assay.model.specs.node_settings import make_node_settings
 from assay.observe.evidence_store import EvidenceStore
 from assay.tell.messages.delivery import deliver_tickets
+from tests.support.places import ROOT
 
-REPOSITORY = Path(__file__).parents[3]
 ENDS = ("n0005/mlx5_3", "n0006/mlx5_3")
 
 
@@ -41,7 +41,7 @@ class Clock:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[ControllerContext]:
-    fleet, home = load_fleet(REPOSITORY), tmp_path / ".assay"
+    fleet, home = load_fleet(ROOT), tmp_path / ".assay"
     variables = {
         "fabric": "compute",
         "fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(tmp_path)],

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import ibsim
 import pytest
 
 from assay.declare.loader import load_fleet
@@ -21,6 +20,8 @@ from assay.fabric.scan import run_fabric_scan
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.specs.fabric.cable import PortId
 from assay.model.specs.node_settings import make_node_settings
+from tests.support.fabrics import ibsim
+from tests.support.places import ROOT
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
@@ -117,7 +118,7 @@ def simulated(tmp_path_factory):
 @pytest.fixture(scope="module")
 def look(simulated):
     """Scan the simulated fabric as the inventory says, `hours` after the scan before."""
-    fleet = load_fleet(Path(__file__).parents[3])
+    fleet = load_fleet(ROOT)
     commands = {"errors": simulated.asking("ibqueryerrors"), "subnet": simulated.asking("sminfo")}
     variables = {"fabric_discover": simulated.asking("ibnetdiscover"), "fabric_facts": commands}
     settings = make_node_settings(variables)

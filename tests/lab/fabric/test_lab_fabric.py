@@ -6,10 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import ibsim
 import pytest
-from fat_trees import fat_tree
-from recorded_fabric import COMPUTE
 
 from assay.declare.loader import load_fleet
 from assay.fabric.compare.compare import compare_cabling
@@ -28,15 +25,18 @@ from assay.lab.fabric.ibnetdiscover import discover_lab_fabric, format_net_file
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
+from tests.support.fabrics import ibsim
+from tests.support.fabrics.fat_trees import fat_tree
+from tests.support.fabrics.recorded_fabric import COMPUTE
+from tests.support.places import ROOT
 
-REPOSITORY = Path(__file__).parents[3]
 TOOLS = ibsim.find_ibsim_tools()
 needs_ibsim = pytest.mark.skipif(not TOOLS, reason=f"needs the packages {ibsim.PACKAGES}")
 
 
 @pytest.fixture(scope="module")
 def compute() -> CompiledTopology:
-    fleet = load_fleet(REPOSITORY)
+    fleet = load_fleet(ROOT)
     return compile_topology(fleet.designs["compute"], fleet)
 
 

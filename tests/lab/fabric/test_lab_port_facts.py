@@ -17,11 +17,12 @@ from assay.lab.fabric.cabling import lay_cables, load_cabling, unplug_cable
 from assay.lab.world import LabWorld
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
+from tests.support.places import ROOT
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> LabWorld:
-    fleet = load_fleet(Path(__file__).parents[3])
+    fleet = load_fleet(ROOT)
     lab = LabWorld(tmp_path)
     lay_cables(lab, compile_topology(fleet.designs["compute"], fleet))
     return lab

@@ -6,7 +6,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import ibsim
 import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
@@ -17,6 +16,7 @@ from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
 from assay.fabric.readers.port_guids import read_port_guids, resolve_port_guids
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.specs.fabric.cable import PortId
+from tests.support.fabrics import ibsim
 
 TOOLS = ibsim.find_ibsim_tools()
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])

@@ -6,9 +6,6 @@ At 32 nodes always; at 512 nodes and three tiers among the slow tests.
 from datetime import UTC, datetime
 
 import pytest
-from fat_trees import fat_tree
-from ibsim import list_lids
-from partners import AVAILABLE, WHY_NOT, Partners
 
 from assay.fabric.compare.compare import compare_cabling
 from assay.fabric.compare.tickets import make_cabling_tickets
@@ -18,6 +15,9 @@ from assay.fabric.scan import add_port_states
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 from assay.model.specs.fabric.cable import PortId
+from tests.support.fabrics.fat_trees import fat_tree
+from tests.support.fabrics.ibsim import list_lids
+from tests.support.fabrics.partners import AVAILABLE, WHY_NOT, Partners
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT)
 SIZES = {

@@ -3,9 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from fat_trees import fat_tree
-from ibsim import list_lids
-from partners import AVAILABLE, WHY_NOT, Partners
 
 from assay.fabric.health.switch_facts import parse_sminfo
 from assay.fabric.readers.format_detection import read_tool_output
@@ -15,6 +12,9 @@ from assay.fabric.weekly.evaluation import evaluate_fabric_week
 from assay.fabric.weekly.text_report import format_weekly_text
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import absent, value
+from tests.support.fabrics.fat_trees import fat_tree
+from tests.support.fabrics.ibsim import list_lids
+from tests.support.fabrics.partners import AVAILABLE, WHY_NOT, Partners
 
 pytestmark = [pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT), pytest.mark.slow]
 

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,13 @@ from assay.fabric.scan import judge_scan, run_fabric_scan
 from assay.lab.fabric.cabling import lay_cables, swap_cables, unplug_cable
 from assay.lab.world import LabWorld
 from assay.model.specs.node_settings import make_node_settings
-
-REPOSITORY = Path(__file__).parents[3]
+from tests.support.places import ROOT
 
 
 @pytest.fixture
 def lab(tmp_path):
     """The example fleet with its fabric in a lab; returns the world and what a scan says now."""
-    fleet = load_fleet(REPOSITORY)
+    fleet = load_fleet(ROOT)
     variables = {"fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(tmp_path)]}
     settings = make_node_settings(variables)
     fleet = replace(fleet, nodes={name: replace(node, settings=settings) for name, node in fleet.nodes.items()})

@@ -17,6 +17,7 @@ import yaml
 
 from assay.lab.node.shell import SCRIPTS, TOOLS, install_tools
 from assay.lab.tools.command_lines import check_words, read_command_lines
+from tests.support.places import ROOT
 
 ENTRIES = read_command_lines()
 ITSELF = {"assay-load"}  # the real one, by its own parser
@@ -121,7 +122,7 @@ def test_an_option_is_taken_by_each_of_its_names(capsys: pytest.CaptureFixture[s
 
 def test_the_unit_of_gpu_settings_calls_nvidia_smi_as_it_may_be_called() -> None:
     folder = "playbooks/collections/ansible_collections/assay/fleet/roles/gpu_settings/tasks/main.yml"
-    tasks: Any = yaml.safe_load((Path(__file__).parents[3] / folder).read_text())
+    tasks: Any = yaml.safe_load((ROOT / folder).read_text())
     lines = re.findall(r"ExecStart=nvidia-smi (\S+) (.+)", str(tasks).replace("\\n", "\n"))
     assert [option for option, _ in lines] == ["-pm", "-mig", "-c", "-ac", "-pl"]
     for option, _ in lines:

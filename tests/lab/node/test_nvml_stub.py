@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listed_values import list_values
 
 from assay.lab.node import stub as builder
 from assay.lab.node.replayed_readings import add_nvml_readings
@@ -23,6 +22,7 @@ from assay.lab.node.stub import SONAME, SOURCE, build_stub, stub_answers
 from assay.lab.tools.nvidia_smi import format_smi_xml
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.node.probe.gpu.nvidia_smi import parse_nvidia_smi
+from tests.support.listed_values import list_values
 
 Healthy = Callable[[str], VirtualNodeState]
 Ask = Callable[..., dict[str, Any]]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listed_values import list_values
 
 from assay.lab.virtual_node_state import VirtualNodeState
+from tests.support.listed_values import list_values
 
 
 def test_a_node_that_is_off_cannot_be_reached(node: Any) -> None:

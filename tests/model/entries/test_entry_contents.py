@@ -21,8 +21,9 @@ from assay.model.entries.registry import CONTENT_CLASSES, UnknownEntry, decode_e
 from assay.model.errors import AssayError
 from assay.model.facts import fact, shown
 from assay.model.ledger_entry import LedgerEntry
+from tests.support.places import ROOT
 
-RECORDED = json.loads((Path(__file__).parent / "recorded_entries.json").read_text())
+RECORDED = json.loads((ROOT / "tests/data/recorded_entries.json").read_text())
 SOURCE = Path(assay.__file__).parent
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {str: st.text(), int: st.integers(0, 10**6), bool: st.booleans()}
 SCALARS[float] = st.floats(allow_nan=False, allow_infinity=False)

@@ -1,0 +1,48 @@
+"""What a node could have in common with others, read from the example's fleet, its evidence and its ledger."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from assay.act.loop.context import ControllerContext
+from assay.act.loop.snapshot import FaultWaveTraits
+from assay.declare.loader import load_fleet
+from assay.ledger.store import Ledger
+from assay.model.clock import SystemClock
+from assay.model.evidence import EvidenceDocument
+from assay.model.outcome import Outcome, SuiteRun
+from assay.model.reading import value
+from assay.observe.evidence_store import EvidenceStore
+from tests.support.places import ROOT
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    yield ControllerContext(
+        load_fleet(ROOT), ledger, EvidenceStore(tmp_path / "evidence"), SystemClock(), tmp_path, tmp_path
+    )
+    ledger.close()
+
+
+def test_a_node_has_a_rack_a_spec_and_the_leaves_that_it_is_cabled_to(desk):
+    traits = FaultWaveTraits(desk)
+    found = traits["n0001"]
+    assert {("rack", "lab1/r01"), ("spec", "hgx-h100"), ("profile", "managed")} <= found
+    leaves = {name for kind, name in found if kind == "leaf"}
+    assert len(leaves) == 8
+    assert leaves == {name for kind, name in traits["n0002"] if kind == "leaf"}
+    assert len(traits) == len(desk.fleet.nodes)
+
+
+def test_firmware_and_commit_are_those_that_were_read_and_judged_last(desk):
+    desk.evidence.store_latest(EvidenceDocument("n0001", NOW, {"bmc": {"firmware": value({"bios": value("1.2")})}}))
+    outcome = Outcome("suites/p.py::test_heat", "h100-a/n0001", "n0001", "pass", evidence_at=NOW.isoformat())
+    desk.ledger.record(SuiteRun("run-1", NOW.isoformat(), spec_commit="0123456789abcdef"), [outcome])
+    found = FaultWaveTraits(desk)["n0001"]
+    assert ("firmware", "bios 1.2") in found
+    assert ("spec commit", "0123456789ab") in found

@@ -1,0 +1,74 @@
+"""`assay images` and `assay boot dhcp` as people use them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from assay.cli.app import app
+from assay.model.errors import AssayError
+from tests.support.places import ROOT
+
+FILES = {"vmlinuz": b"a kernel", "initrd.gz": b"its files"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return the example fleet, whose image lies on the disk."""
+    for part in ("inventory", "specs"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    spec = tmp_path / "specs/images/gpu-node.yaml"
+    image = yaml.safe_load(spec.read_text())
+    for (name, content), artifact in zip(FILES.items(), (image["kernel"], *image["initrds"]), strict=True):
+        (tmp_path / name).write_bytes(content)
+        artifact |= {"url": (tmp_path / name).as_uri(), "sha256": hashlib.sha256(content).hexdigest()}
+    spec.write_text(yaml.safe_dump(image))
+    return tmp_path
+
+
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [*words, "--fleet", str(root)])
+    if isinstance(done.exception, AssayError):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def test_images_shows_what_is_missing_and_fetches_it(root: Path) -> None:
+    code, shown = run(root, "images")
+    assert code == 1
+    assert "gpu-node-2026.10  version 2026.10, 16 nodes" in shown
+    assert shown.count("missing  ") == 2
+    assert "fetch what is missing: assay images --fetch" in shown
+    code, shown = run(root, "images", "--fetch")
+    assert (code, "missing" in shown) == (0, False)
+    code, shown = run(root, "images", "--format", "json")
+    rows = json.loads(shown)
+    assert [(row["file"], row["bytes"]) for row in rows] == [("kernel", 8), ("initrd0", 9)]
+
+
+def test_a_file_that_is_not_the_declared_one_is_told_and_stays_missing(root: Path) -> None:
+    (root / "vmlinuz").write_bytes(b"another kernel")
+    code, shown = run(root, "images", "--fetch")
+    assert code == 1
+    assert f"its digest is {hashlib.sha256(b'another kernel').hexdigest()}, and not" in shown
+    assert [line.split()[1] for line in shown.splitlines() if line.startswith("  kernel")] == ["missing"]
+
+
+def test_dhcp_is_printed_for_the_one_provisioning(root: Path) -> None:
+    code, shown = run(root, "boot", "dhcp", "--for", "dnsmasq")
+    assert code == 0
+    assert "dhcp-boot=tag:ipxe,http://boot.lab1.example:8080/boot/v1/ipxe" in shown
+    code, shown = run(root, "boot", "dhcp", "--for", "kea")
+    assert json.loads(shown)["Dhcp4"]["client-classes"][0]["name"] == "ipxe"
+
+
+def test_a_provisioning_that_does_not_exist_is_said_with_those_that_do(root: Path) -> None:
+    with pytest.raises(AssayError, match="which Provisioning") as told:
+        run(root, "boot", "dhcp", "--for", "kea", "--provisioning", "lab9")
+    assert "lab1" in str(told.value)

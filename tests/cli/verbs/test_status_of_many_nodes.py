@@ -1,0 +1,114 @@
+"""`assay status` counts many nodes before it lists those that need a look, and shows the nodes that people select."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from assay.cli.verbs import status as status_verb
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from tests.support.places import ROOT
+
+NODES = 120
+OUT = {7: "triage", 30: "wipe", 31: "triage"}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet with 120 nodes in its ledger, each an hour longer in its state than the one before; node 9 is held."""
+    home, now = tmp_path_factory.mktemp("many") / "fleet", datetime.now(UTC)
+    for folder in ("inventory", "specs"):
+        shutil.copytree(ROOT / folder, home / folder)
+    (home / ".assay").mkdir()
+    ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+    for number in range(1, NODES + 1):
+        at = (now - timedelta(hours=number)).isoformat()
+        content = {"pool": "even" if number % 2 == 0 else "odd", "state": OUT.get(number, "production")}
+        ledger.append(LedgerEntry(f"e{number}", at, "node.enrolled", f"n{number:04}", content))
+    hold = {"who": "ann", "reason": "a look at its fans"}
+    ledger.append(LedgerEntry("h", (now - timedelta(minutes=5)).isoformat(), "hold", "n0009", hold))
+    ledger.close()
+    return home
+
+
+@pytest.fixture
+def status(fleet: Path) -> Callable[..., Result]:
+    return lambda *words: CliRunner().invoke(status_verb.status_app, ["--fleet", str(fleet), *words])
+
+
+def _list_nodes(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.exception
+    return [line.split()[0] for line in result.stdout.splitlines() if line.startswith((" n0", "n0"))]
+
+
+def test_many_nodes_are_counted_and_only_those_that_need_a_look_are_listed(status: Callable[..., Result]) -> None:
+    told = status()
+    assert _list_nodes(told) == ["n0030", "n0007", "n0009", "n0031"]
+    rows = [line.split() for line in told.stdout.splitlines() if line.strip().startswith(("even", "odd"))]
+    assert rows == [["even", "60", "59", "1"], ["odd", "60", "58", "2"]]
+    assert "117 production, 2 triage, 1 wipe" in told.stdout
+    assert "116 in service are not listed" in told.stdout
+    assert len(_list_nodes(status("--all"))) == NODES
+
+
+@pytest.mark.parametrize(
+    ("words", "nodes"),
+    [
+        (["--state", "triage"], ["n0007", "n0031"]),
+        (["--state", "triage", "--state", "wipe", "--pool", "even"], ["n0030"]),
+        (["--node", "n[0001-0003],n0030"], ["n0002", "n0030", "n0001", "n0003"]),
+        (["--since", "150m"], ["n0002", "n0001"]),
+        (["--rack", "r02", "--since", "390m"], ["n0006", "n0005"]),
+        (["--state", "zap"], []),
+    ],
+)
+def test_nodes_are_selected_as_people_name_them(
+    status: Callable[..., Result], words: list[str], nodes: list[str]
+) -> None:
+    assert _list_nodes(status(*words)) == nodes
+    document = json.loads(status(*words, "--format", "json").stdout)
+    assert [one["node"] for one in document["nodes"]] == nodes
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--node", "n0121"], "there is no node n0121"),
+        (["--pool", "evn"], "there is no pool evn"),
+        (["--rack", "r99"], "there is no rack r99"),
+        (["--state", "trage"], "there is no state trage"),
+        (["--since", "soon"], "'soon' is not a duration"),
+        (["--watch", "--format", "json"], "--watch shows text"),
+        (["--server", "https://127.0.0.1:1", "--rack", "r01"], "a server does not tell the racks of its nodes"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(status: Callable[..., Result], words: list[str], what: str) -> None:
+    told = status(*words).exception
+    assert isinstance(told, AssayError)
+    assert told.what == what
+    assert told.fix
+
+
+def test_watching_shows_it_again_until_ctrl_c(status: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> Any:
+        waits.append(seconds)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status_verb, "time", SimpleNamespace(sleep=wait))  # git's readers sleep too
+    told = status("--watch", "--state", "wipe")
+    assert told.exit_code == 0
+    assert _list_nodes(told) == ["n0030", "n0030"]
+    assert told.stdout.count(" UTC\n") == len(waits) == 2

@@ -1,0 +1,161 @@
+"""`assay replay` as a person runs it: in a fleet, without one, against another policy, with files that are wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from tests.decide.replay.replay_world import clear, fault
+from tests.support.forked_assay import run_assay
+from tests.support.places import ROOT
+
+DEFAULT = ROOT / "specs" / "lifecycle" / "default.yaml"
+
+
+def replay(*words, where=ROOT):
+    known = {name: value for name, value in os.environ.items() if name != "ASSAY_FLEET"}
+    return run_assay("replay", *words, cwd=where, env=known)
+
+
+def replay_costs(*words):
+    answer = replay("--policy", DEFAULT, *words, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+@pytest.fixture
+def events(tmp_path):
+    file = tmp_path / "events.jsonl"
+    shown = [
+        fault(0, "n0003", "gpu.xid.79", in_use=True),
+        clear(60, "n0003", "gpu.xid.79"),
+        fault(90, "n0017", "gpu.odd"),
+    ]
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in shown))
+    return file
+
+
+@pytest.fixture
+def careful(tmp_path):
+    file = tmp_path / "careful.yaml"
+    file.write_text(
+        "kind: LifecyclePolicy\nname: careful\nextends: default\n"
+        "faults: {catastrophic-in-production: {timing: pending}}\n"
+    )
+    return file
+
+
+def test_one_document_on_stdout_and_the_same_each_time(events):
+    answers = [replay("--policy", DEFAULT, "--events", events, "--format", "json") for _ in range(2)]
+    assert [answer.returncode for answer in answers] == [0, 0], answers[0].stderr
+    assert answers[0].stdout == answers[1].stdout
+    document = json.loads(answers[0].stdout)
+    assert {"decisions", "nodes", "totals", "breaker_trips"} <= document.keys()
+    first = document["decisions"][0]
+    assert (first["node"], first["from"], first["to"], first["timing"]) == (
+        "n0003",
+        "production",
+        "production-reboot",
+        "immediate",
+    )
+    line = int(first["rule"].split()[0].rpartition(":")[2])
+    assert "catastrophic-in-production" in DEFAULT.read_text().splitlines()[line - 1]
+    assert len(document["nodes"]) >= 18, "the whole inventory"
+    assert document["nodes"]["n0003"] == document["totals"]["seconds_out"] > 0
+    assert document["unknown_faults"] == ["gpu.odd"]
+    assert all(span["source"] for span in document["assumed"].values())
+
+
+def test_another_policy_is_compared_and_may_extend_the_fleets(events, careful):
+    answer = replay("--policy", DEFAULT, "--events", events, "--against", careful, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    against = json.loads(answer.stdout)["against"]
+    assert against["policy"] == "careful"
+    assert against["totals"]["seconds_out"] == 0
+    assert json.loads(answer.stdout)["totals"]["seconds_out"] > 0
+    assert [one["timing"] for one in against["only_there"]] == ["pending", "record"]
+    assert against["nodes"]["n0003"] == 0
+
+
+def test_it_needs_no_fleet_and_people_get_words(events, careful, tmp_path):
+    away = tmp_path / "away"
+    away.mkdir()
+    answer = replay("--policy", careful, "--events", events, "--against", DEFAULT, where=away)
+    assert answer.returncode == 0, answer.stderr
+    assert "n0003: production → production-reboot, when idle" in answer.stdout
+    assert "compared with policy default" in answer.stdout
+    assert "not in the fault catalogue: gpu.odd" in answer.stdout
+
+
+@pytest.mark.parametrize("wrong", ["no events", "no policy", "a line", "a folder", "another kind", "a bad limit"])
+def test_what_cannot_be_read_is_told_in_a_sentence(events, careful, tmp_path, wrong):
+    policy, history = DEFAULT, events
+    if wrong == "no events":
+        history = tmp_path / "none.jsonl"
+    elif wrong == "no policy":
+        policy = tmp_path / "none.yaml"
+    elif wrong == "a line":
+        history.write_text(history.read_text() + '{"time": 5}\n')
+    elif wrong == "a folder":
+        history = tmp_path
+    elif wrong == "another kind":
+        policy = ROOT / "specs" / "faults" / "gpu.yaml"
+    else:
+        careful.write_text(careful.read_text() + "limits: {pool_percent: 400}\n")
+        policy = careful
+    answer = replay("--policy", policy, "--events", history, "--format", "json")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("assay: ")
+    assert "Traceback" not in answer.stderr
+    assert "a mistake of assay" not in answer.stderr
+    if wrong == "a line":
+        assert f"{history}:4: event is missing" in answer.stderr
+
+
+def test_a_comparison_says_of_each_cost_which_policy_is_lower_and_never_one_number_alone(events, careful):
+    document = replay_costs("--events", events, "--against", careful)
+    here, there = document["costs"], document["against"]["costs"]
+    assert here["out_node_hours"] > there["out_node_hours"]
+    assert here["catastrophic_node_hours"] <= there["catastrophic_node_hours"]
+    assert sorted(here) == sorted(there)
+    said = replay("--policy", DEFAULT, "--events", events, "--against", careful).stdout
+    assert "node-hours served with an open catastrophic fault" in said
+    assert "lower: careful" in said
+    assert said.index("node-hours out of service") < said.index("weighted sum"), "the costs come first"
+    assert "weights: node-hours out of service × 1" in said
+    assert "assumed by fleet-engineering: cost assumptions default (specs/costs/default.yaml:" in said
+
+
+def test_people_read_days_and_not_seconds_or_1970(events):
+    said = replay("--policy", DEFAULT, "--events", events).stdout
+    assert "0 d 00:00:00  n0003: production → production-reboot" in said
+    assert "1970" not in said
+
+
+def test_every_assumption_has_a_source_and_an_owner(events):
+    assumed = replay_costs("--events", events)["cost_assumptions"]
+    assert assumed["owner"] == "fleet-engineering"
+    assert assumed["jobs"]["source"]
+    assert all(one["source"] for one in (*assumed["people"].values(), *assumed["weights"].values()))
+
+
+def test_a_fleet_without_cost_assumptions_uses_the_shipped_ones_and_one_with_two_is_told(events, tmp_path):
+    fleet = tmp_path / "fleet"
+    shutil.copytree(ROOT / "specs", fleet / "specs")
+    shutil.copytree(ROOT / "inventory", fleet / "inventory")
+    (fleet / "specs/costs/default.yaml").rename(fleet / "specs/costs/ours.yaml")
+    ours = fleet / "specs/costs/ours.yaml"
+    ours.write_text(
+        ours.read_text().replace("name: default", "name: ours").replace("ticket: {hours: 1,", "ticket: {hours: 7,")
+    )
+    assumed = replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]
+    assert (assumed["name"], assumed["people"]["ticket"]["hours"]) == ("ours", 7)
+    shutil.copy(DEFAULT.parents[1] / "costs/default.yaml", fleet / "specs/costs/default.yaml")
+    two = replay("--policy", DEFAULT, "--events", events, "--fleet", fleet)
+    assert two.returncode == 2
+    assert "the fleet has 2 documents of kind CostAssumptions" in two.stderr
+    shutil.rmtree(fleet / "specs/costs")
+    assert replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]["where"] == "as shipped with assay"

@@ -1,0 +1,91 @@
+"""`assay trends rules` shows the record of each rule; `assay trends` says what follows from each warning."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.verbs.trends import trends_app
+from assay.cli.workspace import Workspace
+from assay.decide.trends.warnings import find_revision
+from assay.declare.starter.shipped_specs import find_trend_rules
+from assay.ledger.store import Ledger
+from assay.model.entries.faults import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.timestamps import format_time
+from tests.decide.trends.planted_fleet import PlantedFleet
+from tests.support.places import ROOT
+
+AT = datetime(2026, 3, 1, 4, tzinfo=UTC)
+RULES = find_trend_rules(None)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """A fleet with seven warnings of heat: five right, one wrong, one open. The rule of speed lost its stage."""
+    root = tmp_path / "fleet"
+    shutil.copytree(ROOT / "tests/data/smallest", root)
+    ledger = Ledger.open(root / ".assay" / "ledger.sqlite")
+    for number, outcome in enumerate([*["right"] * 5, "wrong", None]):
+        warned = TrendWarnedEntry(
+            f"w{number}", "heat", find_revision(RULES, "heat"), "record", "gpu0", "", "gpu_temperature", "C", 61.0,
+            70.0, 9.0, 39,
+        )  # fmt: skip
+        ledger.append(warned.make_entry(f"a{number}", format_time(AT), "n1"))
+        if outcome:
+            lead = 9.0 if outcome == "right" else None
+            closed = TrendClosedEntry(f"w{number}", "heat", outcome, "so it was", "", lead)  # type: ignore[arg-type]
+            ledger.append(closed.make_entry(f"b{number}", format_time(AT + timedelta(days=20)), "n1"))
+    demoted = TrendDemotedEntry("speed", find_revision(RULES, "speed"), "0 of 60 warnings were right")
+    ledger.append(demoted.make_entry("c", format_time(AT)))
+    ledger.close()
+    return root
+
+
+def ask(*words: str) -> str:
+    answer = CliRunner().invoke(trends_app, list(words), catch_exceptions=False)
+    assert answer.exit_code in (0, 1), answer.output
+    return answer.stdout
+
+
+def test_the_record_of_each_rule_is_shown(fleet: Path) -> None:
+    told = ask("rules", "--fleet", str(fleet)).splitlines()
+    line = told.index("heat     record   5 right, 1 wrong, 1 open")
+    assert "right 0.83 (0.50 to 0.96); foresaw 5 of 5 failures; 9 d before (nine in ten: 9 d)" in told[line + 1]
+    assert "         only observes: 0 of 60 warnings were right" in told
+    plain = {one["name"]: one for one in json.loads(ask("rules", "--fleet", str(fleet), "--format", "json"))["rules"]}
+    assert list(plain) == list(RULES.rules)
+    assert (plain["speed"]["declared_stage"], plain["speed"]["stage"]) == ("record", "observe")
+    assert plain["heat"]["precision"] == pytest.approx(5 / 6)
+
+
+def test_what_came_later_is_not_known_before(fleet: Path) -> None:
+    before = (AT + timedelta(days=10)).isoformat()
+    assert "heat     record   7 open" in ask("rules", "--fleet", str(fleet), "--as-of", before)
+
+
+def test_each_warning_says_what_follows(tmp_path: Path) -> None:
+    planted = PlantedFleet(tmp_path)
+    planted.courses[3] = lambda day: max(0, day - 90) * 0.6
+    planted.grow()
+    (warning,) = planted.ask()["warnings"]
+    assert (warning["rule"], warning["p"], warning["failure_node_hours"]) == ("heat", None, 8)
+    assert [act["needed"] for act in warning["acts"]] == [0.0396, 0.7647]
+    told = ask(*planted.write())
+    assert (
+        "  heat: test it next, while it is idle: the chance is not known yet, and 4% is enough; in vain a test costs"
+        in told
+    )
+
+
+def test_now_is_the_time_of_the_fleets_clock(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lab:
+        def now(self) -> datetime:
+            return AT + timedelta(days=10)
+
+    monkeypatch.setattr(Workspace, "clock", Lab())
+    assert "heat     record   7 open" in ask("rules", "--fleet", str(fleet))

@@ -1,0 +1,125 @@
+"""A packed log that is cut or damaged: what can be unpacked is judged, and nobody takes it for the whole log."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.verbs.faults import faults_app
+from assay.model.errors import AssayError
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.observe.evidence_contents import find_unanswered_branches
+from assay.observe.recordings.reader import read_recordings
+from tests.support.log_spellings.carriers import COMPRESSIONS
+from tests.support.places import ROOT
+
+PACKINGS = {**COMPRESSIONS, "bzip2": lambda content: bz2.compress(content, 1)}  # in small blocks
+del PACKINGS["plain"]
+XID = "[    9.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
+
+
+def calm_lines(count: int) -> str:
+    """Return lines that pack badly, so that a cut leaves whole blocks of every packing before it."""
+    random = Random(5)
+    return "".join(f"[{at / 10 + 10:12.6f}] usb 1-1: reset {random.randbytes(24).hex()}\n" for at in range(count))
+
+
+CALM = calm_lines(6_000)
+CUT, DAMAGED = "break off", "are damaged"
+
+
+def spoil(content: bytes, how: str) -> bytes:
+    place = len(content) * 3 // 4
+    return content[:place] if how == CUT else content[:place] + Random(7).randbytes(len(content) - place)
+
+
+@cache
+def pack(text: str, packing: str) -> bytes:
+    return PACKINGS[packing](text.encode())
+
+
+def write(folder: Path, text: str, packing: str, how: str = CUT) -> Path:
+    (folder / "log").write_bytes(spoil(pack(text, packing), how))
+    return folder / "log"
+
+
+def run(file: Path, *words: str):
+    return CliRunner().invoke(faults_app, [str(file), "--fleet", str(ROOT), *words])
+
+
+@pytest.mark.parametrize("how", [CUT, DAMAGED])
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_what_was_unpacked_is_judged_and_the_cut_is_told(packing, how, tmp_path):
+    file = write(tmp_path, XID + CALM, packing, how)
+    result = run(file)
+    assert result.exit_code == 1
+    assert "gpu.xid.79 on 0000:1b:00: action reboot" in result.stdout
+    assert "faults: 1, with an action: 1 so far" in result.stdout
+    assert f"read in part only: its {packing} data {how}" in result.stdout
+    document = json.loads(run(file, "--format", "json").stdout)
+    assert document["broken"].startswith(f"its {packing} data {how}")
+    assert 2_000 < document["lines"] < 6_001
+
+
+@pytest.mark.parametrize("words", [(), ("--format", "json")])
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_cut_log_is_never_no_fault(packing, words, tmp_path):
+    result = run(write(tmp_path, CALM + XID, packing), *words)
+    assert isinstance(result.exception, AssayError), "which the command prints, with exit code 2"
+    assert f"was read in part only: its {packing} data break off" in str(result.exception)
+    assert '"faults": []' in result.stdout if words else "no fault so far" in result.stdout
+
+
+def test_a_file_of_which_nothing_can_be_unpacked_is_refused(tmp_path, catalog):
+    (tmp_path / "log").write_bytes(gzip.compress(XID.encode())[:8])
+    result = run(tmp_path / "log")
+    assert "cannot be read: its gzip data break off" in str(result.exception)
+    with pytest.raises(AssayError, match="cannot be read: its gzip data break off"):
+        read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+
+
+def test_a_cut_log_of_no_known_form_is_told_as_cut(tmp_path):
+    (tmp_path / "log").write_bytes(gzip.compress(XID.encode())[:12])
+    assert "is no log that I can read; it begins with '['; its gzip data break off" in str(
+        run(tmp_path / "log").exception
+    )
+
+
+def test_a_cut_around_another_packing_is_told_once(tmp_path):
+    packed = lzma.compress(gzip.compress((XID + CALM).encode()))
+    (tmp_path / "log").write_bytes(packed[: len(packed) // 2])
+    assert "read in part only: its xz data break off\n" in run(tmp_path / "log").stdout
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_observing_keeps_what_was_unpacked_with_a_failed_reading(packing, tmp_path, catalog: FaultCatalog):
+    evidence = read_recordings([write(tmp_path, XID + CALM, packing)], "n1", matcher=catalog.kernel_log_matcher)
+    lines = evidence.read("probe", "kernel_log", "lines").value
+    assert lines[0]["text"] == XID.partition("] ")[2].strip()
+    assert len(lines) > 2_000
+    failures = find_unanswered_branches(evidence.channels["probe"])
+    assert failures == {"broken_log": f"log was read in part only: its {packing} data break off"}
+
+
+def test_observing_keeps_a_cut_event_log_with_a_failed_reading(tmp_path, catalog):
+    rows = [f"{at} | 11/10/2026 | 03:11:07 | Power Supply #0x51 | Failure detected | Asserted\n" for at in range(1, 9)]
+    packed = gzip.compress("".join(rows).encode())
+    (tmp_path / "log").write_bytes(packed[:-4])
+    evidence = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+    assert len(evidence.read("bmc", "events").value) == 8
+    assert "its gzip data break off" in find_unanswered_branches(evidence.channels["bmc"])["broken_log"]
+
+
+def test_observing_refuses_a_cut_file_whose_rest_it_needs(tmp_path, catalog):
+    ports = (ROOT / "tests/data/nvidia-smi-q-x.xml").read_bytes()
+    (tmp_path / "smi").write_bytes(gzip.compress(ports)[:-4])
+    with pytest.raises(AssayError, match="cannot be read: its gzip data break off"):
+        read_recordings([tmp_path / "smi"], "n1", matcher=catalog.kernel_log_matcher)

@@ -1,0 +1,256 @@
+"""The first page says what broke since yesterday and where, with everything excused and unseen apart."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.decide.drift.sync_report import SYNC_STATES, PoolSync
+from assay.ledger.history.append import append_missing_runs
+from assay.tell.report.allure import allure_status, describe_problems
+from assay.tell.report.distribution_page import read_past
+from assay.tell.report.overview_model import build_overview
+from assay.tell.report.overview_page import SyncNumbers, render_overview
+from assay.tell.report.overview_phrases import headline, place, reach, title, where
+from assay.tell.report.status_changes import RolloutWaits
+from tests.support.browser import measure_overflow, needs_browser, show
+
+LINK = "suites/production/test_network.py::test_link_is_clean"
+FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"
+MEMORY = "suites/seatrial/test_host.py::test_memory_size"
+NODES = [f"n{number:04}" for number in range(1, 17)]
+RACK = NODES[4:8]
+AT = datetime.fromtimestamp(1_795_350_000, UTC)
+POOLS = (
+    PoolSync(
+        "h100-a",
+        16,
+        dict(zip(SYNC_STATES, (12, 0, 3, 0, 1), strict=True)),
+        {},
+        (AT - timedelta(minutes=40)).isoformat(),
+    ),
+    PoolSync("byo-b", 4, dict(zip(SYNC_STATES, (4, 0, 0, 0, 0), strict=True)), {}),
+)
+SYNC = SyncNumbers(POOLS, "c0ffee1234", AT)
+
+
+def text(page: str) -> str:
+    """Return what a person reads."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def day(runs, hours: float, ill: dict[str, list[str]]) -> None:
+    """Store a run of every node, with checks that fail on some."""
+    heat = runs.outcome("n0001").check
+    runs.run(hours, *(
+        runs.outcome(node, check, verdict="fail" if node in ill.get(check, []) else "pass", hours=hours)
+        for node in NODES for check in (heat, MEMORY, *([FIRMWARE] if FIRMWARE in ill else []))
+    ))  # fmt: skip
+
+
+def test_a_rack_that_broke_is_the_first_thing_said(runs):
+    heat = runs.outcome("n0001").check
+    day(runs, -24, {MEMORY: ["n0002"]})
+    day(runs, 0, {MEMORY: ["n0002", *RACK], heat: RACK})
+    one = runs.overview()
+    assert headline(one) == "8 new failures on 4 nodes since yesterday 12:00 UTC"
+    assert where(one) == "rack r02 (4 of 4 nodes)"
+    (cluster,) = one.clusters
+    assert cluster.holders == tuple(RACK)
+    page = text(render_overview(one))
+    assert page.index("8 new failures") < page.index("rack r02") < page.index("The fleet, by pool and rack")
+    assert "1 still failing" in page
+
+
+def test_nodes_that_wait_for_their_wave_are_no_failures_and_a_real_one_still_is(runs):
+    heat = runs.outcome("n0001").check
+    day(runs, -24, {})
+    day(runs, 0, {FIRMWARE: [*RACK, "n0001"], heat: [RACK[0]]})
+    assert headline(runs.overview()) == "6 new failures on 5 nodes since yesterday 12:00 UTC", "no rollout runs"
+    rollout = RolloutWaits("1a2b3c4d" * 2, frozenset(RACK), frozenset([FIRMWARE]))
+    one = runs.overview(rollout=rollout)
+    assert headline(one) == "2 new failures on 2 nodes since yesterday 12:00 UTC"
+    assert {(change.check, change.holder) for change in one.broke} == {(FIRMWARE, "n0001"), (heat, RACK[0])}
+    assert {change.holder for change in one.waiting} == set(RACK)
+    counts = {holder.name: (holder.failing, holder.newly, holder.waiting) for holder in one.holders}
+    assert (counts["n0001"], counts[RACK[0]], counts[RACK[1]]) == ((1, 1, 0), (1, 1, 1), (0, 0, 1))
+    page = text(render_overview(one))
+    assert "4 waiting for the rollout" in page
+    assert "Waiting for the rollout 4 failures on 4 nodes: n0005..n0008" in page
+    assert "assay rollout show 1a2b3c4d" in page
+    day(runs, 48, {FIRMWARE: RACK})
+    later = runs.overview(rollout=rollout)
+    assert (headline(later)[:13], len(later.waiting), later.still_clusters) == ("Nothing broke", 4, ())
+    assert len(runs.overview().still_clusters) == 1, "without the rollout they fail as before"
+
+
+def test_links_that_hang_on_one_switch_are_told_by_the_switch(runs):
+    ill = NODES[2:12]
+    for hours in (-24, 0):
+        outcomes = [
+            runs.outcome(node, LINK, f"mlx5_{rail}", hours,
+                         verdict="fail" if hours == 0 and rail == 3 and node in ill else "pass")
+            for node in NODES for rail in range(8)
+        ]  # fmt: skip
+        runs.run(hours, *outcomes)
+    (cluster,) = runs.overview().clusters
+    assert place(cluster.group) == "switch leaf-su01-r3"
+    assert reach(cluster) == "10 of 16 nodes"
+
+
+def test_several_checks_of_one_node_are_the_node_and_one_cause_on_two_is_one_card(runs):
+    heat = runs.outcome("n0001").check
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: ["n0002"], heat: ["n0002"]})
+    (cluster,) = runs.overview().clusters
+    assert (place(cluster.group), reach(cluster)) == ("n0002", "2 checks")
+    day(runs, 1, {MEMORY: ["n0002", "n0016"], heat: ["n0002"]})
+    assert [(title(one), reach(one)) for one in runs.overview().clusters] == [
+        ("2 of 16 nodes", "no place in common"),
+        ("n0002", "1 check"),
+    ]
+
+
+def test_specs_that_broke_what_they_judge_are_told(runs):
+    runs.run(-24, *(runs.outcome(node, MEMORY, hours=-24) for node in NODES))
+    ill = NODES[1::2]
+    failing = [runs.outcome(node, MEMORY, verdict="fail") for node in ill]
+    runs.run(0, *failing, spec_commit="b" * 40)
+    (cluster,) = runs.overview().clusters
+    assert place(cluster.group) == "specs at bbbbbbbbbbbb"
+
+
+def test_the_first_run_tells_what_fails_in_it(runs):
+    day(runs, 0, {MEMORY: RACK})
+    one = runs.overview()
+    assert headline(one) == "4 failures on 4 nodes in the first run"
+    assert where(one) == "rack r02 (4 of 4 nodes)"
+
+
+def test_nothing_broke_is_said_too(runs):
+    day(runs, -24, {MEMORY: ["n0002"]})
+    day(runs, 0, {})
+    one = runs.overview()
+    assert headline(one) == "Nothing broke since yesterday 12:00 UTC"
+    assert "1 fixed" in text(render_overview(one))
+
+
+def test_known_issues_and_checks_on_trial_stand_apart(runs):
+    known = runs.outcome("n0003", verdict="fail", known="https://example.net/issues/41")
+    runs.run(0, known, runs.outcome("n0004", MEMORY, verdict="fail", observed=True), runs.outcome("n0005"))
+    one = runs.overview()
+    assert headline(one) == "Nothing fails in the first run"
+    page = text(render_overview(one))
+    assert "https://example.net/issues/41 temperatures 1 place" in page
+    assert "memory_size fails on 1 of 1 place" in page
+
+
+def test_an_issue_s_link_that_is_no_https_address_is_no_link(runs):
+    runs.run(0, runs.outcome("n0003", verdict="fail", known="javascript:alert(1)"))
+    assert 'href="javascript' not in render_overview(runs.overview())
+
+
+def test_nodes_that_nobody_judged_for_long_are_told(runs):
+    runs.run(-96, *(runs.outcome(node, hours=-96) for node in NODES[:2]))
+    runs.run(0, *(runs.outcome(node) for node in NODES[2:]))
+    one = runs.overview()
+    assert [stood.name for stood in one.stale] == NODES[:2]
+    assert {stood.name for stood in one.never} == {"n0017", "n0018", "n0019", "n0020"}
+    assert "Never: n0017..n0020" in text(render_overview(one))
+
+
+def test_passes_on_evidence_older_than_the_policy_allows_are_well_on_no_page(runs):
+    old, young = -runs.fresh_hours - 1, -runs.fresh_hours + 1
+    runs.run(0, runs.outcome("n0003", hours=old), runs.outcome("n0004", hours=young), runs.outcome("n0005", hours=0))
+    one = runs.overview()
+    assert [holder.name for holder in one.stale] == ["n0003"]
+    assert "n0003: 1 check passed on evidence too old; the newest is 31 h old" in render_overview(one)
+    with runs.standing() as standing:
+        holders = {holder.name: holder for holder in standing.read_holders()}
+    assert {name: allure_status(holder) for name, holder in holders.items()} == {
+        "n0003": "broken",
+        "n0004": "passed",
+        "n0005": "passed",
+    }
+    assert "older than the policy allows" in describe_problems(holders["n0003"])
+
+
+def test_a_node_of_which_all_was_skipped_is_not_well(runs):
+    runs.run(0, runs.outcome("n0003", verdict="skip"), runs.outcome("n0004"))
+    page = render_overview(runs.overview())
+    assert "n0003: nothing judged, all was skipped" in page
+    assert "n0004: 1 check well" in page
+
+
+def test_the_trend_of_each_pool_ends_with_what_stands_now(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    assert append_missing_runs(runs.folder) == []
+    with runs.standing() as standing:
+        past = read_past(runs.fleet, runs.folder, standing.list_reported_runs()[-1].at, [])
+        (trend,) = build_overview(runs.fleet, standing, rates=past.rates).trends
+    assert (trend.pool, trend.holders, trend.ill) == ("h100-a", 16, 4)
+    assert [share for _, share in trend.shares] == [1.0, 28 / 32]
+
+
+def test_every_node_is_in_the_map_and_says_why(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    page = render_overview(runs.overview())
+    titles = {name: look for look, name in re.findall(r'class="(\w+)" title="r\d\d (n\d{4}): ', page)}
+    assert set(titles) == {*runs.fleet.nodes}
+    assert {name for name, look in titles.items() if look == "new"} == set(RACK)
+    assert "memory_size: fail as planted" in html.unescape(page)
+
+
+def test_what_comes_from_outside_is_escaped(runs):
+    runs.run(0, runs.outcome("n0003", verdict="fail", reason="<script>alert(1)</script>"))
+    assert "<script" not in render_overview(runs.overview())
+
+
+def test_the_page_needs_nothing_from_elsewhere(runs):
+    day(runs, 0, {MEMORY: RACK})
+    page = render_overview(runs.overview())
+    assert not re.search(r"""(src|href)=["'](https?:)?//|@import|url\(""", page)
+
+
+@needs_browser
+def test_a_browser_shows_the_answer_without_scrolling(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    with show(render_overview(runs.overview())) as page:
+        boxes = [
+            page.get_by_text(said).first.bounding_box() for said in ("4 new failures on 4 nodes", "rack r02", "n0016")
+        ]
+    assert all(box and box["y"] + box["height"] < 800 for box in boxes)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_the_page_fits_the_window_of_a_phone(runs):
+    day(runs, -24, {})
+    day(runs, 0, {MEMORY: RACK})
+    assert measure_overflow(render_overview(runs.overview()), 360) == 0
+    assert measure_overflow(render_overview(runs.overview(), SYNC), 360) == 0
+
+
+def test_a_collector_that_died_is_no_quiet_day(runs):
+    day(runs, -24, {})
+    runs.run(0, *(runs.outcome(node, verdict="error", reason="no evidence") for node in NODES))
+    one = runs.overview()
+    assert headline(one) == "16 outcomes on 16 places can no longer be judged since yesterday 12:00 UTC"
+    assert where(one) == "everywhere (16 of 16 nodes)"
+    assert "Nothing broke" not in text(render_overview(one))
+
+
+def test_the_page_says_how_far_each_pool_is_what_git_says(runs):
+    day(runs, 0, {})
+    page = text(render_overview(runs.overview(), SYNC))
+    assert "In sync with git, by pool" in page
+    assert "h100-a 12 0 3 0 1 40 min ago byo-b 4 0 0 0 0 –" in page
+    assert "Compared with c0ffee1234 at 2026-11-22" in page
+    assert "In sync with git" not in text(render_overview(runs.overview()))

@@ -1,0 +1,130 @@
+"""The view of a node: its stays, its way through the states, its measurements, and the sources of its rules."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from assay.decide.state.policy_graph import StatePath, draw_path_svg
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Measurement, Outcome, RecordedOutcome
+from assay.tell.views.node_measurements import list_series
+from assay.tell.views.node_view import build_timeline, list_stays, make_state_path
+from assay.tell.views.sources import find_commit_at, is_shown, parse_place, read_spec_lines
+from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
+from tests.support.serving_fleet import GIT
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def rebooted(paper: Paper) -> Paper:  # noqa: F811
+    """A node that left for a reboot an hour ago."""
+    for name in ("n1", *(f"f{number}" for number in range(30))):
+        paper.add(name, rack=f"r-{name}")
+    paper.later(hours=5)
+    paper.fault("n1", "gpu.xid.79", "gpu2", detail="fell off")
+    paper.step()
+    paper.later(hours=1)
+    return paper
+
+
+def decisions(paper: Paper) -> list[LedgerEntry]:  # noqa: F811
+    return [entry for entry in paper.log.values() if entry.kind == "decision" and entry.node == "n1"]
+
+
+def test_stays_have_their_reasons_and_times(rebooted: Paper) -> None:
+    first, second = list_stays(rebooted.story("n1"), decisions(rebooted))
+    assert (first.state, first.until) == ("production", second.since)
+    assert (second.state, second.until) == ("production-reboot", "")
+    assert "gpu.xid.79" in second.reason
+    path = make_state_path([first, second], rebooted.now)
+    assert path.taken == {("production", "production-reboot")}
+    assert path.notes["production"] == "5 h"
+
+
+def test_the_drawing_has_where_the_node_was_and_may_go_and_marks_where_it_is(policy) -> None:  # noqa: F811
+    path = StatePath("triage", {"production": "2 times, 3 days", "triage": "1 h"}, frozenset({("draining", "triage")}))
+    root = ElementTree.fromstring(draw_path_svg(policy, path))
+    boxes = {group.findtext(f"{SVG}text"): group.find(f"{SVG}rect").get("class") for group in root.iter(f"{SVG}g")}
+    assert boxes.keys() == {"production", "triage", *policy.edges["triage"]}
+    assert "here" in boxes["triage"].split()
+    assert not root.findall(f"{SVG}style")
+    assert "2 times, 3 days" in "".join(root.itertext())
+
+
+def test_a_way_through_states_that_the_policy_no_longer_has_is_not_drawn(policy) -> None:  # noqa: F811
+    assert draw_path_svg(policy, StatePath("of-old", {"of-old": "1 h"})) == ""
+
+
+def outcome(
+    value: float, at: str, subject: str = "a/n1/gpu0", node: str = "n1", verdict: str = "pass"
+) -> RecordedOutcome:
+    measured = Measurement("temperature", value, "Cel", at_most=80.0, source="specs/nodes/a.yaml:3")
+    said = Outcome("c.py::test_heat", subject, node, verdict, "hot", evidence_at=at, measurements=(measured,))
+    return RecordedOutcome(f"run {at}", at, said)
+
+
+DAYS = [f"2026-11-2{day}T12:00:00+00:00" for day in range(5)]
+
+
+def test_a_series_is_of_the_part_that_is_nearest_to_its_limit() -> None:
+    ours = [outcome(value, at) for value, at in zip((60.0, 70.0, 85.0), DAYS, strict=False)]
+    ours += [outcome(50.0, DAYS[0], "a/n1/gpu1")]
+    (series,) = list_series(ours, [outcome(value, DAYS[0], node="n2") for value in (50.0, 56.0, 58.0)])
+    assert (series.subject, series.parts, series.is_beyond_limit) == ("a/n1/gpu0", 2, True)
+    assert [value for _, value in series.points] == [60.0, 70.0, 85.0]
+    assert series.peers is not None
+    assert (series.peers.low, series.peers.middle, series.peers.high) == (50.0, 56.0, 58.0)
+
+
+def test_the_timeline_has_what_changed_and_not_what_stayed(rebooted: Paper) -> None:
+    verdicts = ("pass", "fail", "fail", "pass")
+    told = [outcome(60.0, at, verdict=verdict) for at, verdict in zip(DAYS, verdicts, strict=False)]
+    entries = [entry for entry in rebooted.log.values() if entry.node == "n1"]
+    items = build_timeline(entries, told, last=100)
+    assert [item.text for item in items if item.about == "outcome"] == [
+        "heat passes again on a/n1/gpu0: hot",
+        "heat fails on a/n1/gpu0: hot",
+    ]
+    assert [item.at for item in items] == sorted((item.at for item in items), reverse=True)
+    assert {"fault", "decision", "state"} <= {item.about for item in items}
+
+
+@pytest.mark.parametrize("path", ["specs/../../etc/passwd", "/etc/passwd", "specs//a.yaml", ".git/config", "specs/./a"])
+def test_only_declarations_are_shown(path: str, tmp_path: Path) -> None:
+    assert not is_shown(path)
+    assert read_spec_lines(tmp_path, "0" * 40, path) is None
+
+
+def test_a_rule_is_shown_as_it_was_at_its_commit(tmp_path: Path) -> None:
+    file = tmp_path / "specs" / "a.yaml"
+    file.parent.mkdir()
+    commits = []
+    subprocess.run([*GIT, "init", "--quiet"], cwd=tmp_path, check=True)
+    for text in ("one\n", "two\nthree\n"):
+        file.write_text(text)
+        subprocess.run([*GIT, "add", "--all"], cwd=tmp_path, check=True)
+        subprocess.run([*GIT, "commit", "--quiet", "--message", "x"], cwd=tmp_path, check=True)
+        head = subprocess.run([*GIT, "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True)
+        commits.append(head.stdout.strip())
+    assert [read_spec_lines(tmp_path, commit, "specs/a.yaml") for commit in commits] == [["one"], ["two", "three"]]
+    assert read_spec_lines(tmp_path, "HEAD", "specs/a.yaml") is None
+    assert read_spec_lines(tmp_path, commits[0], "specs/b.yaml") is None
+
+
+def test_the_commit_of_a_decision_is_the_one_adopted_before_it() -> None:
+    adopted = [
+        LedgerEntry(f"e{day}", DAYS[day], "commit.adopted", "", {"commit": f"c{day}", "base": ""}) for day in (1, 3)
+    ]
+    assert [find_commit_at(adopted, at, "now") for at in DAYS] == ["now", "c1", "c1", "c3", "c3"]
+
+
+def test_a_place_is_read_from_the_begin_of_a_rule() -> None:
+    place = parse_place("specs/lifecycle/default.yaml:241 catastrophic-in-production")
+    assert place is not None
+    assert (place.path, place.line) == ("specs/lifecycle/default.yaml", 241)
+    assert parse_place("by hand") is None

@@ -1,0 +1,62 @@
+"""The picture of a rack, with its gaps and the places of a ticket; and what customers are told of availability."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from assay.declare.loader import load_fleet
+from assay.model.fleet import Fleet
+from assay.model.ticket import TicketPlace
+from assay.tell.customer.view import measure_availability
+from assay.tell.views.fleet import draw_rack, draw_ticket_racks, find_racks, list_cells
+from tests.decide.conftest import Paper, catalog, paper, policy, profiles  # noqa: F401 — the policy is the real one
+from tests.support.places import ROOT
+
+SERVING = {"production"}
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Fleet:
+    return load_fleet(ROOT)
+
+
+def test_a_rack_is_drawn_from_the_top_with_the_units_between_its_nodes(fleet: Fleet) -> None:
+    (rack,) = find_racks(list_cells(fleet, ()), "r02")
+    slots = [(slot.u, slot.height, slot.label) for slot in draw_rack(fleet, rack).slots]
+    assert slots == [
+        (34, 8, "n0008"),
+        (32, 2, ""),
+        (24, 8, "n0007"),
+        (22, 2, ""),
+        (14, 8, "n0006"),
+        (12, 2, ""),
+        (4, 8, "n0005"),
+    ]
+
+
+def test_a_ticket_marks_its_places_in_every_rack_that_it_names(fleet: Fleet) -> None:
+    places = [TicketPlace("n0009", "lab1", "r03", 4), TicketPlace("leaf-1", "lab1", "r99", 40), TicketPlace("nowhere")]
+    pictures = draw_ticket_racks(fleet, list_cells(fleet, ()), places)
+    marked = {(one.name, slot.label) for one in pictures for slot in one.slots if slot.is_marked}
+    assert marked == {("r03", "n0009"), ("r99", "leaf-1")}
+
+
+def test_availability_counts_from_when_a_node_first_served(paper: Paper) -> None:  # noqa: F811
+    for number in range(30):
+        paper.add(f"f{number}", rack=f"r{number}")
+    paper.add("n1", rack="r-n1")
+    began = paper.now
+    paper.later(hours=6)
+    paper.fault("n1", "gpu.xid.79", "gpu2")
+    paper.step()
+    paper.later(hours=2)
+    share = measure_availability([paper.story("n1")], SERVING, began, paper.now)
+    assert share == pytest.approx(0.75, abs=0.01)
+
+
+def test_a_node_that_never_served_has_no_availability(paper: Paper) -> None:  # noqa: F811
+    paper.add("n1", "onboard")
+    paper.later(hours=6)
+    assert measure_availability([paper.story("n1")], SERVING, paper.now - timedelta(days=1), paper.now) is None

@@ -1,0 +1,177 @@
+"""Lines of a node become windows, coverage and verdicts. What gave no result counts as no result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.act.ingest.burn_ins import find_outvoted_gpu
+from assay.model.facts import from_json, to_json
+from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
+from assay.validate.active.burn_in_windows import (
+    compute_shift,
+    cut_windows,
+    find_missing_work,
+    find_verdict,
+    has_ended,
+    list_expected_work,
+    make_node_plan,
+)
+from tests.validate.active.written_lines import Journal
+
+WINDOW_S = 900.0
+
+
+def test_a_window_ends_with_its_time_and_the_open_one_is_read_again(journal: Any) -> None:
+    journal.burn(300).burn(800).burn(950)
+    (window,) = cut_windows(journal.lines, WINDOW_S)
+    assert (window.window.hours, window.last_line) == (round(800 / 3600, 4), 2)
+    assert window.window.parts["gpu_burn"] == PartWork(2, 2, 120.0, {"gpu0": 120.0, "gpu1": 120.0})
+
+
+def test_a_window_never_spans_two_phases_and_the_end_closes_the_last(journal: Any) -> None:
+    journal.burn(100, "heat").burn(200, "again").add(200, "again", end="done")
+    assert [cut.window.phase for cut in cut_windows(journal.lines, WINDOW_S)] == ["heat", "again"]
+
+
+@given(st.lists(st.tuples(st.floats(1, 400), st.booleans()), min_size=1, max_size=60), st.integers(1, 59))
+def test_however_the_lines_are_read_nothing_is_counted_twice_or_lost(steps: list[tuple[float, bool]], at: int) -> None:
+    journal, t = Journal(), 0.0
+    for seconds, ok in steps:
+        t += seconds
+        journal.burn(t, oks=(ok, True), s=seconds)
+    journal.add(t, "heat", end="done")
+    early = cut_windows(journal.lines[:at], WINDOW_S)
+    cursor = early[-1].last_line if early else 0
+    late = cut_windows(journal.lines[cursor:], WINDOW_S)
+    assert [*early, *late] == cut_windows(journal.lines, WINDOW_S)
+    assert sum(cut.window.parts["gpu_burn"].units for cut in [*early, *late]) == len(steps)
+
+
+def test_medians_and_counters_of_a_window(journal: Any) -> None:
+    for t, heat in ((10, 60.0), (20, 61.0), (30, 99.0)):
+        journal.watch(t, temperature=heat, power=700.0, corrected=t, uncorrected=0)
+    journal.add(30, "heat", end="done")
+    window = cut_windows(journal.lines, WINDOW_S)[0].window
+    assert window.gpus["gpu0"] == {"temperature": 61.0, "power": 700.0}
+    assert (window.corrected, window.hard) == ({"gpu0": 30}, {"gpu0": {"uncorrected": 0}})
+    assert from_json(BurnInWindow, json.loads(json.dumps(to_json(window)))) == window
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"absent": "gpu_burn is not installed"},
+        {"failed": "killed"},
+        {"devices": {"failed": "no verdict"}},
+        {"devices": {"0": {"failed": "no work"}}},
+        {"started_at": {"value": "2026-11-23T08:00:00"}},
+        {},
+    ],
+)
+def test_a_run_without_a_value_is_no_result(journal: Any, result: dict[str, Any]) -> None:
+    journal.add(60, "heat", unit="gpu_burn", s=60, result=result).add(60, "heat", end="done")
+    work = cut_windows(journal.lines, WINDOW_S)[0].window.parts["gpu_burn"]
+    assert (work.units, work.results, work.subjects) == (1, 0, {})
+    assert work.reason
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        ({"uncorrected": 0}, {"uncorrected": 1}, "gpu0: uncorrected memory errors went from 0 to 1 under load"),
+        ({"remapped": 2}, {"remapped": 3}, "gpu0: remapped rows of memory went from 2 to 3 under load"),
+        ({"links": 18}, {"links": 17}, "gpu0: links that are up went from 18 to 17 under load"),
+        ({"links": 17}, {"links": 18}, ""),
+        ({"uncorrected": 5}, {"uncorrected": 0}, ""),
+        ({}, {"uncorrected": 7}, ""),
+    ],
+)
+def test_hard_counters_end_a_burn_in_when_they_get_worse(
+    journal: Any, first: dict[str, int], second: dict[str, int], says: str
+) -> None:
+    journal.watch(10, **first).watch(20, **second)
+    assert find_verdict(journal.lines, {}) == says
+    assert find_verdict(journal.lines[1:], {"gpu0": first}) == says, "also across two readings of the journal"
+
+
+def test_wrong_results_end_a_burn_in_and_missing_ones_do_not(journal: Any) -> None:
+    assert find_verdict(journal.burn(60, oks=(True, False)).lines, {}) == "gpu1: gpu_burn computed wrong results"
+    others = [
+        {"n": 1, "t": 1, "p": "heat", "unit": "all_reduce", "s": 1, "result": {"wrong": {"value": 3}}},
+        {"n": 2, "t": 2, "p": "heat", "unit": "memory", "s": 1, "result": {"errors": {"failed": "killed"}}},
+    ]
+    assert find_verdict(others, {}) == "all_reduce found 3 wrong values"
+    assert find_verdict(others[1:], {}) == ""
+
+
+def test_what_gave_too_few_results_is_named(day: BurnIn) -> None:
+    expected = [("heat", "gpu_burn"), ("heat", "memory"), ("again", "gpu_burn")]
+    work = {
+        "heat": {"gpu_burn": PartWork(10, 8, 600, {"gpu0": 480.0}, "failed: killed")},
+        "again": {"gpu_burn": PartWork(10, 10, 600, {"gpu0": 600.0, "gpu1": 300.0})},
+    }
+    assert find_missing_work(day, expected, work) == [
+        "heat: gpu_burn gave a result in 8 of 10 runs (failed: killed)",
+        "heat: memory never ran to its end",
+        "again: gpu_burn gave too few results for gpu1",
+    ]
+
+
+def test_the_plan_holds_all_phases_and_a_drifting_node_gets_one_more(day: BurnIn) -> None:
+    plan, held = make_node_plan(day, "id"), make_node_plan(day, "id", held=True)
+    assert sum(phase["seconds"] for phase in plan["phases"]) == 24 * 3600
+    assert held["phases"][:-1] == plan["phases"]
+    assert (held["phases"][-1]["name"], held["phases"][-1]["seconds"]) == ("held-longer", 12 * 3600)
+    assert ("together", "memory") in list_expected_work(day)
+
+
+def test_racks_are_spread_evenly_over_a_period(day: BurnIn) -> None:
+    racks = ["r1", "r2", "r3", "r4"]
+    assert [compute_shift(day, rack, racks) for rack in racks] == [0.0, 0.25, 0.5, 0.75]
+    assert compute_shift(day.model_copy(update={"stagger": "none"}), "r3", racks) == 0.0
+
+
+def battery(*digests: Any) -> dict[str, Any]:
+    devices = [{"index": index, "uuid": f"GPU-{index}", "kind": "H100"} for index in range(4)]
+    return {
+        "started_at": {"value": "2026-11-23T08:00:00+00:00"},
+        "devices": {"value": devices},
+        "ended": {"value": "done"},
+        "units": {"value": {"gemm.float32.ones": {str(seed): said for seed, said in enumerate(digests)}}},
+    }
+
+
+def test_every_run_of_the_battery_is_voted_on_not_only_the_newest(journal: Any) -> None:
+    right = "9f3a01bc"
+    for t, said in ((60, right), (120, [right, right, "00000001", right]), (180, right)):
+        journal.add(t, "heat", unit="battery", s=60, result=battery(right, said))
+    told = find_outvoted_gpu(journal.lines)
+    assert told.startswith("gpu2: battery computed 1 units wrong of 2")
+    assert "outvoted by gpu0, gpu1 and gpu3" in told or "outvoted by gpu0, gpu1, gpu3" in told
+    assert find_outvoted_gpu(journal.lines[:1]) == ""
+
+
+def test_a_tie_and_a_battery_that_did_not_run_are_no_verdict(journal: Any) -> None:
+    journal.add(60, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "b" * 8]))
+    journal.add(120, "heat", unit="battery", s=60, result={"absent": "assay-load is not installed"})
+    assert find_outvoted_gpu(journal.lines) == ""
+
+
+def test_a_gpu_that_gives_no_digest_has_no_result(journal: Any) -> None:
+    journal.add(60, "heat", unit="battery", s=60, result=battery(["a" * 8, None, "a" * 8, "a" * 8]))
+    journal.add(60, "heat", end="done")
+    work = cut_windows(journal.lines, WINDOW_S)[0].window.parts["battery"]
+    assert sorted(work.subjects) == ["gpu0", "gpu2", "gpu3"]
+
+
+def test_an_end_that_a_longer_plan_went_on_after_is_no_end(journal: Any) -> None:
+    journal.burn(100, "again").add(100, "again", end="done")
+    assert has_ended(journal.lines)
+    journal.add(100, "again", run={"boot": "b"}).burn(160, "held-longer")
+    assert not has_ended(journal.lines)
+    assert [cut.window.phase for cut in cut_windows(journal.lines, WINDOW_S)] == ["again"], "the other is not over"
