@@ -39,7 +39,7 @@ PROGRAMS = {
 # fmt: off
 CLIENTS = {
     "ansible_runner", "apprise", "dbos", "http.client", "jax", "kubernetes", "opentelemetry.exporter", "psycopg",
-    "pynvml", "redfish", "requests", "smtplib", "urllib.request",
+    "boto3", "pynvml", "redfish", "requests", "smtplib", "urllib.request",
 }
 # fmt: on
 CONNECTORS = re.compile(r"(^|\.)(create_engine|ctypes\.CDLL|socket\.create_connection|socket\.socket)$")

@@ -13,6 +13,8 @@ EXTRA_OF_MODULE = {
     "ansible_runner": "ansible",
     "anyio": "web",
     "apprise": "notify",
+    "boto3": "s3",
+    "botocore": "s3",
     "cryptography": "web",
     "duckdb": "duckdb",
     "itsdangerous": "web",

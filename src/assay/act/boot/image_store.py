@@ -128,11 +128,14 @@ def locate_artifact(artifact: ImageArtifact) -> str:
 
 
 def _read_source(url: str) -> Iterator[bytes]:
-    """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are not used."""
+    """Yield the pieces of a file. Credentials of the environment (`.netrc`, proxies' passwords) are for S3 only."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         with Path(unquote(parts.path)).open("rb") as file:
             yield from iter(lambda: file.read(CHUNK), b"")
+        return
+    if parts.scheme == "s3":
+        yield from _read_object(parts.netloc, unquote(parts.path).removeprefix("/"))
         return
     with requests.Session() as session:
         session.auth = lambda request: request  # without it, requests looks for credentials in ~/.netrc
@@ -144,6 +147,20 @@ def _read_source(url: str) -> Iterator[bytes]:
         with answer:
             answer.raise_for_status()
             yield from answer.iter_content(CHUNK)
+
+
+def _read_object(bucket: str, key: str) -> Iterator[bytes]:
+    """Yield the pieces of an S3 object. Keys, region and endpoint come from where AWS's own tools take them."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    config = Config(connect_timeout=CONNECT_S, read_timeout=READ_S)
+    try:
+        answer = boto3.Session().client("s3", config=config).get_object(Bucket=bucket, Key=key)
+        yield from answer["Body"].iter_chunks(CHUNK)
+    except (BotoCoreError, ClientError) as error:
+        raise OSError(f"S3: {error}") from None
 
 
 def _ask_for_token(session: requests.Session, refusal: str) -> dict[str, str]:

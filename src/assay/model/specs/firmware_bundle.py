@@ -37,15 +37,15 @@ ImageDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$"), BeforeValidator(_
 class FirmwareArtifact(StrictModel):
     """The vendor's file with the image of a component.
 
-    `url`: where assay fetches it (`https://`, or `oci://HOST/NAME` for a blob of a registry), or its path in the
-    repository. `sha256`: its digest. `size`: in bytes.
+    `url`: where assay fetches it (`https://`, `oci://HOST/NAME` for a blob of a registry, or `s3://BUCKET/KEY`), or its
+    path in the repository. `sha256`: its digest. `size`: in bytes.
     `file`: the name that the vendor gave it. Before a push, assay reads what the file says of itself:
 
     - `version`: the version that it must name; "" means that of the component.
     - `fits`: what it must be for: PCI ids (`10de:2330`), IANA numbers of vendors (`iana:5703`), GUIDs.
     """
 
-    url: str = Field(pattern=r"^((https|oci)://[^\s/@]+/[!-~]+|[\w.+-][\w./+-]*)$")
+    url: str = Field(pattern=r"^((https|oci|s3)://[^\s/@]+/[!-~]+|[\w.+-][\w./+-]*)$")
     sha256: ImageDigest
     size: int | None = Field(default=None, ge=1)
     file: str = Field(default="", pattern=r"^([\w+-][\w.+ -]*)?$")

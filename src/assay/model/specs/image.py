@@ -18,8 +18,8 @@ SHA256 = r"^[0-9a-f]{64}$"
 
 def _check_url(url: str) -> str:
     parts = urlsplit(url)
-    if parts.scheme not in ("https", "http", "oci", "file") or not (parts.netloc or parts.scheme == "file"):
-        raise ValueError(f"{url} is no http, https, oci or file URL")
+    if parts.scheme not in ("https", "http", "oci", "s3", "file") or not (parts.netloc or parts.scheme == "file"):
+        raise ValueError(f"{url} is no http, https, oci, s3 or file URL")
     if parts.username or parts.password:
         raise ValueError("the URL holds credentials; the server of the images must give them to assay without")
     return url
@@ -34,9 +34,9 @@ KernelArgument = Annotated[str, Field(pattern=r"^[!-~]+$", max_length=512)]
 class ImageArtifact(StrictModel):
     """One file of an image.
 
-    `url`: where assay fetches it from; `oci://HOST/NAME` is a blob of a registry, by its digest. Nodes get it from
-    assay, which gives out nothing whose digest differs. `sha256`: its digest. `signature_url`: a detached CMS
-    signature (DER), which iPXE verifies before it starts the file.
+    `url`: where assay fetches it from; `oci://HOST/NAME` is a blob of a registry, by its digest, and
+    `s3://BUCKET/KEY` an object. Nodes get it from assay, which gives out nothing whose digest differs.
+    `sha256`: its digest. `signature_url`: a detached CMS signature (DER), which iPXE verifies before it starts it.
     """
 
     url: ArtifactUrl
