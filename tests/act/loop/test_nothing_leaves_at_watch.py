@@ -260,9 +260,9 @@ def test_no_secret_is_given_out(site, monkeypatch):
     monkeypatch.setattr(joins, "use_token", lambda *_: None)
     asked = SimpleNamespace(node=NODE, purpose="kubernetes")
     with pytest.raises(AssayError, match="watch"):
-        joins.redeem_token(replace(site.desk, fleet=WATCH), asked, "t")  # type: ignore[arg-type]
+        joins.redeem_token(replace(site.desk, fleet=WATCH), asked, "t", "192.0.2.7")  # type: ignore[arg-type]
     assert made == []
-    joins.redeem_token(replace(site.desk, fleet=ACT), asked, "t")  # type: ignore[arg-type]
+    joins.redeem_token(replace(site.desk, fleet=ACT), asked, "t", "192.0.2.7")  # type: ignore[arg-type]
     assert made == ["secret"]
 
 
