@@ -5,11 +5,13 @@ Container runtimes are small programs here that answer as the real ones do; test
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from assay.node.load_tools.load_delivery import (
     ENDS_WITH_INPUT,
     LoadCommand,
     _ask,
+    build_apptainer_command,
     build_docker_command,
+    build_pyxis_command,
     explain_complaint,
     find_load_tool,
     read_site_variables,
@@ -187,6 +191,62 @@ def test_a_real_slurm_without_pyxis_is_told_so(node: Path, monkeypatch: pytest.M
     assert "Usage: srun" in _ask(["srun", "--help"])[1]
     told = found(node, way="pyxis", image=IMAGE, file="/shared/load.sqsh")
     assert told == "absent: Slurm on this node has no pyxis: srun does not know --container-image"
+
+
+def parse_strictly(command: Sequence[str], options: Mapping[str, bool]) -> argparse.Namespace:
+    """Parse words as a program does that has these options (with a value or without), and refuses others."""
+    parser = argparse.ArgumentParser(prog=command[0], allow_abbrev=False, exit_on_error=False)
+    for name, has_value in options.items():
+        parser.add_argument(name, action="append" if has_value else "store_true")
+    known, others = parser.parse_known_args(command[1:])
+    assert not [word for word in others if word.startswith("-")], others
+    return argparse.Namespace(words=others, **vars(known))
+
+
+def test_apptainer_would_take_the_words():
+    """Its flags of `exec` that may be asked for, from v1.4.0, cmd/internal/cli/action_flags.go."""
+    flags = {"--bind": True, "--cleanenv": False, "--no-home": False, "--nv": False, "--rocm": False, "--env": True}
+    declared = {
+        "file": "/shared/load.sif",
+        "environment": {"NCCL_DEBUG": "INFO"},
+        "mounts": ["/data:/data", "/a:/b:ro"],
+    }
+    for has_gpus in (True, False):
+        verb, taken = "exec", build_apptainer_command(declared, has_gpus=has_gpus)
+        assert taken.command[1] == verb
+        read = parse_strictly(taken.command[1:], flags)
+        assert (read.words, read.nv) == (["/shared/load.sif", "assay-load"], has_gpus)
+        assert all(re.fullmatch(r"/[^:,]+(:/[^:,]+(:(ro|rw))?)?", mount) for mount in read.bind)
+    with pytest.raises(AssertionError, match="--gpus"):
+        parse_strictly([verb, "--gpus", "all", "/shared/load.sif"], flags)
+
+
+@pytest.mark.parametrize("wrong", ["", "--container-mount", "--no-such"])
+def test_srun_with_pyxis_would_take_the_words(node: Path, monkeypatch: pytest.MonkeyPatch, wrong: str):
+    """Its options are those of pyxis 0.21, args.c; the others are asked of the real srun."""
+    srun = shutil.which("srun", path="/usr/local/bin:/usr/bin:/bin")
+    if not srun:
+        pytest.skip("srun is not installed: apt-get install slurm-client, or sh tools/system-packages as root")
+    of_pyxis = {
+        "--container-image", "--container-mounts", "--container-workdir", "--container-name", "--container-env",
+        "--no-container-mount-home", "--container-mount-home", "--container-remap-root", "--no-container-remap-root",
+    }  # fmt: skip
+    declared = {"file": "/shared/load.sqsh", "environment": {"A": "1", "B": "2"}, "mounts": ["/a:/b", "/c:/d:ro"]}
+    _, *words = build_pyxis_command(declared, "712", "n1").command
+    end = words.index("--")
+    given = [*words[:end], *([wrong] if wrong else [])]
+    for word in given:
+        name, _, text = word.partition("=")
+        if name == "--container-mounts":
+            assert all(re.fullmatch(r"/[^:]+:/[^:]+(:[a-z+]+)?", mount) for mount in text.split(","))
+    others = [word for word in given if word.partition("=")[0] not in of_pyxis]
+    monkeypatch.setenv("SLURM_CONF", str(node / "slurm.conf"))
+    settings = "ClusterName=x\nSlurmctldHost=localhost\nAuthType=auth/none\nCredType=cred/none\nNodeName=n1\n"
+    (node / "slurm.conf").write_text(f"{settings}PartitionName=p Nodes=n1\n")
+    said = subprocess.run(
+        [srun, "--test-only", *others, *words[end:]], capture_output=True, text=True, check=False
+    ).stderr
+    assert ("unrecognized option" in said) == bool(wrong), said
 
 
 def test_the_variables_of_the_site_are_for_the_nodes_own_tools_too():
