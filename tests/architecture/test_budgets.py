@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tokenize
 from collections import Counter
 from datetime import date
@@ -21,6 +22,21 @@ MAX_SKIPPED_FORMATS = 3
 MAX_EMPTY_NAMES = 42
 MAX_TYPED_DICTS = 4
 """What an answer holds is a fact. A TypedDict is for data of others, and for data whose keys differ each time."""
+MAX_LOADED = {"import assay.act.loop.reconcile_loop": 1_030, "from assay.cli import app": 195}
+"""Modules that Python has loaded after the import: the loop takes 1.0 CPU s with them, `assay --version` 0.07."""
+OPTIONAL = {
+    "allure",
+    "ansible",
+    "apprise",
+    "boto3",
+    "duckdb",
+    "jax",
+    "kubernetes",
+    "numpy",
+    "opentelemetry",
+    "starlette",
+}
+OPTIONAL_ROOMS = {"assay.lab", "assay.decide.replay", "assay.node.load"}
 MAX_COMMIT_LINES_WITHOUT_BODY = 100
 BODIES_SINCE = date(2026, 11, 30)
 SCRAP_LINES = 3
@@ -99,6 +115,17 @@ def test_there_are_no_more_typed_dicts(modules: list[SourceModule]) -> None:
             named = node.bases if isinstance(node, ast.ClassDef) else [node.func] if isinstance(node, ast.Call) else []
             made += any(isinstance(name, ast.Name) and name.id == "TypedDict" for name in named)
     assert made <= MAX_TYPED_DICTS
+
+
+@pytest.mark.parametrize("statement", MAX_LOADED)
+def test_a_start_loads_no_more_and_nothing_optional(statement: str) -> None:
+    """CPU seconds differ from machine to machine; what they are spent on does not."""
+    program = f"{statement}; import sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = run.stdout.split()
+    assert len(loaded) <= MAX_LOADED[statement]
+    assert not {name.partition(".")[0] for name in loaded} & OPTIONAL
+    assert not {name for name in loaded if any(f"{name}.".startswith(f"{room}.") for room in OPTIONAL_ROOMS)}
 
 
 def test_a_large_commit_says_why() -> None:
