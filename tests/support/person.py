@@ -14,6 +14,7 @@ from assay.cli.app import app
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 
 
@@ -63,4 +64,5 @@ def ann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
         )
     )
     ledger.close()
+    note_readings(tmp_path)
     return person

@@ -15,6 +15,7 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.model.ticket import Ticket, TicketPlace
 from tests.decide.conftest import Paper
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 from tests.support.serving_fleet import start_history
 
@@ -39,6 +40,7 @@ def make_fleet_with_history(root: Path) -> Fleet:
     for number, temperature in enumerate(TEMPERATURES):
         _record_run(ledger, fleet, number, temperature)
     ledger.close()
+    note_readings(root)
     return fleet
 
 

@@ -15,6 +15,7 @@ from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
 from tests.support.forked_assay import run_assay
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 
 FAULT = {"class": "gpu.xid.79", "subject": "h100-a/n0003/gpu2", "severity": "catastrophic", "blame": "hardware"}
@@ -94,6 +95,7 @@ def fleet(tmp_path):
     )
     ledger.record(SuiteRun("run-1", at(8)), [failed])
     ledger.close()
+    note_readings(tmp_path)
     return tmp_path
 
 
@@ -128,6 +130,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
         "jobs_unknown",
         "burn_in",
         "because",
+        "unread_since",
         "scheduler",
     ]
     assert {tuple(node) for node in told["nodes"]} == {tuple(names)}

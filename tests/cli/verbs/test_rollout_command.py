@@ -20,6 +20,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.tell.report.latest_outcomes import FAILING
 from assay.tell.report.status_changes import NO_ROLLOUT, StatusChange
 from assay.tell.views.node_sync import find_rollout_waits
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 
 NODES = ("n0001", "n0002", "n0003", "n0004")
@@ -45,6 +46,7 @@ def fleet(tmp_path: Path) -> Path:
     for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     with_ledger(tmp_path, *history())
+    note_readings(tmp_path)
     return tmp_path
 
 

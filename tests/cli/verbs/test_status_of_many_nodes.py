@@ -17,6 +17,7 @@ from assay.cli.verbs import status as status_verb
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 
 NODES = 120
@@ -38,6 +39,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hold = {"who": "ann", "reason": "a look at its fans"}
     ledger.append(LedgerEntry("h", (now - timedelta(minutes=5)).isoformat(), "hold", "n0009", hold))
     ledger.close()
+    note_readings(home)
     return home
 
 

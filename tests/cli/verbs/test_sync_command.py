@@ -18,6 +18,7 @@ from assay.declare.loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
+from tests.support.noted_readings import note_readings
 from tests.support.places import ROOT
 
 DRIVER = "suites/zap/test_configuration.py::test_driver_version"
@@ -41,6 +42,7 @@ def fleet(tmp_path_factory) -> Path:
     off = ("fail", "ECC will be off after the next reset")
     _record(ledger, declared, {("n0002", DRIVER): old, ("n0003", DRIVER): old, ("n0004", ECC): off})
     ledger.close()
+    note_readings(root)
     return root
 
 

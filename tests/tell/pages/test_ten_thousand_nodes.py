@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from assay.decide.state.node_projection import project_node_states
 from assay.declare.loader import load_fleet
 from assay.model.clock import SystemClock
 from assay.model.entries.node_entries import NodeEnrolledEntry
+from assay.model.timestamps import parse_time
 from assay.tell.pages.fleet_pages import render_fleet_page
 from assay.tell.pages.page_frame import PageRequest
 from tests.support.places import ROOT
@@ -40,6 +43,9 @@ class BigFleet:
             for number, name in enumerate(names)
         )
         self._states = list(project_node_states(entries).values())
+
+    data_dir = Path("no folder of a fleet")
+    clock = SimpleNamespace(now=lambda: parse_time(AT))
 
     def read_node_states(self) -> Any:
         return self._states

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
 
 from assay.act.loop.context import ControllerContext
 from assay.decide.faults.telemetry_silence import (
@@ -10,21 +12,33 @@ from assay.decide.faults.telemetry_silence import (
     SilenceWave,
     TelemetrySource,
     judge_silence,
+    list_unread,
     silence_deadline,
 )
 from assay.decide.state import decision_and_fault_entries
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import ObservationFailedEntry
 from assay.model.evidence import EvidenceDocument
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.reading import parse_reading
 from assay.observe.last_seen import ALL_AGENTS, Contact, LastSeen
 
+CONTACTS_FILE = "heard.sqlite"
+
 
 def open_last_seen(context: ControllerContext) -> LastSeen:
     """Return the store of when each node of this fleet was last heard, `.assay/heard.sqlite`."""
-    return LastSeen(context.home / "heard.sqlite")
+    return LastSeen(context.home / CONTACTS_FILE)
+
+
+def read_unread_nodes(fleet: Fleet, home: Path, states: Iterable[NodeState], now: datetime) -> dict[str, str]:
+    """Return the nodes in service whose last reading is too old, and when it was, as `list_unread`. Creates no file."""
+    path = home / CONTACTS_FILE
+    answered = LastSeen(path).last_answers() if path.exists() else {}
+    return list_unread(states, fleet.policies.values(), answered, now)
 
 
 def read_last_observed(context: ControllerContext) -> dict[str, float]:

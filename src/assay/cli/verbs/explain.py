@@ -175,9 +175,9 @@ def explain(
         states = workspace.read_node_states()
         state = pick_node_state(workspace, states, node)
         if reader == "customer":
-            _show(explain_to_customer(read_customer_situation(workspace, states, state)), form)
+            _show(explain_to_customer(read_customer_situation(workspace, states, state)), form, workspace.clock.now())
         else:
-            _show(explain_node(workspace, state, last), form, format_burn_in(state))
+            _show(explain_node(workspace, state, last), form, workspace.clock.now(), format_burn_in(state))
     except LedgerError as error:
         from assay.cli.without_ledger import show_customer_without_ledger, show_nodes_without_ledger
 
@@ -194,10 +194,12 @@ def _print_server_answer(told: dict[str, Any], server: str) -> None:
     except (KeyError, TypeError):
         fix = "use the assay of the server's version, or --format json"
         raise AssayError("the server's answer has another form", where=server, fix=fix) from None
-    _show(answer, "text")
+    _show(answer, "text", datetime.now(UTC))
 
 
-def _show(answer: ExplainAnswer | CustomerExplanation, form: str, burn_in: Iterable[str] = ()) -> None:
+def _show(
+    answer: ExplainAnswer | CustomerExplanation, form: str, now: datetime, burn_in: Iterable[str] = ()
+) -> None:
     if form == "json":
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
@@ -208,7 +210,7 @@ def _show(answer: ExplainAnswer | CustomerExplanation, form: str, burn_in: Itera
 
     notes = [
         *burn_in,
-        *format_notes(answer, datetime.now(UTC)),
+        *format_notes(answer, now),
         *(format_node_sync(answer.sync) if answer.sync else ()),
         *format_node_trust(answer.trust),
     ]

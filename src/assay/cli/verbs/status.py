@@ -34,7 +34,13 @@ from assay.model.text.csv_rows import format_csv
 from assay.model.text.lists import fold_names, format_list
 from assay.model.timestamps import format_ago, parse_duration, parse_time
 from assay.tell.views.burn_in_status import describe_burn_in_of_stay
-from assay.tell.views.node_status import describe_disagreement, list_current_lost_cordons, make_node_status
+from assay.tell.views.node_status import (
+    describe_disagreement,
+    describe_unread,
+    list_current_lost_cordons,
+    make_node_status,
+)
+from assay.tell.views.records import find_unread
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:
@@ -51,6 +57,7 @@ PIPE_WIDTH = 160
 CSV_COLUMNS = (
     *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.blockers"),
     *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
+    "unread_since",
 )
 LISTED = 100
 """Of more nodes than this, only those that need a look are listed, after a summary."""
@@ -82,9 +89,10 @@ class StatusAnswer:
     """How far automation may go; null without an inventory and one policy."""
 
 
-def needs_a_look(state: NodeState, in_service: Collection[str] | None) -> bool:
-    """Whether a node is out of service, waits to leave it, or is held. Without known states in service: always."""
-    return in_service is None or state.state not in in_service or bool(state.pending or state.hold)
+def needs_a_look(state: NodeState, in_service: Collection[str] | None, unread: Collection[str] = ()) -> bool:
+    """Whether a node is out of service, waits to leave it, is held or not known. Without states in service: always."""
+    is_well = in_service is not None and state.state in in_service and state.node not in unread
+    return not is_well or bool(state.pending or state.hold)
 
 
 def make_counts_table(states: Iterable[NodeState]) -> Table:
@@ -103,14 +111,14 @@ def make_counts_table(states: Iterable[NodeState]) -> Table:
 
 
 def make_table(
-    states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime, plain: Collection[str] | None
+    states: list[NodeState], notes: Mapping[str, Sequence[str]], now: datetime, plain: Collection[str] | None
 ) -> Table:
     """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
         table.add_column(title, no_wrap=not wraps, overflow="fold")
     for state in states:
-        reasons = "\n".join(map(escape, [*_format_reasons(state, now), *returned.get(state.node, ())]))
+        reasons = "\n".join(map(escape, [*notes.get(state.node, ()), *_format_reasons(state, now)]))
         table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), reasons)
     return table
 
@@ -219,8 +227,9 @@ def status(
 ) -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
 
-    Of more than a hundred nodes, first count them by pool and state, and then list those only that are out of service,
-    wait, or are held. --all, or anything that selects nodes, lists the others too.
+    A node in service that nothing has read for longer than the policy's `silence` allows is not known, whatever its
+    state. Of more than a hundred nodes, first count them by pool and state, and then list those only that are out of
+    service, not known, wait, or are held. --all, or anything that selects nodes, lists the others too.
 
     Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
     circuit breakers: what they hold back, and how to clear them. First comes how far automation may go, what it would
@@ -281,8 +290,11 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         show_nodes_without_ledger(workspace, error, form)
     shown = wanted.select(workspace, recorded)
     if form != "text":
-        unknown = _read_unknown_jobs(workspace)
-        nodes = [make_node_status(state, returned.get(state.node, ()), unknown.get(state.node)) for state in shown]
+        unknown, unread = _read_unknown_jobs(workspace), _find_unread(workspace, recorded)
+        nodes = [
+            make_node_status(state, returned.get(state.node, ()), unknown.get(state.node), unread.get(state.node))
+            for state in shown
+        ]
     if form == "csv":
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
@@ -350,15 +362,19 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
+    unread = _find_unread(workspace, fleet.shown)
+    notes = dict(fleet.returned)
+    for name, at in unread.items():
+        notes[name] = [describe_unread(at, now), *notes.get(name, ())]
     listed = fleet.shown
     if is_summary:
         console.print(make_counts_table(fleet.shown))
-        listed = [state for state in fleet.shown if needs_a_look(state, in_service)]
+        listed = [state for state in fleet.shown if needs_a_look(state, in_service, unread)]
     for line in format_fleet_trust(trust) if (trust := _read_trust(workspace, fleet.recorded)) else ():
         console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
     if listed:
-        console.print(make_table(listed[:LISTED] if is_summary else listed, fleet.returned, now, in_service))
-    counts = Counter(state.state for state in fleet.shown)
+        console.print(make_table(listed[:LISTED] if is_summary else listed, notes, now, in_service))
+    counts = Counter(f"{state.state}{' but not known' * (state.node in unread)}" for state in fleet.shown)
     console.print("[dim]" + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()) + "[/]")
     if is_summary:
         more = f"{len(listed) - LISTED:,} more need a look; " if len(listed) > LISTED else ""
@@ -373,6 +389,14 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     names = {state.node for state in fleet.shown}
     for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, now):
         console.print(line, style="yellow", markup=False)
+
+
+def _find_unread(workspace: Workspace, states: Iterable[NodeState]) -> Mapping[str, str]:
+    """Return the nodes in service that are not known; none where no inventory and policy can be read."""
+    try:
+        return find_unread(workspace, states)
+    except AssayError:
+        return {}
 
 
 def _read_trust(workspace: Workspace, states: list[NodeState]) -> FleetTrust | None:

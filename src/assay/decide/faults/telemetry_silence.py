@@ -7,7 +7,7 @@ watches nothing. If many nodes of a pool fall silent together, one broken collec
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,12 +15,14 @@ from assay.decide.faults.detection import FaultObservation
 from assay.decide.faults.recovery import make_clearance
 from assay.decide.moves.circuit_breaker import is_wave
 from assay.decide.state.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.decide.state.node_state import NodeState
 from assay.model.entries.faults import FaultClearedEntry
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.serving import SilenceLimits
-from assay.model.timestamps import format_duration, format_time, parse_time
+from assay.model.timestamps import format_duration, format_time, parse_epoch_seconds, parse_time
 
 TELEMETRY_LOST = "telemetry.lost"
 SOURCE_LABELS = {"agent": "its agent", "probe": "the probe", "bmc": "its BMC"}
@@ -89,6 +91,30 @@ def is_telemetry_expected(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
     """Whether a node must be heard: its state watches or requires phases, and no effect may have shut it down."""
     state = snapshot.policy_state_of(view)
     return bool(state.watch or state.requires) and not view.node_state.unsettled_effects
+
+
+def list_unread(
+    states: Iterable[NodeState],
+    policies: Iterable[LifecyclePolicy],
+    answered: Mapping[tuple[str, str], float],
+    now: datetime,
+) -> dict[str, str]:
+    """Return the nodes in service whose probe was not read for longer than it may be silent, and when it last was.
+
+    `answered`: the last answers (Unix seconds) by node and source. "" for a node that was never read. How such a node
+    is, nobody knows, whoever is to blame for it: the node, the network, or a controller that stands still.
+    """
+    unread = {}
+    policy_of = {name: policy for policy in policies for name in policy.states_in_service}
+    for state in states:
+        policy = policy_of.get(state.state)
+        if policy is None or state.unsettled_effects:
+            continue
+        earliest = (now - silence_deadline(policy.silence, "probe")).timestamp()
+        at = answered.get((state.node, "probe"))
+        if (at or 0.0) < earliest and parse_epoch_seconds(state.since) < earliest:
+            unread[state.node] = format_time(datetime.fromtimestamp(at, now.tzinfo)) if at else ""
+    return unread
 
 
 def silence_deadline(silence: SilenceLimits, source: str) -> timedelta:

@@ -144,6 +144,9 @@ def _describe_event(situation: CustomerSituation) -> Iterator[str]:
         yield f"The node left service at {format_minute(format_time(absence.began_at))}.{because}"
     else:
         yield f"The node has not been in service yet. We know it since {format_minute(state.enrolled_at)}."
+    if situation.unread_since is not None:
+        when = f"since {format_minute(situation.unread_since)}" if situation.unread_since else "yet"
+        yield f"We have not read the node {when}, and do not know how it is."
     yield from reasons
     if situation.in_service and (known := describe_faults(situation.catalog, situation.known_faults)):
         yield "Known faults at present:"
@@ -210,6 +213,8 @@ def _describe_work(situation: CustomerSituation) -> Iterator[str]:
         yield f"Our staff have stopped all automatic work on the node{until}."
     elif state.pending and situation.in_service:
         yield from _describe_pending_work(situation)
+    elif situation.unread_since is not None:
+        yield "We try to read it again."
     else:
         yield _find_words(situation).doing
     if situation.in_service:

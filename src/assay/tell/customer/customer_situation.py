@@ -18,7 +18,7 @@ from assay.model.outcome import read_part, read_whole
 from assay.model.timestamps import parse_time
 from assay.tell.customer.customer_faults import ReasonFault
 from assay.tell.views.node_sync import find_node_rollout
-from assay.tell.views.records import find_fault_catalog
+from assay.tell.views.records import find_fault_catalog, find_unread
 
 if TYPE_CHECKING:
     from assay.model.outcome import RecordedOutcome
@@ -44,6 +44,7 @@ class CustomerSituation:
     - `held_back`: what holds a move back ("limit", "breaker", "profile", "person"), "" for nothing.
     - `tests`: how many of the required tests have passed, and how many there are; None if none are due.
     - `planned_change`: a rollout will take the node out; it waits for its turn, or the rollout is paused. "" without.
+    - `unread_since`: when a node in service was last read, if that is too long ago, "" for never; else None.
     """
 
     state: NodeState
@@ -60,6 +61,7 @@ class CustomerSituation:
     tests: tuple[int, int] | None = None
     estimate: AbsenceEstimate | None = None
     planned_change: PlannedChange = ""
+    unread_since: str | None = None
 
     @property
     def policy_state(self) -> LifecycleState | None:
@@ -90,7 +92,8 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
     passed = sum(phase.passed + phase.excused for phase in phases)
     tests = (passed, passed + sum(len(phase.lacks) for phase in phases))
     made = make_customer_situation(state, states, records, failures, policy, catalog, source.clock.now(), tests)
-    return replace(made, planned_change=_find_planned_change(source, state.node))
+    unread_since = find_unread(source, [state]).get(state.node)
+    return replace(made, planned_change=_find_planned_change(source, state.node), unread_since=unread_since)
 
 
 def _find_planned_change(source: RecordSource, node: str) -> PlannedChange:

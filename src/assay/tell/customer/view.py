@@ -18,7 +18,7 @@ from assay.model.node import Node
 from assay.model.timestamps import format_time, parse_time
 from assay.tell.customer.customer_explanation import CustomerExplanation, explain_to_customer
 from assay.tell.customer.customer_situation import read_customer_situation
-from assay.tell.views.records import RecordSource
+from assay.tell.views.records import RecordSource, find_unread
 
 EXPLAINED = 40
 """So many nodes are explained in full: each costs a reading of what is known of it."""
@@ -26,13 +26,17 @@ EXPLAINED = 40
 
 @dataclass(frozen=True, slots=True)
 class CustomerNode:
-    """A node of a customer. `since`: ISO 8601 UTC. `is_leaving`: it serves, and takes no new jobs."""
+    """A node of a customer. `since`: ISO 8601 UTC. `is_leaving`: it serves, and takes no new jobs.
+
+    `is_unread`: it serves, and nobody knows how it is: its last reading is too old.
+    """
 
     name: str
     pool: str
     in_service: bool
     is_leaving: bool
     since: str
+    is_unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,13 @@ class CustomerView:
 
     @property
     def serving(self) -> int:
-        """How many nodes serve."""
-        return sum(node.in_service for node in self.nodes)
+        """How many nodes serve and are known."""
+        return sum(node.in_service and not node.is_unread for node in self.nodes)
+
+    @property
+    def unread(self) -> int:
+        """How many nodes serve and are not known."""
+        return sum(node.is_unread for node in self.nodes)
 
 
 def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name: str = "") -> CustomerView:
@@ -64,13 +73,19 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     seen = {node.name for node in fleet.nodes.values() if sees(node)}
     ours = [state for state in states if state.node in seen and state.state not in final and name in ("", state.node)]
     known = {state.node: state for state in ours}
+    unread = find_unread(source, ours)
     nodes = tuple(
         CustomerNode(
-            state.node, state.pool, state.state in serving, state.state in serving and bool(state.pending), state.since
+            state.node,
+            state.pool,
+            state.state in serving,
+            state.state in serving and bool(state.pending),
+            state.since,
+            state.node in unread,
         )
         for state in ours
     )
-    shown = [node for node in nodes if name or not node.in_service or node.is_leaving]
+    shown = [node for node in nodes if name or not node.in_service or node.is_leaving or node.is_unread]
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     explained = (
         (node, explain_to_customer(read_customer_situation(source, states, known[node.name])))

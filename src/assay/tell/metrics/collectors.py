@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from assay.act.effects.workflow_queues import count_unfinished_workflows, format_queue_name
-from assay.act.ingest.silent_nodes import list_sources, open_last_seen
+from assay.act.ingest.silent_nodes import list_sources, open_last_seen, read_unread_nodes
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.pass_log import read_passes
 from assay.act.loop.projections import read_unknown_jobs
@@ -92,6 +92,8 @@ def list_node_series(source: MetricSource) -> Iterator[Series]:
     yield from (Series(families.BREAKER_OPEN, (pool,), float(pool in stopped)) for pool in source.pools)
     unknown = read_unknown_jobs(source.context.home).keys() & source.states.keys()
     yield from _list_by_pool(source, families.JOBS_UNKNOWN, [source.pool_names[name] for name in unknown])
+    unread = read_unread_nodes(source.context.fleet, source.context.home, states, source.now)
+    yield from _list_by_pool(source, families.NODES_UNREAD, [source.pool_names[name] for name in unread])
     yield from _list_nodes_out(source)
 
 

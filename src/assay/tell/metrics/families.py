@@ -120,6 +120,9 @@ HOLD_OLDEST = gauge("assay_hold_oldest_age_seconds", "Age of the oldest hold.", 
 BREAKER_OPEN = gauge("assay_breaker_open", "1 while the circuit breaker of a pool holds nodes back, else 0.", "pool")
 BREAKER_NODES = gauge("assay_breaker_held_nodes", "Nodes that the breaker holds back.", "pool")
 JOBS_UNKNOWN = gauge("assay_jobs_unknown_nodes", "Nodes whose jobs no scheduler tells.", "pool")
+NODES_UNREAD = gauge(
+    "assay_nodes_unread", "Nodes in service that are not known: their last reading is too old.", "pool"
+)
 NODE_STATE_AGE = gauge(
     "assay_node_state_age_seconds",
     "How long a node that is not in service has been in its state. The 500 longest.",

@@ -23,6 +23,7 @@ from assay.tell.pages.page_frame import PageRequest, place, render_frame
 from assay.tell.views.fleet import (
     FleetFilter,
     FleetView,
+    NodeOnMap,
     build_fleet_view,
     draw_rack,
     draw_ticket_racks,
@@ -33,7 +34,7 @@ from assay.tell.views.fleet import (
 from assay.tell.views.fleet_news import build_fleet_news, list_pool_breakers
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.node_measurements import DAYS
-from assay.tell.views.records import LiveRecords, RecordSource
+from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 from assay.tell.views.rollout_view import find_rollout, show_rollout
 from assay.tell.views.sources import read_spec_lines
 from assay.tell.views.trust_view import build_fleet_trust, format_fleet_trust
@@ -59,11 +60,16 @@ DIRECTION_WORDS = {
 }
 
 
+def _read_cells(records: LiveRecords) -> list[NodeOnMap]:
+    states = records.read_node_states()
+    return list_cells(records.fleet, states, find_unread(records, states))
+
+
 def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page with the nodes that match the query."""
     fleet, states = records.fleet, records.read_node_states()
     wanted = FleetFilter(**{name: request.query.get(name, "") for name in FleetFilter.__dataclass_fields__})
-    cells = list_cells(fleet, states)
+    cells = _read_cells(records)
     view = build_fleet_view(fleet, cells, wanted)
     since = format_time(request.now - NEWS_WINDOW)
     shown = list(wanted.select(cells)) if wanted != FleetFilter() else cells
@@ -84,7 +90,7 @@ def find_zoom(view: FleetView) -> str:
 
 def render_rack_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of the racks of a name (of one site, if the query says which), None without one."""
-    cells = list_cells(records.fleet, records.read_node_states())
+    cells = _read_cells(records)
     racks = find_racks(cells, request.path_params["name"], request.query.get("site", ""))
     if not racks:
         return None
@@ -96,7 +102,7 @@ def render_rack_page(records: LiveRecords, request: PageRequest) -> str | None:
 def render_pool_page(records: LiveRecords, request: PageRequest) -> str | None:
     """Return the page of a pool, None without nodes of it."""
     fleet, states, name = records.fleet, records.read_node_states(), request.path_params["name"]
-    cells = list_cells(fleet, states)
+    cells = _read_cells(records)
     view = build_fleet_view(fleet, cells, FleetFilter(pool=name))
     if not view.shown:
         return None
@@ -188,7 +194,7 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
     record = next((record for record in records.read_tickets() if record.ticket.id == ident), None)
     if record is None:
         return None
-    cells = list_cells(records.fleet, records.read_node_states())
+    cells = _read_cells(records)
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
     is_cabling = record.ticket.verify.startswith(FABRIC_SCAN)
     return render_frame(

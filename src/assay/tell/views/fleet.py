@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.decide.state.node_state import NodeState
@@ -97,18 +97,22 @@ class FleetView:
     sites: Mapping[str, tuple[RackOnMap, ...]] = field(default_factory=dict)
 
 
-def list_cells(fleet: Fleet, states: Iterable[NodeState]) -> list[NodeOnMap]:
-    """Return every node of the inventory, in its order."""
+def list_cells(fleet: Fleet, states: Iterable[NodeState], unread: Collection[str] = frozenset()) -> list[NodeOnMap]:
+    """Return every node of the inventory, in its order. `unread`: those in service whose last reading is too old."""
     policies = {name: policy for policy in fleet.policies.values() for name in policy.states}
     known = {state.node: state for state in states}
-    return [_make_cell(node, known.get(node.name), policies) for node in fleet.nodes.values()]
+    return [
+        _make_cell(node, known.get(node.name), policies, is_unread=node.name in unread) for node in fleet.nodes.values()
+    ]
 
 
-def _make_cell(node: Node, state: NodeState | None, policies: Mapping[str, LifecyclePolicy]) -> NodeOnMap:
+def _make_cell(
+    node: Node, state: NodeState | None, policies: Mapping[str, LifecyclePolicy], *, is_unread: bool
+) -> NodeOnMap:
     place = (node.name, node.pool, node.site, node.rack, node.u)
     if state is None:
         return NodeOnMap(*place, find_standing(None, None))
-    standing = find_standing(state, policies.get(state.state))
+    standing = find_standing(state, policies.get(state.state), is_unread=is_unread)
     has_fault = any(fault.is_open and not state.is_repaired(fault) for fault in state.faults)
     blockers = state.pending.blockers if state.pending else ()
     return NodeOnMap(*place, standing, state.state, state.since, state.note or state.reason, has_fault, blockers)

@@ -6,7 +6,7 @@ Also what a plan must know of the fleet, for runners of pull requests that have 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from assay.act.loop.plan_inputs import DURATION_KINDS, make_present_facts
@@ -21,7 +21,7 @@ from assay.tell.customer.customer_explanation import CustomerExplanation, explai
 from assay.tell.customer.customer_situation import read_customer_situation
 from assay.tell.views.node_explanation import ExplainAnswer, describe_node_status, explain_node
 from assay.tell.views.node_status import NodeStatus
-from assay.tell.views.records import LiveRecords, RecordSource
+from assay.tell.views.records import LiveRecords, RecordSource, find_unread
 
 IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
 """The states that customers are told of."""
@@ -29,7 +29,7 @@ IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """A node in a list. For customers, what follows `since` is ""."""
+    """A node in a list. For customers, `rack` and what follows is ""."""
 
     node: str
     """The name of the node."""
@@ -49,6 +49,8 @@ class NodeSummary:
     """Who holds the node; "" if nobody does."""
     because: str = ""
     """Why the node is in its state."""
+    unread_since: str | None = None
+    """When a node in service was last read, if that is longer ago than the policy allows, "" for never; else null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +63,19 @@ class PoolSummary:
     """How many nodes it has."""
     in_service: int
     """How many of them customers can use."""
+    not_known: int
+    """How many of these nothing has read for longer than the policy allows."""
     states: dict[str, int]
     """How many nodes are in each state, by the state."""
 
 
-def summarize_node(fleet: Fleet, state: NodeState, *, for_customer: bool) -> NodeSummary:
+def summarize_node(fleet: Fleet, state: NodeState, unread: Mapping[str, str], *, for_customer: bool) -> NodeSummary:
     """Return a node in short."""
+    unread_since = unread.get(state.node)
     in_service = any(policy.is_in_service(state.state) for policy in fleet.policies.values())
     if for_customer:
         standing = IN_SERVICE if in_service else OUT_OF_SERVICE
-        return NodeSummary(state.node, state.pool, standing, in_service, state.since)
+        return NodeSummary(state.node, state.pool, standing, in_service, state.since, unread_since=unread_since)
     declared = fleet.nodes.get(state.node)
     return NodeSummary(
         node=state.node,
@@ -82,6 +87,7 @@ def summarize_node(fleet: Fleet, state: NodeState, *, for_customer: bool) -> Nod
         pending_to=state.pending.to if state.pending else "",
         held_by=state.hold.who if state.hold else "",
         because=state.note or state.reason,
+        unread_since=unread_since,
     )
 
 
@@ -91,7 +97,13 @@ def summarize_pools(nodes: Iterable[NodeSummary]) -> list[PoolSummary]:
     for node in nodes:
         by_pool.setdefault(node.pool, []).append(node)
     return [
-        PoolSummary(pool, len(some), sum(node.in_service for node in some), dict(Counter(node.state for node in some)))
+        PoolSummary(
+            pool=pool,
+            nodes=len(some),
+            in_service=sum(node.in_service for node in some),
+            not_known=sum(node.unread_since is not None for node in some),
+            states=dict(Counter(node.state for node in some)),
+        )
         for pool, some in sorted(by_pool.items())
     ]
 
@@ -140,13 +152,18 @@ class VisibleFleet:
     def list_nodes(self) -> list[NodeSummary]:
         """Return the nodes, by name."""
         fleet = self.source.fleet
-        shown = (summarize_node(fleet, state, for_customer=self.for_customer) for state in self._list_states())
+        states = list(self._list_states())
+        unread = find_unread(self.source, states)
+        shown = (summarize_node(fleet, state, unread, for_customer=self.for_customer) for state in states)
         return sorted(shown, key=lambda node: node.node)
 
     def find_node(self, name: str) -> NodeSummary | None:
         """Return one node in short."""
         state = self._find_state(name)
-        return summarize_node(self.source.fleet, state, for_customer=self.for_customer) if state else None
+        if state is None:
+            return None
+        unread = find_unread(self.source, [state])
+        return summarize_node(self.source.fleet, state, unread, for_customer=self.for_customer)
 
     def describe(self, name: str) -> NodeStatus | CustomerExplanation | None:
         """Return a node's status; for a customer, what happened to it."""

@@ -24,9 +24,9 @@ from assay.model.outcome import CheckVerdict
 from assay.model.specs.nvlink_codes import decode_nvlink_xid
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_ago
-from assay.tell.views.node_status import NodeStatus, make_node_status
+from assay.tell.views.node_status import NodeStatus, describe_unread, make_node_status
 from assay.tell.views.node_sync import RolloutOfNode, find_node_rollout, find_node_sync, format_node_rollout
-from assay.tell.views.records import RecordSource, find_fault_catalog
+from assay.tell.views.records import RecordSource, find_fault_catalog, find_unread
 from assay.tell.views.sources import JUDGING_HASHES
 from assay.tell.views.trust_view import NodeTrust, find_node_trust
 
@@ -244,7 +244,8 @@ def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
     """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
     assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
     returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
-    return make_node_status(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
+    unknown, unread = read_unknown_jobs(source.data_dir), find_unread(source, [state])
+    return make_node_status(state, returned, unknown.get(state.node), unread.get(state.node))
 
 
 def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
@@ -426,6 +427,8 @@ def describe_lemon_score(source: RecordSource, state: NodeState) -> LemonStatus 
 
 def format_notes(answer: ExplainAnswer, now: datetime) -> Iterator[str]:
     """Yield the lines of what holds now: requirements, failures, the rollout, new faults, the breaker, the agent."""
+    if answer.unread_since is not None:
+        yield describe_unread(answer.unread_since, now)
     for phase in answer.requires:
         if lacks := phase.lacks:
             more = f" (and {len(lacks) - 1} more)" if len(lacks) > 1 else ""

@@ -1,4 +1,4 @@
-"""How a node stands: its line of `assay status --format json`, and one of seven words.
+"""How a node stands: its line of `assay status --format json`, and one of eight words.
 
 The colour, the letter and the shape of a node on a page mean that word.
 """
@@ -6,6 +6,7 @@ The colour, the letter and the shape of a node on a page mean that word.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
 from assay.decide.state.node_state import LostCordon, NodeState, OperatorNote, PendingDecision
@@ -13,6 +14,7 @@ from assay.decide.trust.record import MoveRequest
 from assay.model.facts import fact
 from assay.model.faults.fault_record import SCHEDULER_FAULTS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import format_ago
 from assay.tell.views.burn_in_status import BurnInStatus, make_burn_in_status
 
 if TYPE_CHECKING:
@@ -47,12 +49,17 @@ class NodeStatus:
     """The last burn-in of the node; null if it had none."""
     because: str
     """Why the node is in its state."""
+    unread_since: str | None
+    """When a node in service was last read, if that is longer ago than the policy allows, "" for never; else null."""
     scheduler: str
     """How its scheduler keeps it otherwise than its state asks, and who wants that; "" if it does not."""
 
 
 def make_node_status(
-    state: NodeState, returned: Sequence[str] = (), unknown_jobs: UnknownJobs | None = None
+    state: NodeState,
+    returned: Sequence[str] = (),
+    unknown_jobs: UnknownJobs | None = None,
+    unread_since: str | None = None,
 ) -> NodeStatus:
     """Return a node's status; `returned` are notes on parts that were sent back once."""
     return NodeStatus(
@@ -68,6 +75,7 @@ def make_node_status(
         jobs_unknown=unknown_jobs,
         burn_in=make_burn_in_status(state),
         because=state.note or state.reason,
+        unread_since=unread_since,
         scheduler="; ".join(describe_disagreement(state)),
     )
 
@@ -82,11 +90,17 @@ def list_current_lost_cordons(state: NodeState) -> list[LostCordon]:
     return [lost for lost in state.lost_cordons if lost.stay_id == state.stay_id]
 
 
-Standing = Literal["serving", "closing", "work", "people", "held", "unseen", "gone"]
+def describe_unread(unread_since: str, now: datetime) -> str:
+    """Return that a node is not known, since it was last read then ("" for never)."""
+    return f"not known: {f'last read {format_ago(unread_since, now)}' if unread_since else 'never read'}"
+
+
+Standing = Literal["serving", "closing", "unread", "work", "people", "held", "unseen", "gone"]
 STANDINGS: tuple[Standing, ...] = get_args(Standing)
 STANDING_WORDS: dict[Standing, str] = {
     "serving": "in service",
     "closing": "in service, closing to new jobs",
+    "unread": "in service, not known: no fresh reading",
     "work": "out, assay works on it",
     "people": "out, waits for people",
     "held": "held by a person",
@@ -96,6 +110,7 @@ STANDING_WORDS: dict[Standing, str] = {
 STANDING_LETTERS: dict[Standing, str] = {
     "serving": "S",
     "closing": "C",
+    "unread": "?",
     "work": "W",
     "people": "P",
     "held": "H",
@@ -104,8 +119,8 @@ STANDING_LETTERS: dict[Standing, str] = {
 }
 
 
-def find_standing(state: NodeState | None, policy: LifecyclePolicy | None) -> Standing:
-    """Return how a node stands; None as `state` for one that was never enrolled.
+def find_standing(state: NodeState | None, policy: LifecyclePolicy | None, *, is_unread: bool = False) -> Standing:
+    """Return how a node stands; None as `state` for one that was never enrolled. `is_unread`: its last reading is old.
 
     A state that no policy has counts as waiting for people: nobody says what assay does there.
     """
@@ -119,6 +134,8 @@ def find_standing(state: NodeState | None, policy: LifecyclePolicy | None) -> St
     if declared.final:
         return "gone"
     if declared.in_service:
+        if is_unread:
+            return "unread"
         return "closing" if state.pending else "serving"
     waits_for_people = state.note or (declared.certified_to and not declared.until_idle)
     return "people" if waits_for_people else "work"

@@ -163,7 +163,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
     return NodeRecord(
         state=state,
         node=node,
-        standing=find_standing(state, policy),
+        standing=find_standing(state, policy, is_unread=answer.unread_since is not None),
         answer=answer,
         chain=tuple((made, find_commit_at(adopted, made.at, fleet.commit)) for made in reversed(answer.chain)),
         notes=(*format_burn_in(state), *format_notes(answer, now)),

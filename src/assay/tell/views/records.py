@@ -5,12 +5,13 @@ A server keeps them warm: of node states, rollouts and tickets, each entry of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
 
 from assay.act.boot.matching import Sighting, read_sightings
+from assay.act.ingest.silent_nodes import read_unread_nodes
 from assay.act.ingest.trend_evaluation import read_answer
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
@@ -60,6 +61,11 @@ def find_fault_catalog(source: RecordSource) -> FaultCatalog | None:
         return source.fleet.fault_catalog
     except AssayError:
         return None
+
+
+def find_unread(source: RecordSource, states: Iterable[NodeState]) -> dict[str, str]:
+    """Return which of these nodes are in service and not known, and when each was last read ("" for never)."""
+    return read_unread_nodes(source.fleet, source.data_dir, states, source.clock.now())
 
 
 RecordStamp = tuple[int, int, str, int]

@@ -1,0 +1,71 @@
+"""A node in service that nothing has read for longer than the policy allows is not known, on every surface."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.cli.workspace import Workspace
+from assay.decide.faults.telemetry_silence import list_unread
+from assay.declare.loader import load_fleet
+from assay.tell.views.fleet import build_fleet_view, list_cells
+from assay.tell.views.records import find_unread
+from tests.support.noted_readings import note_readings
+
+HOUR = timedelta(hours=1)
+
+
+def test_a_node_that_was_just_read_is_known(ann):
+    assert [node["unread_since"] for node in ann.reads("status")["nodes"]] == [None] * 4
+    assert "not known" not in ann.types("status")
+
+
+@pytest.mark.parametrize("age", [timedelta(minutes=59), timedelta(minutes=61)])
+def test_status_and_explain_say_since_when(ann, age):
+    at = datetime.now(UTC) - age
+    note_readings(ann.root, at)
+    is_old = age > HOUR
+    told = {node["node"]: node["unread_since"] for node in ann.reads("status")["nodes"]}
+    serving = {"n0003", "n0004"}
+    assert {name for name, since in told.items() if since is not None} == (serving if is_old else set())
+    text = ann.types("status")
+    assert ("not known: last read 61 min ago" in text) == is_old
+    assert ("2 production but not known" in text) == is_old
+    assert ("not known: last read 61 min ago" in ann.types("explain", "n0003")) == is_old
+    customer = ann.reads("explain", "n0003", "--for", "customer")
+    assert ("and do not know how it is" in customer["happened"]) == is_old
+    assert ("We try to read it again" in customer["doing"]) == is_old
+    assert ("We check it all the time" in customer["doing"]) != is_old
+
+
+def test_pages_count_it_apart_and_no_rack_with_it_is_well(ann):
+    workspace = Workspace(ann.root)
+    states = workspace.read_node_states()
+    for age, standing in ((timedelta(), "serving"), (2 * HOUR, "unread")):
+        note_readings(ann.root, datetime.now(UTC) - age)
+        cells = list_cells(workspace.fleet, states, find_unread(workspace, states))
+        view = build_fleet_view(workspace.fleet, cells)
+        assert view.counts[standing] == 2
+        assert {cell.name for cell in cells if cell.standing == standing} == {"n0003", "n0004"}
+        assert not any(rack.is_well for racks in view.sites.values() for rack in racks) or standing == "serving"
+
+
+def test_metrics_count_it(ann):
+    assert 'assay_nodes_unread{pool="h100-a"} 0.0' in ann.types("metrics")
+    note_readings(ann.root, datetime.now(UTC) - 2 * HOUR)
+    assert 'assay_nodes_unread{pool="h100-a"} 2.0' in ann.types("metrics")
+
+
+def test_a_fleet_without_any_reading_is_not_known_and_no_file_is_made(ann):
+    file = ann.root / ".assay/heard.sqlite"
+    file.unlink()
+    assert "not known: never read" in ann.types("status")
+    assert not file.exists()
+
+
+def test_who_has_just_come_or_may_be_shut_down_has_an_hour(ann):
+    fleet, now = load_fleet(ann.root), datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+    states = Workspace(ann.root).read_node_states()
+    assert list_unread(states, fleet.policies.values(), {}, now) == {}
+    assert list_unread(states, fleet.policies.values(), {}, now + HOUR) == {"n0003": "", "n0004": ""}
