@@ -197,9 +197,7 @@ def _print_server_answer(told: dict[str, Any], server: str) -> None:
     _show(answer, "text", datetime.now(UTC))
 
 
-def _show(
-    answer: ExplainAnswer | CustomerExplanation, form: str, now: datetime, burn_in: Iterable[str] = ()
-) -> None:
+def _show(answer: ExplainAnswer | CustomerExplanation, form: str, now: datetime, burn_in: Iterable[str] = ()) -> None:
     if form == "json":
         typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
