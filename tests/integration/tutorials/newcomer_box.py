@@ -53,14 +53,17 @@ def pip_folders() -> list[str]:
 
 
 def open_page(folder: str, environment: dict[str, str] | None = None) -> str:
-    """Return the first page that `assay serve` shows, on a port that is free."""
+    """Return the first page that `assay serve` shows, on a port that is free, to who has the token that it names."""
     served = subprocess.Popen(
         ["assay", "serve", "--port", "0"], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
     )
     assert served.stderr
     try:
-        line = next(line for line in served.stderr if "http://" in line)
-        return urllib.request.urlopen(line[line.index("http://") :].split()[0]).read().decode()
+        address = next(line for line in served.stderr if "http://" in line).partition("http://")[2].split()[0]
+        file = next(line for line in served.stderr if "log in with the token in" in line).rpartition(" in ")[2].strip()
+        token = Path(file).read_text().strip()
+        request = urllib.request.Request(f"http://{address}", headers={"Authorization": f"Bearer {token}"})
+        return urllib.request.urlopen(request).read().decode()
     finally:
         served.terminate()
         served.communicate()
