@@ -102,6 +102,15 @@ def test_a_wave_holds_the_pool_within_one_pass_and_says_what_it_has_in_common(pa
     assert text == f"breaker: 5 of 12 serving nodes of pool a show faults within 10 min ({fault} on 5, in 4 racks)"
 
 
+def test_unlike_faults_at_once_are_said_to_have_no_kind_in_common(paper):
+    names = fleet(paper, size=5)
+    unlike = ["gpu.missing", "gpu.missing", "gpu.xid.79", "psu.failed", "gpu.xid.48"]
+    for name, fault in zip(names, unlike, strict=True):
+        paper.fault(name, fault)
+    text = next(one.causes[0].text for one in paper.step() if one.remedy == "wait")
+    assert "(4 kinds of fault, none on most of them: gpu.missing on 2, in" in text
+
+
 def test_a_wave_of_one_pool_leaves_the_others_alone(paper):
     for name in fleet(paper, size=8)[:6]:
         paper.fault(name, "gpu.xid.79")

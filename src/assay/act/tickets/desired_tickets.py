@@ -240,10 +240,10 @@ def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
         views = [views_by_name[name] for name in breaker.nodes]
         yield Ticket(
             **_make_identity(f"{BREAKER_TICKET_KIND}/{breaker.pool}"),
-            title=f"many nodes of pool {breaker.pool} fail in the same way",
+            title=f"many nodes of pool {breaker.pool} fail at once",
             node=views[0].name,
             places=tuple(_make_place(view) for view in views),
-            expected="one cause is found, and what it broke passes its checks again",
+            expected="it is known whether they have one cause, and what failed passes its checks again",
             seen=f"{breaker.reason}\nheld back: {format_list(breaker.nodes)}\n"
             f"cordoned: {format_list(breaker.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",

@@ -187,11 +187,16 @@ def _describe_deadline_wave(snapshot: FleetSnapshot, pool: str, views: list[Node
 
 
 def _describe_faults_and_racks(views: list[NodeSnapshot], faults: Iterable[list[FaultRecord]]) -> str:
-    """Return what the nodes have in common: the fault that most of them show, and the rack if all are in one."""
+    """Return what the nodes have in common: the fault that most of them show, and the rack if all are in one.
+
+    Where no fault is on most of them, say that they have none in common: nobody should look for one cause.
+    """
     classes = Counter(name for of_node in faults for name in {fault.fault_class for fault in of_node})
     name, count = min(classes.items(), key=lambda item: (-item[1], item[0]))
     racks = sorted({view.node.rack for view in views})
     place = f"all in rack {racks[0]}" if len(racks) == 1 else f"in {len(racks)} racks"
+    if count < MIN_WAVE_SHARE * len(views):
+        return f"{len(classes)} kinds of fault, none on most of them: {name} on {count}, {place}"
     return f"{name} on {count}, {place}"
 
 
