@@ -42,7 +42,7 @@ SERVING_WORDS = StateCustomerWords(means="The node takes jobs as usual.", doing=
 CHECKPOINT = "their last checkpoint"
 _OBSTACLES = {
     "limit": "The repair waits its turn: only so many nodes may be out of service at once.",
-    "breaker": "Many nodes have faults at once. Our staff look whether they have one cause, before anything is changed.",
+    "breaker": "Many nodes have faults at once. Our staff look whether it is one cause, before anything is changed.",
     "profile": "This node is set up so that we report its faults and do not act on them.",
 }
 
