@@ -42,6 +42,11 @@ def test_six_codes_are_judged_as_all_public_tables_do(catalog):
     assert {catalog.find_treatment(f"gpu.xid.{xid}").severity for xid in (48, 64, 79)} == {"catastrophic"}
 
 
+def test_each_class_that_somebody_or_something_answers_says_what_a_person_does(catalog):
+    lacking = [name for name, fault in catalog.classes.items() if fault.remedy != "none" and not fault.investigate]
+    assert lacking == []
+
+
 def test_no_fault_of_an_application_asks_for_anything(catalog):
     assert {fault.remedy for fault in catalog.classes.values() if fault.blame == "application"} == {"none"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,10 +65,10 @@ class TechnicianNotes:
     returned_parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     catalog: FaultCatalog | None = None
 
-    def describe_act(self, fault_class: str) -> list[str]:
-        """Return what a person should look at, nothing for a class that does not say it."""
-        known = self.catalog.find_class(fault_class) if self.catalog else None
-        return [known.investigate] if known and known.investigate else []
+    def describe_acts(self, fault_classes: Iterable[str]) -> list[str]:
+        """Return what a person should do or look at for these classes, each once; nothing for one that is unknown."""
+        known = [self.catalog.find_class(name) for name in fault_classes] if self.catalog else []
+        return list(dict.fromkeys(each.investigate for each in known if each and each.investigate))
 
 
 def list_desired_tickets(
@@ -87,7 +87,7 @@ def list_desired_tickets(
         if "ticket" in view.profile.actions:
             overdue = [] if view.name in unproved else _overdue_tickets(snapshot, view, causes)
             tickets += list(_state_tickets(snapshot, view, notes)) or overdue
-            tickets += _failed_check_tickets(snapshot, view)
+            tickets += _failed_check_tickets(snapshot, view, notes)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _fault_tickets(snapshot, view, causes, comparisons, notes)
             tickets += _foreign_cordon_tickets(snapshot, view)
@@ -117,7 +117,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     severities: list[FaultSeverity] = ["degraded" if node_state.decision else "informational"]
     severities += [fault.severity for fault in open_faults]
     drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
-    wipe = _describe_wipe(snapshot, view)
+    wipe, steps = _describe_wipe(snapshot, view), inspection.steps if inspection else ()
     place = f"{view.name} ({node_state.state})"
     yield Ticket(
         **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
@@ -128,7 +128,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
         severity=min(severities, key=SEVERITIES.index),
-        steps="\n".join(inspection.steps) if inspection else "",
+        steps="\n".join([*notes.describe_acts(fault.fault_class for fault in open_faults), *steps]),
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
 
@@ -293,7 +293,7 @@ def _flapping_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[T
     )
 
 
-def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: TechnicianNotes) -> Iterator[Ticket]:
     """Yield the ticket for failed requirements of a state that has no transition for a failure."""
     state = snapshot.policy_state_of(view)
     judged = judge_state_requirements(snapshot, view)
@@ -313,6 +313,7 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterat
         ),
         verify="\n".join(f"{recorded.outcome.check}[{recorded.outcome.subject}]" for recorded in outcomes),
         severity="degraded",
+        steps="\n".join(notes.describe_acts(classes)),
     )
 
 
@@ -350,7 +351,7 @@ def _fault_tickets(
                 seen=f"{seen}\n{view.name} still serves: {wait}" if is_held else seen,
                 verify="\n".join(checks) or f"assay certify {view.name}",
                 severity=fault.severity,
-                steps="\n".join([*notes.describe_act(fault.fault_class), *describe_fights(snapshot, view, fault)]),
+                steps="\n".join([*notes.describe_acts([fault.fault_class]), *describe_fights(snapshot, view, fault)]),
             )
 
 

@@ -40,7 +40,6 @@ from assay.tell.views.node_status import (
     list_current_lost_cordons,
     make_node_status,
 )
-from assay.tell.views.records import find_unread
 from assay.tell.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:
@@ -393,6 +392,8 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
 
 def _find_unread(workspace: Workspace, states: Iterable[NodeState]) -> Mapping[str, str]:
     """Return the nodes in service that are not known; none where no inventory and policy can be read."""
+    from assay.tell.views.records import find_unread
+
     try:
         return find_unread(workspace, states)
     except AssayError:
