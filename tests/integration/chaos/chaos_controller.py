@@ -84,7 +84,9 @@ def fleet_of(root: Path, nodes: int) -> Fleet:
     imported = ServiceImport(nodes=names, reason="they serve already", expires="2999-01-01")
     starts = NodeSettings(service_import=imported)
     some = {
-        name: replace(model, name=name, pool=f"p{n % 2}", rack=f"r{n // RACK}", u=n % RACK, settings=starts)
+        name: replace(
+            model, name=name, serial=f"S{name}", pool=f"p{n % 2}", rack=f"r{n // RACK}", u=n % RACK, settings=starts
+        )
         for n, name in enumerate(names)
     }
     policy = next(iter(real.policies.values()))
