@@ -138,21 +138,25 @@ def take_over(
 @discover_app.command()
 def delivery(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the delivery.", show_default=False)],
-    csv: Annotated[Path, typer.Argument(metavar="CSV", help="The vendor's list of machines.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The vendor's list of machines: CSV, .xlsx or .json.", show_default=False),
+    ],
 ) -> None:
     """Draft the spec of a delivery from a vendor's list, on stdout. A person must review each `# review:`.
 
-    Exit codes: 0 drafted; 2 the list, or a row of it, cannot be read.
-    """
-    from assay.act.boot.reports import draft_delivery, read_delivery_list
+    What of the list is not used stands on stderr: columns, and rows that are wrong or name a machine twice.
 
-    try:
-        text = csv.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        fix = "name a CSV file in UTF-8"
-        raise AssayError(f"the list cannot be read: {reason}", where=str(csv), fix=fix) from None
-    typer.echo(draft_delivery(name, read_delivery_list(text, str(csv))), nl=False)
+    Exit codes: 0 drafted; 1 drafted without some rows; 2 the list cannot be read.
+    """
+    from assay.act.boot.delivery_list import draft_delivery, read_delivery_file
+
+    listed = read_delivery_file(file)
+    typer.echo(draft_delivery(name, listed.machines), nl=False)
+    for line in (*listed.unused_columns, *listed.refused_rows):
+        typer.echo(f"assay discover: {line}", err=True)
+    if listed.refused_rows:
+        raise typer.Exit(1)
 
 
 def _scan(workspace: Workspace, ranges: list[str], port: int, *, with_login: bool) -> None:
