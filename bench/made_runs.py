@@ -19,7 +19,7 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.model.specs.check_catalog import CheckDeclaration
-from assay.validate.runs.subjects import NodeSelection, list_declared_checks, list_selected_outcomes
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
 NEWEST = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVERY = timedelta(hours=12)
@@ -127,7 +127,8 @@ def _judged(fleet: Fleet, node: Node, each: int) -> list[tuple[CheckDeclaration,
     """Return `each` checks and parts of a node, evenly spread over all of them."""
     key = node.spec
     if key not in _SHAPES:
-        due = list_selected_outcomes(NodeSelection(fleet, (node.name,)), ())
+        selection, checks = NodeSelection(fleet, (node.name,)), list_declared_checks(fleet)
+        due = [(check, *each) for check in checks for each in selection.due_subjects(check)]
         own = [(check, subject.part) for check, subject, name in due if name == node.name]
         step = max(1.0, len(own) / each)
         _SHAPES[key] = [own[int(at * step)] for at in range(min(each, len(own)))]

@@ -44,7 +44,8 @@ def test_the_example_fleet_has_no_problem_but_that_it_is_an_example(example: Pat
 
 def test_every_limit_of_the_example_names_its_unit_and_its_source(example: Path) -> None:
     for spec in load_fleet(example).node_specs.values():
-        assert spec.limits["all_reduce_bus_bandwidth"].unit == "GB/s"
+        if "nvidia" in spec.list_parts(True, True):
+            assert spec.limits["all_reduce_bus_bandwidth"].unit == "GB/s"
         assert all(limit.unit and len(limit.source) > 10 for limit in spec.limits.values())
 
 
@@ -95,7 +96,10 @@ def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path)
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"specs/node.yaml": "kind: NodeSpec\nname: small\n"}, "specs/node.yaml:1:1: cpu_sockets is missing (and 1"),
+        (
+            {"specs/node.yaml": "kind: NodeSpec\nname: small\ngpus: {}\n"},
+            "specs/node.yaml:3:1: gpus.model is missing (and 1",
+        ),
         ({"specs/node.yaml": "a: 1\na: 2\n"}, "specs/node.yaml:2:1: the key 'a' stands twice"),
         ({"specs/node.yaml": "- 1\n"}, "specs/node.yaml:1:1: a spec is a mapping that has a kind"),
         ({"inventory/pool.yml": "pool-a: [n1]\n"}, "inventory/pool.yml:1:1: 'pool-a' is no group"),

@@ -75,7 +75,7 @@ def test_null_takes_an_entry_out(fleet_with: Write) -> None:
     [
         ("{value: 80}", "{value: hot}", "specs/large.yaml:6:21"),
         ("{value: 80}", "{valu: 80}", "specs/large.yaml:6:21"),
-        ("gpus: {", "fans: null\ngpus: {", "specs/large.yaml"),
+        ("gpus: {", "nvme: {size_gb: null}\ngpus: {", "specs/large.yaml"),
         ("limits:\n  gpu_temperature", "limits:\n  nothing: null\n  gpu_temperature", "specs/large.yaml:6:3"),
     ],
 )

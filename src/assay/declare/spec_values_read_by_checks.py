@@ -17,7 +17,7 @@ from typing import Any, Literal
 from assay.declare.repository.tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.check_catalog import PARTS_OF_SUBJECTS, CheckDeclaration
 from assay.model.specs.load_parts import GOLDEN_FIXTURES
 
 BoundSide = Literal["at_least", "at_most", "equals"]
@@ -28,7 +28,6 @@ PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psu
 FABRIC_FIXTURES = {"link", "fabric"}  # a check with one of these is judged by the designed cables
 MAX_KNOWN_FILES = 512
 """Files of suites whose inputs a process remembers; one takes a few kilobytes."""
-PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +186,14 @@ def _strip_docstring(statement: ast.stmt) -> ast.AST:
 
 def list_spec_paths(check: CheckDeclaration, reads: CheckInputs) -> list[str]:
     """Return the dotted paths of a node spec on which a check's verdict depends, besides its limits."""
-    parts = {f"{PART_SPEC_FIELDS[root]}.{field}" for root, field in reads.declared if root in PART_SPEC_FIELDS}
+    parts = {f"{PARTS_OF_SUBJECTS[root]}.{field}" for root, field in reads.declared if root in PARTS_OF_SUBJECTS}
     count = {PART_COUNT_PATHS[check.subject]} if check.subject in PART_COUNT_PATHS else set()
     return sorted({*reads.spec, *parts, *count})
 
 
 def normalize_declaration(check: CheckDeclaration) -> CheckDeclaration:
-    """Return a check without its stage and `valid_hours`, which do not change what a pass says."""
-    return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False})
+    """Return a check without its stage, `valid_hours` and `needs`, which do not change what a pass says."""
+    return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False, "needs": []})
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -289,4 +288,4 @@ class JudgingHashes:
 
 
 def _make_plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
+    return value.model_dump(mode="json", exclude={"needs"}) if hasattr(value, "model_dump") else str(value)

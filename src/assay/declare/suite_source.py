@@ -32,6 +32,11 @@ class CheckSource:
         """The id of the check, in which pytest's name of the class does not occur."""
         return f"{self.file}::{self.function.name}"
 
+    @property
+    def lines(self) -> range:
+        """The lines of the function."""
+        return range(self.function.lineno, (self.function.end_lineno or 0) + 1)
+
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the function's body that is not part of a function within."""

@@ -178,12 +178,40 @@ class Fleet:
         return {name: visible for lists in self.checklists.values() for name, visible in lists.photos.items()}
 
     def spec_of(self, node: str) -> NodeSpec:
-        """Return the NodeSpec of a node."""
-        return self.node_specs[self.nodes[node].spec]
+        """Return the NodeSpec of a node; of one without a BMC, without what only a BMC reads or brings."""
+        declared = self.nodes[node]
+        return (self.node_specs if declared.bmc_address else self._specs_without_bmc)[declared.spec]
+
+    @cached_property
+    def _specs_without_bmc(self) -> Mapping[str, NodeSpec]:
+        return {name: spec.without_bmc() for name, spec in self.node_specs.items()}
+
+    @cached_property
+    def nodes_by_parts(self) -> Mapping[frozenset[str], list[str]]:
+        """The names of the nodes by what they have."""
+        by_parts: dict[frozenset[str], list[str]] = {}
+        for name in self.nodes:
+            by_parts.setdefault(self.parts_of(name), []).append(name)
+        return by_parts
+
+    def parts_of(self, node: str) -> frozenset[str]:
+        """Return what a node has: parts of its spec, a BMC if it has the address of one, a fabric if it names one."""
+        declared = self.nodes[node]
+        key = (declared.spec, bool(declared.bmc_address), bool(declared.settings.fabric))
+        if key not in self._parts:
+            self._parts[key] = self.spec_of(node).list_parts(*key[1:])
+        return self._parts[key]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, bool, bool], frozenset[str]]:
+        return {}
 
     def bundle_of(self, node: str) -> FirmwareBundle:
-        """Return the firmware bundle that a node must carry."""
-        return self.bundles[self.spec_of(node).firmware]
+        """Return the firmware bundle that a node must carry; one without components if its spec names none."""
+        from assay.model.specs.firmware_bundle import NO_FIRMWARE
+
+        name = self.spec_of(node).firmware
+        return self.bundles[name] if name else NO_FIRMWARE
 
     def profile_of(self, node: str) -> ManagementProfile:
         """Return what automation may do to a node."""

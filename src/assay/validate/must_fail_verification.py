@@ -92,14 +92,20 @@ class VerificationPlan:
     ) -> Iterator[tuple[CheckDeclaration, MustFailCase, str]]:
         """Yield each case with the recording that it changes: the named one, or else the first that it fits."""
         for check in some:
+            due = [name for name in among if self._is_due(check, name)]
             for case in self._of(check):
-                named = [case.recording] if case.recording else among
+                named = [case.recording] if case.recording else due
                 misfits = {name: self._find_misfit(name, case) for name in named if name in among}
                 fitting = [name for name, misfit in misfits.items() if not misfit]
                 if fitting:
                     yield check, case, fitting[0]
                 elif misfits:
                     self.unproved[check.id] = f"{case.name}: {next(reversed(misfits.values()))}"
+
+    def _is_due(self, check: CheckDeclaration, recording: str) -> bool:
+        """Return whether a check is due on a node of the recording; a fabric is no node."""
+        spec = self.recorded.node_specs.get(recording)
+        return spec is None or not check.find_lacking(spec.list_parts(True, False))
 
     def _find_misfit(self, name: str, case: MustFailCase) -> str:
         """Return why a case cannot change a recording, "" if it can."""
@@ -155,8 +161,9 @@ class VerificationPlan:
             for host, change in ((name, case), (f"{name}-beside", None)):
                 hosts[host] = self._host(spec, rack=name, u=4)
                 laid.append(RecordedDocument(host, spec.name, change))
+        due = [check for check in well if self._is_due(check, spec.name)]
         wanted = [
-            *(ExpectedVerdict(check.id, subject) for check in well for subject in _subjects(spec, check, "well")),
+            *(ExpectedVerdict(check.id, subject) for check in due for subject in _subjects(spec, check, "well")),
             *(_expected_verdict(check, case, name) for name, (check, case) in zip(names, cases, strict=False)),
         ]
         return RecordingSession(self.suites, self.recorded.root, tuple(laid), tuple(wanted), self._pool(spec, hosts))
@@ -202,7 +209,7 @@ class VerificationPlan:
             wanted = [
                 ExpectedVerdict(check.id, str(subject))
                 for check in some
-                for subject, _ in everything.subjects(check.subject)
+                for subject, _ in everything.due_subjects(check)
             ]
             yield RecordingSession(self.suites, self.recorded.root, (RecordedDocument(name, name),), tuple(wanted))
         for check, case, name in self._cases_of(some, recorded):

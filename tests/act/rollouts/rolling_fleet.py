@@ -38,7 +38,8 @@ POLICY = f"""{ROLLOUT_POLICY}
 limits: {{pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}}
 breaker: {{percent: 50, min_nodes: 3, window_minutes: 5, drift: [gpu.hot]}}
 """
-NODE = "{{node_spec: small, profile: managed, site: lab, rack: r{0}, u: {0}, serial_number: S{0}}}"
+PLACE = "site: lab, rack: r{0}, u: {0}, serial_number: S{0}, bmc_address: 10.0.0.{0}"
+NODE = f"{{{{node_spec: small, profile: managed, {PLACE}}}}}"
 
 
 class RollingFleet:

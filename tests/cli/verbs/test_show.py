@@ -22,7 +22,8 @@ def root(tmp_path: Path) -> Path:
     root = tmp_path / "fleet"
     shutil.copytree(SMALLEST, root)
     pool = (root / "inventory/pool.yml").read_text()
-    pool = pool.replace("node_spec: small", "node_spec: large, bmc_credentials: {env: BMC}, our_token: CANARY", 1)
+    bmc = "bmc_address: 10.0.0.1, bmc_credentials: {env: BMC}"
+    pool = pool.replace("node_spec: small", f"node_spec: large, {bmc}, our_token: CANARY", 1)
     (root / "inventory/pool.yml").write_text(pool)
     (root / "specs/large.yaml").write_text(LARGE)
     return root

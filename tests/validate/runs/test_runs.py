@@ -206,7 +206,7 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path
     wanted = [
         Outcome(check.id, subject, node, "pass")
         for check in due.checks
-        for subject, node in due.subjects[check.subject].items()
+        for subject, node in due.subjects[check.id].items()
     ]
     assert len(wanted) == len(due) == ZAP
 

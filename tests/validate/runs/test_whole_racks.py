@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from assay.declare.loader import load_fleet
-from assay.validate.runs.subjects import NodeSelection, list_selected_outcomes
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
 pytest_plugins = ["pytester"]
 
@@ -70,11 +70,9 @@ def test_only_racks_that_are_one_machine_are_whole_racks(trays) -> None:
 
 def test_what_is_promised_is_what_is_collected(trays) -> None:
     fleet = load_fleet(trays.root)
-    owed = [
-        str(subject)
-        for check, subject, _ in list_selected_outcomes(NodeSelection(fleet, tuple(fleet.nodes)), {"production"})
-        if check.subject == "whole_rack"
-    ]
+    selection = NodeSelection(fleet, tuple(fleet.nodes))
+    checks = [check for check in list_declared_checks(fleet, {"production"}) if check.subject == "whole_rack"]
+    owed = [str(subject) for check in checks for subject, _ in selection.due_subjects(check)]
     declared = [check.id for catalog in fleet.check_catalogs.values() for check in catalog.checks]
     assert owed == ["pool/rack-nvl"] * sum("test_whole_rack" in check for check in declared)
 

@@ -56,12 +56,15 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
         done = None if all(map(is_unknown, settings)) else False
         return EffectVerification(done, format_setting_mismatches(settings), facts)
     bundle, spec = context.fleet.bundle_of(intent.node), context.fleet.spec_of(intent.node)
-    return EffectVerification(True, f"has the firmware of {bundle.name} and the settings of {spec.name}", facts)
+    firmware = f"the firmware of {bundle.name} and " if bundle.components else ""
+    return EffectVerification(True, f"has {firmware}the settings of {spec.name}", facts)
 
 
 def _read_versions(context: ActionContext, node: str) -> dict[str, str]:
     components = list_managed_components(context.fleet, node)
     wanted = {ident for component in components for ident in component.inventory}
+    if not wanted:
+        return {}
     with open_fleet_bmc(context.fleet, context.fleet.nodes[node], READ_S) as bmc:
         seen = RedfishFirmwareUpdater(bmc).read_versions()
     return {ident: seen.get(ident, "absent") for ident in sorted(wanted)}

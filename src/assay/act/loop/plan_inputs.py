@@ -343,7 +343,7 @@ def _has_one_catalog(fleet: Fleet) -> str:
 
 def _take_dangling_nodes(fleet: Fleet, head: Fleet) -> tuple[Fleet, list[Unread]]:
     """Return the fleet with the head's nodes and specs where a name of the base leads nowhere."""
-    whole = {name for name, spec in fleet.node_specs.items() if spec.firmware in fleet.bundles}
+    whole = {name for name, spec in fleet.node_specs.items() if not spec.firmware or spec.firmware in fleet.bundles}
     dangling = {
         name for name, node in fleet.nodes.items() if node.spec not in whole or node.profile not in fleet.profiles
     }
@@ -352,7 +352,7 @@ def _take_dangling_nodes(fleet: Fleet, head: Fleet) -> tuple[Fleet, list[Unread]
     theirs = {name: head.nodes[name] for name in dangling if name in head.nodes}
     kept = {name: node for name, node in fleet.nodes.items() if name not in dangling}
     specs = {node.spec: head.node_specs[node.spec] for node in theirs.values()}
-    bundles = {spec.firmware: head.bundles[spec.firmware] for spec in specs.values()}
+    bundles = {spec.firmware: head.bundles[spec.firmware] for spec in specs.values() if spec.firmware}
     profiles = {node.profile: head.profiles[node.profile] for node in theirs.values()}
     mended = replace(
         fleet,

@@ -63,11 +63,11 @@ class ExpectedChecks:
             for name, catalog in fleet.check_catalogs.items()
             for number, check in enumerate(catalog.checks)
         }
-        self._known: dict[tuple[str, str], tuple[ExpectedCheck, ...]] = {}
+        self._known: dict[tuple[str, frozenset[str], str], tuple[ExpectedCheck, ...]] = {}
 
     def of_node(self, node: Node) -> tuple[ExpectedCheck, ...]:
-        """Return the checks of a node, with its parts that they judge. Nodes of a spec and profile share them."""
-        key = (node.spec, node.profile)
+        """Return the checks of a node, with its parts that they judge. Nodes of one kind and profile share them."""
+        key = (node.spec, self._fleet.parts_of(node.name), node.profile)
         if key not in self._known:
             self._known[key] = tuple(self._list_checks(node))
         return self._known[key]
@@ -78,7 +78,8 @@ class ExpectedChecks:
 
     def _list_checks(self, node: Node) -> list[ExpectedCheck]:
         expected = []
-        for check in self.checks:
+        has = self._fleet.parts_of(node.name)
+        for check in (check for check in self.checks if not check.find_lacking(has)):
             parts = frozenset(subject.part for subject in list_node_subjects(self._fleet, node.name, check.subject))
             shared = self._hashes.is_shared(check.id)
             judged_by = self._hashes.of_check(check.id, node.name) if shared else None

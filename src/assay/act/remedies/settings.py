@@ -146,6 +146,8 @@ class SystemSettingsUpdate:
 
     def find_mismatches(self) -> list[SettingMismatch]:
         """Return what differs from the spec now. Raises AssayError if the BMC cannot be read."""
+        if not declares_system_settings(self.fleet.spec_of(self.node.name)):
+            return []
         with open_fleet_bmc(self.fleet, self.node) as bmc:
             return find_system_mismatches(bmc, self.fleet.spec_of(self.node.name))
 

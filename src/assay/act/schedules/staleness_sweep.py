@@ -92,17 +92,18 @@ def _find_stale(
     """Yield the stale nodes. Reads only the dates of all outcomes, and the outcomes of nodes that may be stale."""
     declared, limits, now = DeclaredOutcomes(context.fleet), line.schedule.stale_minutes, context.clock.now()
     phases = {name: frozenset(list_judged_phases(context.policy, state)) for name, state in node_states.items()}
+    kinds = {name: (context.fleet.nodes[name].spec, context.fleet.parts_of(name)) for name in node_states}
+    examples = {kind: name for name, kind in kinds.items()}
 
     @cache
-    def count_checks(spec: str, phases: frozenset[Phase]) -> list[tuple[CheckDeclaration, int]]:
-        """Return the checks, and for how many subjects: the same for all nodes of a spec."""
-        name = next(name for name in node_states if context.fleet.nodes[name].spec == spec)
-        expected = _list_expected_checks(declared, name, phases)
+    def count_checks(kind: tuple[str, frozenset[str]], phases: frozenset[Phase]) -> list[tuple[CheckDeclaration, int]]:
+        """Return the checks, and for how many subjects: the same for all nodes of a kind."""
+        expected = _list_expected_checks(declared, examples[kind], phases)
         subjects, checks = Counter(check.id for check, _ in expected), {check.id: check for check, _ in expected}
         return [(checks[ident], count) for ident, count in subjects.items()]
 
     ages = context.ledger.ages(node_states)
-    expected = {name: count_checks(context.fleet.nodes[name].spec, phases[name]) for name in node_states}
+    expected = {name: count_checks(kinds[name], phases[name]) for name in node_states}
     suspects = [name for name in node_states if _may_be_stale(expected[name], ages[name], limits, now)]
     for names in split_batches(suspects, NODES_PER_QUERY):
         latest = read_latest_outcomes(context.ledger, names)

@@ -103,7 +103,8 @@ def list_effective_values(draft: RepositoryDraft, fleet: Fleet, name: str) -> li
     host = next((host for host in draft.hosts if host.name == name), None)
     if host is None:
         raise AssayError(f"there is no node {name}", fix="`assay status` lists the nodes")
-    specs: list[SpecDocument] = [fleet.spec_of(name), fleet.bundle_of(name), fleet.profile_of(name)]
+    bundles = [fleet.bundle_of(name)] if fleet.spec_of(name).firmware else []
+    specs: list[SpecDocument] = [fleet.spec_of(name), *bundles, fleet.profile_of(name)]
     return [*_node_values(host), *(value for spec in specs for value in _spec_values(draft, spec))]
 
 

@@ -79,7 +79,7 @@ def check_references(declared: FleetRevision) -> None:
         spec = fleet.node_specs.get(node.spec)
         _check_reference(declared, node.name, "NodeSpec", node.spec, spec is not None)
         _check_reference(declared, node.name, "ManagementProfile", node.profile, node.profile in fleet.profiles)
-        if spec:
+        if spec and spec.firmware:
             _check_reference(declared, spec.name, "FirmwareBundle", spec.firmware, spec.firmware in fleet.bundles)
 
 

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 from assay.decide.moves.corrections import find_allowed_correction
 from assay.decide.plan.inputs import FleetRevision
-from assay.declare.spec_values_read_by_checks import PART_SPEC_FIELDS, CheckInputs, list_spec_paths
+from assay.declare.spec_values_read_by_checks import CheckInputs, list_spec_paths
 from assay.model.decision import CONFIGURE
-from assay.model.specs.check_catalog import CheckDeclaration
+from assay.model.specs.check_catalog import PARTS_OF_SUBJECTS, CheckDeclaration
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.declared_settings import SETTING_ROLES, find_setting
 from assay.model.specs.policy_response import respond_to_class
@@ -88,7 +88,7 @@ def reads_field(check: CheckDeclaration, reads: CheckInputs | None, field: str) 
     if field == IMAGE:
         return reads is not None and ("node", "image") in reads.declared
     paths = list_spec_paths(check, reads) if reads else []
-    return PART_SPEC_FIELDS.get(check.subject) == field or any(overlap(path, field) for path in paths)
+    return PARTS_OF_SUBJECTS.get(check.subject) == field or any(overlap(path, field) for path in paths)
 
 
 def overlap(path: str, field: str) -> bool:

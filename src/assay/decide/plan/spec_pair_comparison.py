@@ -36,7 +36,7 @@ UNJUDGED_FIELDS = {"kind", "name", "extends", "description", "owner", "firmware"
 RESET_ORDER: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
 NO_RESET = "none"
 
-SpecPairKey = tuple[str, str, str, str, str, str]
+SpecPairKey = tuple[str, str, str, str, str, str, bool, bool]
 
 
 @fact
@@ -126,7 +126,8 @@ class SpecPair:
 
 def spec_pair_key(old: Node, new: Node) -> SpecPairKey:
     """Return the key that nodes share if the specs change them in the same way."""
-    return old.spec, new.spec, old.profile, new.profile, old.image, new.image
+    has_bmc = (bool(old.bmc_address), bool(new.bmc_address))
+    return old.spec, new.spec, old.profile, new.profile, old.image, new.image, *has_bmc
 
 
 def compare_spec_pairs(

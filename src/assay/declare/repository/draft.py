@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay.declare.declared_hosts import InventoryDraft
+from assay.declare.declared_hosts import HostDeclaration, InventoryDraft
 from assay.declare.repository.tree import CommitTree, RepositoryTree, WorkingFolder
 from assay.declare.spec_reader import SpecFile, index_spec_files, read_specs
 from assay.declare.suite_source import SuiteSource, parse_suites
@@ -18,6 +18,7 @@ from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
     from assay.model.specs.check_catalog import CheckCatalog, CheckDeclaration
+    from assay.model.specs.node.node_spec import NodeSpec
 
 S = TypeVar("S", bound=SpecDocument)
 
@@ -98,6 +99,19 @@ class RepositoryDraft:
             for catalog in catalogs.values()
             for number, check in enumerate(catalog.checks)
         ]
+
+    @cached_property
+    def parts_by_spec(self) -> dict[str, dict[frozenset[str], HostDeclaration | None]]:
+        """What the nodes of each NodeSpec have, with an example. Nodes of a spec that no host names have everything."""
+        specs: dict[str, NodeSpec] = self.specs_of_kind("NodeSpec")
+        kinds: dict[str, dict[frozenset[str], HostDeclaration | None]] = {}
+        for host in self.hosts:
+            if (known := host.settings) and (spec := specs.get(known.node_spec)):
+                parts = spec.list_parts(bool(known.bmc_address), bool(known.fabric))
+                kinds.setdefault(spec.name, {}).setdefault(parts, host)
+        for name in specs.keys() - kinds.keys():
+            kinds[name] = {specs[name].list_parts(True, True): None}
+        return kinds
 
     @cached_property
     def spec_files(self) -> dict[str, SpecFile]:

@@ -15,9 +15,16 @@ from assay.declare.check import FilePosition, RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
 from assay.declare.rules.dangling_names import suggest_name
 from assay.declare.suite_source import CheckSource, SuiteTest
-from assay.model.specs.check_catalog import SUBJECT_KIND_OF_FIXTURE, CheckCatalog, CheckDeclaration, Phase
+from assay.model.specs.check_catalog import (
+    NEEDS_OF_FIXTURES,
+    SUBJECT_KIND_OF_FIXTURE,
+    CheckCatalog,
+    CheckDeclaration,
+    Phase,
+)
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.load_parts import find_lacking_part
 
 FABRIC_SUBJECTS = ("fabric", "switch", "rail")
 FABRIC_PHASES = {"fabric", "weekly"}
@@ -122,6 +129,18 @@ def contradicted_subject(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 place, message, f"write `subject: {kinds[0]}`, or let the function take `{check.subject}`"
             )
+
+
+@rule("ASY0398", "a check of what a node does not have")
+def needy_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """On such a node, the check always ends as an error."""
+    kinds = [(parts, host) for by_parts in draft.parts_by_spec.values() for parts, host in by_parts.items() if host]
+    for place, check, test in _pair_with_functions(draft):
+        needs = [NEEDS_OF_FIXTURES[name] for name in test.arguments if name in NEEDS_OF_FIXTURES]
+        lacks = ((host, find_lacking_part(needs, parts)) for parts, host in kinds if not check.find_lacking(parts))
+        if lacking := next(((host, part) for host, part in lacks if part), None):
+            message = f"{check.id} needs `{lacking[1]}`, and {lacking[0].name} has none"
+            yield RuleFinding(place, message, f"write `needs: [{', '.join([*check.needs, lacking[1]])}]`")
 
 
 @rule("ASY0067", "a check that no state asks for", needs=(LifecyclePolicy,))

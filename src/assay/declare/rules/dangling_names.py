@@ -55,7 +55,7 @@ def dangling_firmware(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Zap does not know which firmware the node must have."""
     bundles = draft.list_names(FirmwareBundle)
     for spec in draft.specs_of_model(NodeSpec).values():
-        if spec.firmware not in bundles and draft.is_complete():
+        if spec.firmware and spec.firmware not in bundles and draft.is_complete():
             place = draft.find_position(f"NodeSpec/{spec.name}", "firmware")
             yield RuleFinding(
                 place, f"there is no FirmwareBundle {spec.firmware}", suggest_name(spec.firmware, bundles)

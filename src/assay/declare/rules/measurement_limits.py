@@ -25,6 +25,8 @@ from assay.model.units import UNITS, convert_unit, describe_unit_fix
 PCIE_WIDTHS = (1, 2, 4, 8, 16)
 SHARE_NAME = re.compile(r"(?:^|_)(?:used|usable|free|spare|share|spread|utili[sz]ation)$")
 """Limits of shares of a whole, for which a value below 1 % is a fraction: 0.97 for 97 %."""
+BASE_SPEC = "server"
+"""The NodeSpec that has the limits of any node, as assay ships it."""
 GPU_UNITS = {
     "gpu_memory": "MiB",
     "pcie_generation": "generation",
@@ -101,8 +103,9 @@ GPU_MAXIMA = {
     "NVIDIA B200": GpuMaximum(6, 18, 1000, 1800, 80_000, 196_608, "NVIDIA HGX B200 datasheet"),
     "NVIDIA GB200": GpuMaximum(6, 18, 1200, 1800, 80_000, 196_608, "NVIDIA GB200 NVL72 datasheet"),
     "NVIDIA GB300": GpuMaximum(6, 18, 1400, 1800, 80_000, 294_912, "NVIDIA GB300 NVL72 datasheet"),
+    "AMD Instinct MI300X": GpuMaximum(5, None, 750, None, 163_400, 196_608, "AMD Instinct MI300X data sheet"),
 }
-"""By prefix of NVML's model name; the first prefix that matches counts."""
+"""By prefix of the model name; the first prefix that matches counts."""
 
 
 def find_gpu_maximum(model: str) -> GpuMaximum | None:
@@ -169,12 +172,24 @@ def unread_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0053", "a check reads a limit that a spec lacks")
 def missing_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """On nodes with this spec, the check always ends as an error."""
+    # Where a check is not due, it reads no limit. What a helper function reads, any check of its module may read.
+    specs, checks = draft.specs_of_model(NodeSpec), [check for _, check in draft.declared_checks]
+    not_due = {
+        name: {check.id for check in checks if all(map(check.find_lacking, kinds))}
+        for name, kinds in draft.parts_by_spec.items()
+    }
     for limit in draft.suites.limits:
-        lacking = [spec for spec in draft.specs_of_model(NodeSpec).values() if limit.name not in spec.limits]
+        of_file = [source for source in draft.suites.checks if source.file == limit.file]
+        reading = [source for source in of_file if limit.line in source.lines] or of_file
+        readers = [source.name for source in reading] or [""]
+        without = [spec for spec in specs.values() if limit.name not in spec.limits]
+        lacking = [spec for spec in without if not not_due[spec.name].issuperset(readers)]
         if lacking:
             place = (limit.file, limit.line, limit.column)
             message = f"{', '.join(spec.name for spec in lacking)} has no limit {limit.name}"
-            yield RuleFinding(place, message, suggest_name(limit.name, lacking[0].limits))
+            is_bare = BASE_SPEC in specs and limit.name in specs[BASE_SPEC].limits and not lacking[0].extends
+            fix = f"write `extends: {BASE_SPEC}`" if is_bare else suggest_name(limit.name, lacking[0].limits)
+            yield RuleFinding(place, message, fix)
 
 
 @rule("ASY0055", "a limit that contradicts the hardware")
@@ -228,7 +243,8 @@ def other_unit_in_a_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _upper_bounds(spec: NodeSpec) -> Iterator[tuple[str, float, str, str]]:
     """Yield name, maximum, unit and reason for each limit that the spec's hardware bounds."""
-    yield "nvme_size", spec.nvme.size_gb, "GB", f"its drives hold {spec.nvme.size_gb} GB (nvme.size_gb)"
+    if spec.nvme.count:
+        yield "nvme_size", spec.nvme.size_gb, "GB", f"its drives hold {spec.nvme.size_gb} GB (nvme.size_gb)"
     gpu = find_gpu_maximum(spec.gpus.model)
     for name, unit in GPU_UNITS.items() if gpu else ():
         most = getattr(gpu, name)

@@ -47,10 +47,10 @@ PART_BOUNDS: dict[tuple[str, ...], PartBound] = {
     ("nvme", "count"): PartBound(0, 128, "drives", "no server holds more than 128 drives"),
     ("nvme", "size_gb"): PartBound(1, 1_000_000, "GB", "no drive holds a petabyte"),
     ("psus", "count"): PartBound(0, 64, "supplies", "no server has more than 64 power supplies"),
-    ("fans",): PartBound(1, 256, "fans", "no server has more than 256 fans"),
-    ("cpu_sockets",): PartBound(1, 32, "sockets", "no server has more than 32 sockets"),
-    ("cpu_threads",): PartBound(1, 16_384, "threads", "no server has more than 16,384 threads"),
-    ("memory_gib",): PartBound(1, 131_072, "GiB", "no server has more than 128 TiB of memory"),
+    ("fans",): PartBound(0, 256, "fans", "no server has more than 256 fans"),
+    ("cpu_sockets",): PartBound(0, 32, "sockets", "no server has more than 32 sockets"),
+    ("cpu_threads",): PartBound(0, 16_384, "threads", "no server has more than 16,384 threads"),
+    ("memory_gib",): PartBound(0, 131_072, "GiB", "no server has more than 128 TiB of memory"),
     ("host", "dimms", "speed_mts"): PartBound(400, 20_000, "MT/s", "DDR memory runs at 400 to 20,000 MT/s"),
 }
 """By path in a node spec; a list's items are all bound."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.load_parts import PART_NEEDS, LoadPart, NodePart, find_lacking_part
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 Phase = SpecName
@@ -47,6 +47,11 @@ SUBJECT_KIND_OF_FIXTURE: dict[str, SubjectKind] = {
 }
 """The subject kind of each fixture. The first of these among a check's arguments decides the check's kind."""
 
+PARTS_OF_SUBJECTS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
+"""The field of a node spec that has the subjects of a kind."""
+NEEDS_OF_FIXTURES = {"bmc": "bmc", "link": "fabric", "link_week": "fabric", "bundle": "firmware"}
+"""What a node must have for a fixture to give anything."""
+
 
 class CheckDeclaration(StrictModel):
     """One test function. `id` is its pytest id without parameters; `subject` is the kind of subject that it judges.
@@ -57,6 +62,9 @@ class CheckDeclaration(StrictModel):
     - `valid_hours`: the greatest age of the evidence of a pass, if less than the requiring state allows.
     - `parts`: the parts of a load whose results it reads. It is due where one of them was asked for; elsewhere it ends
       as a skip. A check without `parts` is due after any load.
+    - `needs`: what a node must have for the check to be due there: fields of its spec such as `fans`, the vendor of its
+      GPUs (`nvidia`, `amd`), `nvlink` (the spec has the limit `nvlink_links`), `bmc` or `fabric` (the inventory names
+      one). Its subject and its `parts` need theirs anyway. Elsewhere it is no check: nothing waits for it.
 
     `phases`: the phases that run it. `active`: it loads the hardware. `fault`: the fault class of its failure. `stage`:
     whether its outcomes decide anything.
@@ -71,6 +79,7 @@ class CheckDeclaration(StrictModel):
     stage: CheckStage = "decide"
     valid_hours: float | None = Field(default=None, gt=0)
     parts: list[LoadPart] = Field(default=[])
+    needs: list[NodePart] = Field(default=[])
 
     @model_validator(mode="after")
     def _only_active_checks_read_parts(self) -> CheckDeclaration:
@@ -81,6 +90,12 @@ class CheckDeclaration(StrictModel):
     def is_due(self, phase: Phase, parts: Collection[str]) -> bool:
         """Whether it judges a phase whose load has these parts."""
         return phase in self.phases and (not self.parts or not {*self.parts}.isdisjoint(parts))
+
+    def find_lacking(self, parts: Collection[str]) -> str:
+        """Return what a node with these parts lacks for the check, "" if the check is due there."""
+        needs = [PARTS_OF_SUBJECTS[self.subject]] if self.subject in PARTS_OF_SUBJECTS else []
+        loads = [find_lacking_part(PART_NEEDS[part], parts) for part in self.parts]
+        return find_lacking_part([*needs, *self.needs], parts) or (loads[0] if all(loads) and loads else "")
 
     @property
     def name(self) -> str:

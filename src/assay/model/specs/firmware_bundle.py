@@ -102,6 +102,10 @@ class FirmwareBundle(SpecDocument):
     components: list[FirmwareComponent] = Field(min_length=1)
 
 
+NO_FIRMWARE = FirmwareBundle.model_construct(kind="FirmwareBundle", name="none", components=[])
+"""Of nodes whose spec names no bundle: nothing of their firmware is compared or brought."""
+
+
 LAB_IMAGE_SIZE = 4096
 
 

@@ -1,8 +1,14 @@
-"""The parts of a load: what can be run on a node to prove it, by the name of its branch below `active`."""
+"""The parts of a node; and of a load: what can be run on a node, by the name of its branch below `active`."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Literal, get_args
+
+PieceOfNode = Literal["gpus", "hcas", "nics", "nvme", "psus", "fans"]
+DeclaredOfNode = Literal["product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware", "node_power"]
+NodePart = Literal[PieceOfNode, DeclaredOfNode, "nvidia", "amd", "nvlink", "bmc", "fabric"]
+"""What a node may have or lack: fields of its NodeSpec, the vendor of its GPUs, their NVLink, its BMC, its fabric."""
 
 LoadPart = Literal[
     "all_reduce",
@@ -41,6 +47,31 @@ GOLDEN_PARTS: tuple[LoadPart, ...] = (
     "site_training",
 )
 """The parts whose results are digests, which can be golden."""
+PART_NEEDS: dict[LoadPart, tuple[NodePart, ...]] = {
+    **dict.fromkeys(LOAD_PARTS, ("nvidia",)),
+    "nvme_read": ("nvme",),
+    "fio_verify": ("nvme",),
+    "memory": (),
+    "stressapptest": (),
+    "ib_write_bw": ("hcas",),
+    "ib_write_bw_gpu": ("hcas", "nvidia"),
+    "front_end": ("nics",),
+    "hpl": ("gpus",),
+    "site_training": ("gpus",),
+}
+"""What a node must have for a part: most tools run on NVIDIA GPUs only. HPL and its own training a site brings."""
+
+
+def find_lacking_part(needs: Iterable[str], parts: Collection[str]) -> str:
+    """Return the first part that a node with these parts lacks, "" if it has all."""
+    return next((need for need in needs if need not in parts), "")
+
+
+def select_possible(load: Iterable[LoadPart], parts: Collection[str]) -> list[LoadPart]:
+    """Return the parts of a load that a node with these parts can run."""
+    return [part for part in load if not find_lacking_part(PART_NEEDS[part], parts)]
+
+
 GoldenKind = Literal["battery", "training"]
 GOLDEN_FIXTURES: dict[str, GoldenKind] = {
     "battery": "battery",

@@ -159,7 +159,7 @@ class SubjectTraits:
         """Return the groups of a node, which its parts belong to as well."""
         spec = self._fleet.node_specs.get(node.spec)
         groups = [("rack", node.rack), ("pool", node.pool)]
-        groups += [("firmware", spec.firmware)] if spec else []
+        groups += [("firmware", spec.firmware)] if spec and spec.firmware else []
         groups += [("adapters", node.hca_guids[0][:GUID_BATCH_DIGITS])] if node.hca_guids else []
         groups += [("spec", node.spec), ("profile", node.profile)]
         return [*groups, ("site", node.site)] if self._sites > 1 else groups

@@ -340,7 +340,8 @@ class SuiteHooks:
         return selected
 
     def _select_due(self, check: SlimCheck, subjects: list[NamedSubject]) -> list[NamedSubject]:
-        """Return the subjects on which a check is due. A phase asks for all of its checks."""
+        """Return the subjects on which a check is due. A phase asks for all of its checks of what there is."""
+        subjects = self.due_checks.select_fitting(check.id, subjects)
         if self.phases:
             return subjects
         due = self.due_checks.select(read_parameters(check.function), subjects, active=check.marks.active)

@@ -114,10 +114,10 @@ def print_problems(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -
 
 
 def print_not_due(reporter: pytest.TerminalReporter, not_due: Counter[str]) -> None:
-    """Print how many checks were not due, by the evidence that nobody collected."""
+    """Print how many checks were not due, by the part that is not there, or the evidence that nobody collected."""
     if counted := +not_due:
         reasons = ", ".join(f"{count} ({missing})" for missing, count in sorted(counted.items()))
-        reporter.write_line(f"not due: {reasons}; with --assay-phase, a phase asks for all of its checks")
+        reporter.write_line(f"not due: {reasons}; with --assay-phase, a phase asks for its loads and scans")
 
 
 def find_collection_error(report: pytest.CollectReport) -> str:

@@ -53,7 +53,8 @@ class NodeKind:
 def list_node_kinds(fleet: Fleet) -> dict[str, NodeKind]:
     """Return the kind of each node that has a spec."""
     kinds = {
-        name: NodeKind(name, spec.firmware or "not declared", spec.driver) for name, spec in fleet.node_specs.items()
+        name: NodeKind(name, spec.firmware or "not declared", spec.driver or "not declared")
+        for name, spec in fleet.node_specs.items()
     }
     return {node.name: kinds[node.spec] for node in fleet.nodes.values() if node.spec in kinds}
 

@@ -25,7 +25,7 @@ from assay.model.specs.check_catalog import CheckDeclaration
 from assay.validate.judging.session_outcome_file import delete_run_file, merge_worker_files
 from assay.validate.judging.unjudged_checks import UnjudgedReasons, locate_note
 from assay.validate.runs.sharding import EndedShard, RunShard
-from assay.validate.runs.subjects import NodeSelection, list_declared_checks
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks, list_lacking
 
 NodeOfSubject = Mapping[str, str]
 """The node of each subject ("" for racks and fabrics), by the subject's id."""
@@ -34,7 +34,7 @@ NOT_DELIVERED_REASON = "no outcome was delivered: no test of that name ran"
 
 @dataclass(frozen=True)
 class DueOutcomes:
-    """The outcomes that a selection must deliver: its checks, and its subjects by kind."""
+    """The outcomes that a selection must deliver: its checks, and the subjects of each, by its id."""
 
     checks: tuple[CheckDeclaration, ...]
     subjects: Mapping[str, NodeOfSubject]
@@ -43,12 +43,17 @@ class DueOutcomes:
     def of_selection(cls, selection: NodeSelection, phases: Collection[str]) -> DueOutcomes:
         """Return what a selection must deliver in these phases (none: in all)."""
         checks = tuple(list_declared_checks(selection.fleet, phases))
-        kinds: set[str] = {check.subject for check in checks}
-        subjects = {kind: {str(subject): node for subject, node in selection.subjects(kind)} for kind in kinds}
+        known: dict[tuple[str, frozenset[str]], NodeOfSubject] = {}  # checks share what is due on the same subjects
+        subjects = {}
+        for check in checks:
+            scope = (check.subject, frozenset(list_lacking(selection.fleet, check)))
+            if scope not in known:
+                known[scope] = {str(subject): node for subject, node in selection.due_subjects(check)}
+            subjects[check.id] = known[scope]
         return cls(checks, subjects)
 
     def __len__(self) -> int:
-        return sum(len(self.subjects[check.subject]) for check in self.checks)
+        return sum(len(self.subjects[check.id]) for check in self.checks)
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def find_delivery_gaps(due: DueOutcomes, stored: StoredRun) -> DeliveryGaps:
     undeclared: dict[str, tuple[Collection[str], str]] = {}
     for check in due.checks:
         judged = delivered.pop(check.id, set())
-        subjects = due.subjects[check.subject]
+        subjects = due.subjects[check.id]
         expected = (subject for subject in subjects if subject not in left_out.get(check.id, ()))
         if absent := [subject for subject in expected if subject not in judged]:
             missing[check.id] = absent
@@ -88,7 +93,7 @@ def make_gap_errors(due: DueOutcomes, gaps: DeliveryGaps, stored: StoredRun, rea
             problem = f"the check is not declared {where}; declare it in specs/checks (its result was {result})"
             yield replace(outcome, verdict="error", reason=problem)
     for declared in due.checks:
-        nodes = due.subjects[declared.subject]
+        nodes = due.subjects[declared.id]
         for subject in gaps.missing.get(declared.id, ()):
             yield _missing_error(declared, subject, nodes[subject], known.find(declared.id, subject) or reason)
 
@@ -136,10 +141,11 @@ class RunProgress:
 
 def count_due_by_pool(due: DueOutcomes) -> Counter[str]:
     """Return how many outcomes are due of each pool."""
-    total, check_counts = Counter[str](), Counter(check.subject for check in due.checks)
-    for kind, check_count in check_counts.items():
-        pools = Counter(subject.partition("/")[0] for subject in due.subjects[kind])
-        total.update({pool: count * check_count for pool, count in pools.items()})
+    total, known = Counter[str](), dict[int, Counter[str]]()
+    for subjects in due.subjects.values():
+        if id(subjects) not in known:
+            known[id(subjects)] = Counter(subject.partition("/")[0] for subject in subjects)
+        total.update(known[id(subjects)])
     return total
 
 

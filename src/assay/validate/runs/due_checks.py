@@ -1,4 +1,4 @@
-"""Which checks are due: in a session that asks for no phase, those whose kind of evidence was collected.
+"""Which checks are due: those for which a subject has the parts and, without a phase, whose evidence was collected.
 
 A phase asks for its evidence, and what is missing there is an error. Without a phase, a fabric that nobody scanned is
 not judged, nor is a load that nobody ran; the session says how many checks that are.
@@ -15,6 +15,7 @@ from assay.fabric.weekly.week_evidence import format_week_subject
 from assay.model.fleet import Fleet
 from assay.validate.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 from assay.validate.runs.command_line import NamedSubject
+from assay.validate.runs.subjects import list_declared_checks, list_lacking
 
 EvidenceKind = Literal["node", "whole_rack", "fabric", "week", "load"]
 """The kind of evidence that a check needs."""
@@ -36,12 +37,20 @@ def find_evidence_kind(fixtures: Collection[str]) -> EvidenceKind:
 
 
 class DueChecks:
-    """The due checks of one session without a phase. `not_due` counts the others, by the evidence that is missing."""
+    """The due checks of one session. `not_due` counts the others, by what is missing."""
 
     def __init__(self, fleet: Fleet, evidence: EvidenceCache) -> None:
         self.not_due = Counter[str]()
         self._fleet, self._evidence = fleet, evidence
+        self._declared = {check.id: check for check in list_declared_checks(fleet)}
         self._collected: dict[tuple[EvidenceKind, str], bool] = {}
+
+    def select_fitting(self, check: str, subjects: list[NamedSubject]) -> list[NamedSubject]:
+        """Return the subjects that have what a check needs."""
+        lacking = list_lacking(self._fleet, self._declared[check]) if check in self._declared else {}
+        due = [each for each in subjects if (each.node or each.id) not in lacking]
+        self.not_due.update(f"no {lacking[key]}" for each in subjects if (key := each.node or each.id) in lacking)
+        return due
 
     def select(self, fixtures: Collection[str], subjects: list[NamedSubject], *, active: bool) -> list[NamedSubject]:
         """Return the subjects on which a check with these fixtures is due. `active`: it judges a load."""

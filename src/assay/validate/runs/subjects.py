@@ -54,6 +54,11 @@ class NodeSelection:
             return [(subject, "") for subject in self._of_this_shard(subjects)]
         return [(subject, name) for name in self.own_nodes() for subject in list_node_subjects(self.fleet, name, kind)]
 
+    def due_subjects(self, check: CheckDeclaration) -> list[tuple[CheckSubject, str]]:
+        """Return the subjects on which a check is due, as `subjects` does."""
+        lacking = list_lacking(self.fleet, check)
+        return [(each, node) for each, node in self.subjects(check.subject) if (node or str(each)) not in lacking]
+
     def own_nodes(self) -> Sequence[str]:
         """Return the nodes of this shard: whole racks where there are enough, since they share a rack's evidence."""
         turns = self._rack_turns()
@@ -99,6 +104,14 @@ def list_node_subjects(fleet: Fleet, node: str, kind: str) -> list[CheckSubject]
     return [CheckSubject(declared.pool, node, slot) for slot in fleet.spec_of(node).slot_names(kind)]
 
 
+def list_lacking(fleet: Fleet, check: CheckDeclaration) -> dict[str, str]:
+    """Return what nodes lack for a check, by name, and what racks lack in which such nodes are, by id."""
+    kinds = [(part, names) for parts, names in fleet.nodes_by_parts.items() if (part := check.find_lacking(parts))]
+    lacking = {name: part for part, names in kinds for name in names}
+    places = ((fleet.nodes[name], part) for name, part in lacking.items())
+    return lacking | {f"{node.pool}/rack-{node.rack}": part for node, part in places}
+
+
 def _rack_of(node: Node) -> RackInPool:
     return node.pool, node.rack
 
@@ -135,37 +148,27 @@ def list_declared_outcomes(
 ) -> list[tuple[CheckDeclaration, CheckSubject]]:
     """Return every check × subject that must end in an outcome for a node in these phases (None: in any)."""
     checks = [check for check in list_declared_checks(fleet, phases) if check.subject in ("node", *PART_KINDS)]
+    checks = [check for check in checks if not check.find_lacking(fleet.parts_of(node))]
     return [(check, subject) for check in checks for subject in list_node_subjects(fleet, node, check.subject)]
 
 
 class DeclaredOutcomes:
-    """`list_declared_outcomes` for many nodes of a fleet, in any phase, computed once for each NodeSpec."""
+    """`list_declared_outcomes` for many nodes of a fleet, in any phase, computed once for each kind of node."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._by_spec: dict[str, list[tuple[CheckDeclaration, str]]] = {}
+        self._known: dict[tuple[str, frozenset[str]], list[tuple[CheckDeclaration, str]]] = {}
 
     def of_node(self, node: str) -> tuple[tuple[CheckDeclaration, CheckSubject], ...]:
         """Return every check × subject that must end in an outcome for a node."""
         declared = self._fleet.nodes[node]
-        if declared.spec not in self._by_spec:
-            self._by_spec[declared.spec] = [
-                (check, subject.part) for check, subject in list_declared_outcomes(self._fleet, node)
-            ]
-        outcomes = self._by_spec[declared.spec]
+        kind = (declared.spec, self._fleet.parts_of(node))
+        if kind not in self._known:
+            known = list_declared_outcomes(self._fleet, node)
+            self._known[kind] = [(check, subject.part) for check, subject in known]
+        outcomes = self._known[kind]
         subjects = {part: CheckSubject(declared.pool, node, part) for _, part in outcomes}
         return tuple((check, subjects[part]) for check, part in outcomes)
-
-
-def list_selected_outcomes(
-    selection: NodeSelection, phases: Collection[str] | None = None
-) -> list[tuple[CheckDeclaration, CheckSubject, str]]:
-    """Return every check × subject of a selection, with the subject's node ("" for racks and fabrics)."""
-    return [
-        (check, subject, node)
-        for check in list_declared_checks(selection.fleet, phases)
-        for subject, node in selection.subjects(check.subject)
-    ]
 
 
 def list_declared_checks(fleet: Fleet, phases: Collection[str] | None = None) -> list[CheckDeclaration]:

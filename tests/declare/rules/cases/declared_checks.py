@@ -34,6 +34,14 @@ CASES: dict[str, Case] = {
         },
         "specs/checks.yaml:5:5",
     ),
+    "ASY0398": Case(
+        replaced("suites/test_heat.py", SUITE, "gpu, limits", "gpu, bmc, limits"),
+        {
+            **replaced("suites/test_heat.py", SUITE, "gpu, limits", "gpu, bmc, limits"),
+            **replaced("specs/checks.yaml", CHECKS, "phases: [production]", "phases: [production], needs: [bmc]"),
+        },
+        "specs/checks.yaml:5:5",
+    ),
     "ASY0067": Case(
         {"specs/checks.yaml": COLD},
         replaced("specs/checks.yaml", COLD, "[test]", "[test, production]"),

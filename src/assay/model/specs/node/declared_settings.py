@@ -222,7 +222,7 @@ def _is_declared(spec: NodeSpec, path: str) -> bool:
         return any(nic.mtu for nic in spec.nics)
     holder = getattr(spec, part) if field else spec
     given = getattr(holder, field or part)
-    if (field or part) not in holder.model_fields_set or given is None or given in ([], {}):
+    if (field or part) not in holder.model_fields_set or given is None or given in ([], {}, ""):
         return False
     return not isinstance(given, StrictModel) or bool(given.model_fields_set)
 

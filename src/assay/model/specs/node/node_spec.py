@@ -74,9 +74,10 @@ class HostSpec(StrictModel):
 class GpuSpec(StrictModel):
     """GPUs by slot: `pci[3]` is the PCI address of `gpu3`, whether or not a GPU answers there.
 
-    `model`: the name that NVML gives. `pci`: the PCI addresses by slot.
+    `vendor`: who made them. `model`: the name that NVML gives, or that AMD gives. `pci`: the PCI addresses by slot.
     """
 
+    vendor: Literal["nvidia", "amd"] = "nvidia"
     model: str
     pci: list[str] = Field(min_length=1)
 
@@ -173,8 +174,17 @@ class RackScale(StrictModel):
     gpus: int = Field(gt=0)
 
 
+NO_GPUS = GpuSpec.model_construct(model="", pci=[])
+DECLARED_PARTS = ("hcas", "nics", "fans", "product", "cpu_sockets", "cpu_threads", "memory_gib", "driver", "firmware")
+OF_BMC = ("bios", "boot", "bmc", "firmware", "psus", "fans", "leak_detectors")
+"""What only a BMC reads or brings."""
+
+
 class NodeSpec(SpecDocument):
     """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are by metric.
+
+    A part that is not given is one that such a node does not have: no check of it is due, and nothing is done to it.
+    The spec `server` has the limits of any node: a spec of a new kind extends it, and gives what the node has beside.
 
     `height_u`: how many rack units a node fills, from its own upwards. `rack`: given if a rack of them is one machine.
 
@@ -192,23 +202,23 @@ class NodeSpec(SpecDocument):
     """
 
     kind: Literal["NodeSpec"]
-    product: str
+    product: str = ""
     height_u: int = Field(default=1, gt=0, le=60)
     rack: RackScale | None = None
-    gpus: GpuSpec
-    hcas: list[HcaSpec]
-    nics: list[NicSpec]
-    nvme: NvmeSpec
+    gpus: GpuSpec = Field(default_factory=lambda: NO_GPUS)
+    hcas: list[HcaSpec] = Field(default=[])
+    nics: list[NicSpec] = Field(default=[])
+    nvme: NvmeSpec = Field(default_factory=lambda: NvmeSpec(count=0, size_gb=1))
     wipe: WipeSpec | None = None
-    psus: PsuSpec
-    fans: int = Field(gt=0)
-    cpu_sockets: int = Field(gt=0)
-    cpu_threads: int = Field(gt=0)
-    memory_gib: int = Field(gt=0)
+    psus: PsuSpec = Field(default_factory=lambda: PsuSpec(count=0, needed=0))
+    fans: int = Field(default=0, ge=0)
+    cpu_sockets: int = Field(default=0, ge=0)
+    cpu_threads: int = Field(default=0, ge=0)
+    memory_gib: int = Field(default=0, ge=0)
     host: HostSpec = Field(default_factory=HostSpec)
-    driver: str
+    driver: str = ""
     fabric_manager: str | None = None
-    firmware: str
+    firmware: str = ""
     bios: dict[str, str] = Field(default={})
     boot: BootSpec = Field(default_factory=BootSpec)
     bmc: BmcSpec = Field(default_factory=BmcSpec)
@@ -225,6 +235,32 @@ class NodeSpec(SpecDocument):
         if unknown := sorted(set(self.hca_settings.by_name) - known):
             raise ValueError(f"hca_settings.by_name: {unknown[0]!r} is neither in hcas nor in nics")
         return self
+
+    @model_validator(mode="after")
+    def _is_of_one_vendor(self) -> NodeSpec:
+        if self.gpus.vendor == "nvidia" and self.gpus.model.startswith("AMD "):
+            conflict = FieldConflict("ASY0004", ("gpus", "model"), "AMD makes this model", "write `vendor: amd`")
+            raise ConflictError(conflict)
+        of_nvidia = ("driver", "fabric_manager", "gpu_settings") if self.gpus.vendor != "nvidia" else ()
+        if given := [field for field in of_nvidia if getattr(self, field) not in ("", None, GpuSettings())]:
+            message = f"{given[0]} is NVIDIA's, and the GPUs are of {self.gpus.vendor}"
+            fix = "remove it: `null` where it is inherited"
+            raise ConflictError(FieldConflict("ASY0004", (given[0],), message, fix))
+        return self
+
+    def without_bmc(self) -> NodeSpec:
+        """Return the spec of such a node that has no BMC."""
+        none = NodeSpec(kind="NodeSpec", name=self.name)
+        return self.model_copy(update={field: getattr(none, field) for field in OF_BMC})
+
+    def list_parts(self, has_bmc: bool, has_fabric: bool) -> frozenset[str]:
+        """Return what such a node has, by the names of NodePart. The inventory says whether it has these two."""
+        counts = {"gpus": self.gpus.count, "nvme": self.nvme.count, "psus": self.psus.count}
+        declared = {part: getattr(self, part) for part in DECLARED_PARTS}
+        nvlink = self.gpus.vendor == "nvidia" and "nvlink_links" in self.limits
+        of_gpus = {self.gpus.vendor: self.gpus.count, "nvlink": self.gpus.count and nvlink}
+        outside = {"bmc": has_bmc, "fabric": has_fabric, "node_power": "node_power" in self.limits}
+        return frozenset(part for part, has in {**counts, **declared, **of_gpus, **outside}.items() if has)
 
     def slot_names(self, kind: str) -> list[str]:
         """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""

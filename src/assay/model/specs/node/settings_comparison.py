@@ -123,14 +123,15 @@ def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str
         yield "host.kernel", host.kernel, format_reading(tree, "host", "kernel")
     if spec.kernel_cmdline:
         yield "kernel_cmdline", *_compare_words(spec.kernel_cmdline, format_reading(tree, "host", "cmdline"))
-    yield "driver", spec.driver, format_reading(tree, "kernel", "versions", "nvidia")
+    if spec.driver:
+        yield "driver", spec.driver, format_reading(tree, "kernel", "versions", "nvidia")
     if spec.fabric_manager:
         yield "fabric_manager", spec.fabric_manager, format_reading(tree, "kernel", "versions", "fabric_manager")
     for module, options in host.module_options.items():
         for name, wanted in options.items():
             seen = format_reading(tree, "kernel", "module_options", module, name)
             yield f"host.module_options.{module}.{name}", wanted, seen
-    if host.iommu:
+    if host.iommu and spec.gpus.count:
         read = {format_reading(tree, "pci", address, "iommu") for address in spec.gpus.pci}
         # a GPU that fell off the bus says nothing
         known = {text for text in read if text != "absent" and not text.startswith("(absent")}

@@ -56,6 +56,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
     def _update(self, variables: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         fleet, node = find_task_node(variables)
         stages = select_stages(fleet, node.name, arguments["components"])
+        if not stages:
+            return report_stages([])
         work = FirmwareUpdateRun(
             node.name,
             make_bmc_connector(node, fleet),
