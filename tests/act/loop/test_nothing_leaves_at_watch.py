@@ -182,7 +182,7 @@ def test_tests_load_no_node(site, monkeypatch, fleet, loaded):
         yield from ()
 
     monkeypatch.setattr(collection, "stream_evidence", stream)
-    monkeypatch.setattr(collection, "find_due_parts", lambda *_: ("gemm",))
+    monkeypatch.setattr(collection, "find_due_parts", lambda *_: ("memory",))
     monkeypatch.setattr(collection, "StoredDocuments", lambda *_: None)
     views = [SimpleNamespace(name=NODE)]
     with pytest.raises(KeyError):  # nothing was collected

@@ -201,7 +201,7 @@ class BurnInFollower:
         spec = self.context.fleet.burn_ins.get(self.record.spec)
         if spec is None:
             raise AssayError(f"the burn-in {self.record.spec} is no longer in specs/", where=self.node.name)
-        return spec
+        return spec.fit_to(self.context.fleet.parts_of(self.node.name))
 
     def follow(self) -> ActiveTree:
         """Read what is new, judge it, and let the burn-in go on or end. Return the newest results."""

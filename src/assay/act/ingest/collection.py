@@ -32,7 +32,7 @@ from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.reading import ReadingTree, unsupported, value
 from assay.model.specs.fabric.fabric_design import FabricDesign
-from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.load_parts import LoadPart, select_possible
 from assay.model.text.lists import format_count
 from assay.model.timestamps import format_duration, parse_time
 from assay.observe.evidence_collector import stream_evidence
@@ -128,7 +128,9 @@ def collect_node_evidence(
     selected = set(names)
     views = [view for view in snapshot.nodes if view.name in selected]
     views = [view for view in views if view.name not in burning and not context.fleet.is_watched(view.name, LOAD)]
-    active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
+    due = {view.name: find_due_parts(snapshot, view) for view in views}
+    possible = {name: select_possible(parts, context.fleet.parts_of(name)) for name, parts in due.items()}
+    active = {name: tuple(parts) for name, parts in possible.items() if parts}
     for name, parts in active.items():
         context.progress(f"{name}: loading it with {', '.join(parts)} …")
     context.progress(f"observing {format_count(len(names), 'node')} …")

@@ -15,6 +15,7 @@ from assay.ledger.history.append import append_missing_runs
 from assay.model.specs.check_catalog import Phase
 from assay.model.text.lists import format_count
 from assay.validate.runs.run_validation import RunResult, run_validation
+from assay.validate.runs.subjects import NodeSelection, list_declared_checks
 
 
 def run_due_suites(fleet_state: FleetSnapshotCache, names: Collection[str]) -> list[str]:
@@ -25,6 +26,9 @@ def run_due_suites(fleet_state: FleetSnapshotCache, names: Collection[str]) -> l
     context, runs = fleet_state.context, list[str]()
     groups = group_by_due_phases(fleet_state.build_snapshot(), fleet_state.node_states(), names)
     for phases, nodes in groups.items():
+        checks = list_declared_checks(context.fleet, phases)
+        if checks and not any(map(NodeSelection(context.fleet, tuple(nodes)).due_subjects, checks)):
+            continue  # the nodes lack what these checks need
         context.progress(f"judging {format_count(len(nodes), 'node')}, phase {' and '.join(phases)} …")
         runs.append(run_suites(context, nodes, phases).run.id)
     if runs:

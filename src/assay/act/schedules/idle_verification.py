@@ -53,12 +53,14 @@ from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.reading import ReadingTree
 from assay.model.specs.check_catalog import Phase
+from assay.model.specs.load_parts import LoadPart, select_possible
 from assay.model.specs.schedules import SMALLEST_STEP, IdleVerificationSpec, find_previous_slot
 from assay.model.text.lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_collector import NodeQuery, run_queries
 from assay.observe.evidence_store import EvidenceStore
 from assay.validate.runs.run_validation import run_validation
+from assay.validate.runs.subjects import list_declared_checks
 
 PHASE = "idle"
 CHANNEL = "coverage"
@@ -67,19 +69,23 @@ EACH = timedelta(days=1)
 
 def judge_coverage(
     context: ControllerContext,
-    parts: Sequence[str],
+    parts: Sequence[LoadPart],
     nodes: Sequence[Node],
     visited: Collection[str],
     states: Mapping[str, NodeState],
     folder: Path,
 ) -> None:
     """Judge those of `nodes` that are due by the checks of the phase `idle`. `folder`: for their evidence meanwhile."""
-    declared = (check for catalog in context.fleet.check_catalogs.values() for check in catalog.checks)
-    if not any(PHASE in check.phases for check in declared):
+    checks, parts_of = list_declared_checks(context.fleet, [PHASE]), context.fleet.parts_of
+    covered = [node.name for node in nodes if not all(check.find_lacking(parts_of(node.name)) for check in checks)]
+    if not covered:
         return
-    due = set(_find_due(context, [node.name for node in nodes], visited))
+    due = set(_find_due(context, covered, visited))
     store = EvidenceStore(folder)
-    judged = [node.name for node in nodes if node.name in due and _store_evidence(context, store, node, parts, states)]
+    judged = []
+    for node in (node for node in nodes if node.name in due):
+        possible = select_possible(parts, parts_of(node.name))
+        judged += [node.name] if _store_evidence(context, store, node, possible, states) else []
     if judged:
         judge_phase(context, judged, PHASE, store.folder / "latest")
     rmtree(folder, ignore_errors=True)
@@ -181,12 +187,13 @@ PROBE_ALLOWANCE_S = 120.0
 
 
 def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
-    """Verify the idle nodes of a pool."""
+    """Verify the idle nodes of a pool that can run something of the load."""
     how, started = task.line.schedule.verification, context.clock.now()
     assert how is not None  # the model requires it for this job
     states = read_node_states(context.ledger)
     pool = context.fleet.nodes_in_pool(task.line.target)
-    nodes = [node for node in pool if is_in_service(context, states.get(node.name))]
+    able = [node for node in pool if select_possible(how.parts, context.fleet.parts_of(node.name))]
+    nodes = [node for node in able if is_in_service(context, states.get(node.name))]
     readings = group_by_scheduler(nodes, context.workloads).read_statuses()
     for line in readings.describe_errors():
         context.progress(line)

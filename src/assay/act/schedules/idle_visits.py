@@ -27,6 +27,7 @@ from assay.model.faults.sightings import map_parts_by_pci
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.reading import failed, parse_reading
+from assay.model.specs.load_parts import select_possible
 from assay.model.specs.schedules import IdleVerificationSpec
 from assay.model.timestamps import format_time
 from assay.observe.evidence_collector import collect_evidence
@@ -112,7 +113,11 @@ def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Se
     names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
     covered = read_projection(context.ledger, COVERAGE)
     known = {name: [covered.get(gpu) or GpuCoverage(gpu) for gpu in own] for name, own in names.items()}
-    return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
+    plans = {}
+    for name, gpus in known.items():
+        possible = select_possible(how.parts, context.fleet.parts_of(name))
+        plans[name] = plan_visit({part: how.seconds_by_part[part] for part in possible}, budget_s, gpus, how.seeds)
+    return plans
 
 
 def find_gpu_serials(context: ControllerContext, node: Node) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,7 +21,8 @@ from assay.cli.output import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import extend, fact, shown
-from assay.model.specs.load_parts import LOAD_PARTS
+from assay.model.specs.load_parts import LOAD_PARTS, LoadPart, select_possible
+from assay.model.text.lists import fold_names
 
 if TYPE_CHECKING:
     from assay.model.evidence import EvidenceDocument
@@ -229,7 +230,7 @@ Active = Annotated[
     typer.Option(
         "--active",
         metavar="PARTS",
-        help=f"Also run these load tests, separated by commas: {', '.join(LOAD_PARTS)}.",
+        help=f"Also run those of these load tests that a node can, separated by commas: {', '.join(LOAD_PARTS)}.",
     ),
 ]
 Deadline = Annotated[
@@ -324,7 +325,10 @@ def _observe_nodes(
 
     for name in names if parts else ():
         refuse_watched(workspace.fleet, name, LOAD)
-    active = dict.fromkeys(names, parts) if parts else {}
+    wanted = cast("list[LoadPart]", parts)  # the caller has refused other words
+    active = {name: select_possible(wanted, workspace.fleet.parts_of(name)) for name in names}
+    if lacking := [name for name in names if parts and not active[name]]:
+        typer.echo(f"not loaded, as they lack what it needs: {', '.join(fold_names(lacking))}", err=True)
     store = EvidenceStore(workspace.evidence_dir)
     reports: dict[str, CollectionReport] = {}
     documents = stream_evidence(

@@ -75,11 +75,24 @@ def hidden_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if (burn_in := burn_ins.get(named.name)) is None:
             continue
         for other in earlier.setdefault(named.state_name, []):
-            if not other.node_specs or (burn_in.node_specs and set(burn_in.node_specs) <= set(other.node_specs)):
+            is_wider = not other.node_specs or (burn_in.node_specs and set(burn_in.node_specs) <= set(other.node_specs))
+            if is_wider and set(other.needs) <= set(burn_in.needs):
                 message = f"{named.state_name}: {other.name}, which stands before {named.name}, is for the same nodes"
                 yield RuleFinding(named.place, message, f"put {named.name} first, or say in node_specs what it is for")
                 break
         earlier[named.state_name].append(burn_in)
+
+
+@rule("ASY0317", "a node that no burn-in is for", severity="warning", needs=(BurnIn, NodeSpec))
+def unloaded_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """It serves without one: nothing has loaded it before."""
+    burn_ins = draft.specs_of_model(BurnIn)
+    named = [each for each in _list_named(draft) if each.name in burn_ins]
+    for spec, kinds in draft.parts_by_spec.items() if named else ():
+        for parts, host in kinds.items():
+            if host and not any(burn_ins[each.name].applies_to(spec, parts) for each in named):
+                message = f"{named[0].state_name}: no burn-in has anything for {host.name} ({spec})"
+                yield RuleFinding(named[0].place, message, "name one that its parts can run, such as host-day")
 
 
 def _list_named(draft: RepositoryDraft) -> Iterator[_NamedBurnIn]:

@@ -159,7 +159,7 @@ def _choose_burn_in(folder: Path, name: str) -> None:
     """Let nodes of a new fleet have another burn-in before they serve, and stay there for its hours."""
     specs = [entry.spec for entry in read_specs(WorkingFolder(folder))[0]]
     hours = next(spec.hours for spec in specs if isinstance(spec, BurnIn) and spec.name == name)
-    for field, text in (("burn_in", f"[{name}]"), ("soak_hours", f"{hours:g}")):
+    for field, text in (("burn_in", f"[{name}, host-{name}]"), ("soak_hours", f"{hours:g}")):
         _set_value(folder / POLICY, text, "states", "test", field)
 
 

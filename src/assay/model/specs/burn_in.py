@@ -5,13 +5,13 @@ A window of a burn-in: what ran in it, on which parts of the node, and the media
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.load_parts import LoadPart
+from assay.model.specs.load_parts import LoadPart, NodePart, find_lacking_part, select_possible
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 DriftMeasure = Literal["temperature", "memory_temperature", "clock", "gflops", "corrected"]
@@ -118,6 +118,8 @@ class BurnIn(SpecDocument):
     """How a node is loaded before it serves: phases in order.
 
     - `node_specs`: for nodes of these specs; empty means all. A state of the policy names the burn-in (`burn_in`).
+    - `needs`: for nodes that have these parts, as in a CheckCatalog. Of the plan, a node does what it has parts for:
+      without drives, it reads none.
     - `unit_seconds`: how long one run of a part takes. The result of a run that is cut short is lost, its time is not.
     - `watch_seconds`: how often temperature, power, clock and errors are read meanwhile.
     - `record_minutes`: the length of a window. Its medians and its coverage are one entry of the ledger.
@@ -131,6 +133,7 @@ class BurnIn(SpecDocument):
     kind: Literal["BurnIn"]
     sources: list[str] = Field(min_length=1)
     node_specs: list[SpecName] = Field(default=[])
+    needs: list[NodePart] = Field(default=[])
     unit_seconds: int = Field(default=60, ge=1, le=3600)
     watch_seconds: int = Field(default=30, ge=1, le=3600)
     record_minutes: float = Field(default=15, gt=0, le=1440)
@@ -150,9 +153,21 @@ class BurnIn(SpecDocument):
         """How long the burn-in of a drifting node takes."""
         return self.hours + self.drift.hold_longer_hours
 
-    def applies_to(self, node_spec: str) -> bool:
-        """Whether this burn-in is for nodes of a spec."""
-        return not self.node_specs or node_spec in self.node_specs
+    def applies_to(self, node_spec: str, parts: Collection[str]) -> bool:
+        """Whether this burn-in is for nodes of a spec that have these parts."""
+        is_for_spec = not self.node_specs or node_spec in self.node_specs
+        return is_for_spec and not find_lacking_part(self.needs, parts) and bool(self.fit_to(parts).phases)
+
+    def fit_to(self, parts: Collection[str]) -> BurnIn:
+        """Return what of it a node with these parts does: the phases with what it can run."""
+        phases: dict[str, BurnInPhase] = {}
+        for phase in self.phases:
+            row, beside = select_possible(phase.parts, parts), select_possible(phase.beside, parts)
+            rows = {"parts": row or beside, "beside": beside if row else []}
+            gone = {} if phase.compare_with in phases else {"compare_with": None}
+            if row or beside:
+                phases[phase.name] = phase.model_copy(update=rows | gone)
+        return self.model_copy(update={"phases": [*phases.values()]})
 
     @model_validator(mode="after")
     def _phases_fit(self) -> BurnIn:

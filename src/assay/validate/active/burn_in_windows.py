@@ -294,10 +294,11 @@ def list_expected_work(spec: BurnIn, *, held: bool = False) -> list[tuple[str, s
 
 
 def find_burn_in(fleet: Fleet, name: str) -> BurnIn | None:
-    """Return the burn-in for a node: of those that states of the policy name, the first that is for its spec."""
+    """Return what a node does of its burn-in: of those that states of the policy name, the first that is for it."""
+    spec, parts = fleet.nodes[name].spec, fleet.parts_of(name)
     named = [plan_name for state in fleet.policy.states.values() for plan_name in state.burn_in]
     candidates = (fleet.burn_ins[plan_name] for plan_name in named if plan_name in fleet.burn_ins)
-    return next((burn_in for burn_in in candidates if burn_in.applies_to(fleet.nodes[name].spec)), None)
+    return next((burn_in.fit_to(parts) for burn_in in candidates if burn_in.applies_to(spec, parts)), None)
 
 
 def make_plan_for(

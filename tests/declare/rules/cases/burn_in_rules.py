@@ -7,9 +7,12 @@ from tests.declare.rules.cases.case import POLICY, Case
 POLICY_FILE, FILE = "specs/policy.yaml", "specs/day.yaml"
 
 
-def burn_in(hours: float = 4, name: str = "day", node_specs: str = "") -> dict[str, str | None]:
-    phases = f"phases: [{{name: heat, hours: {hours}, parts: [gpu_burn]}}]"
-    return {f"specs/{name}.yaml": f"kind: BurnIn\nname: {name}\nsources: [us]\nnode_specs: [{node_specs}]\n{phases}\n"}
+def burn_in(
+    hours: float = 4, name: str = "day", node_specs: str = "", part: str = "gpu_burn", needs: str = ""
+) -> dict[str, str | None]:
+    lines = [f"kind: BurnIn\nname: {name}\nsources: [us]\nnode_specs: [{node_specs}]", f"needs: [{needs}]"]
+    lines += [f"phases: [{{name: heat, hours: {hours}, parts: [{part}]}}]", ""]
+    return {f"specs/{name}.yaml": "\n".join(lines)}
 
 
 def named(names: str = "day", more: str = "") -> dict[str, str | None]:
@@ -30,6 +33,9 @@ CASES: dict[str, Case] = {
         {**named("day, night"), **burn_in(), **burn_in(name="night", node_specs="small")},
         {**named("night, day"), **burn_in(), **burn_in(name="night", node_specs="small")},
         f"{POLICY_FILE}:6:42",
+    ),
+    "ASY0317": Case(
+        {**named(), **burn_in(part="ib_write_bw")}, {**named(), **burn_in(needs="nvidia")}, f"{POLICY_FILE}:6:37"
     ),
     "ASY0314": Case({**named(), **burn_in()}, {**named(more="entry: [burn-in], "), **burn_in()}, f"{POLICY_FILE}:6:27"),
 }
