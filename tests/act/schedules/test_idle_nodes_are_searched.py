@@ -116,6 +116,13 @@ def test_too_few_idle_nodes_are_told_and_nothing_runs(idle_desk: ControllerConte
     assert not (idle_desk.home / "collectives").exists()
 
 
+def test_a_workload_runs_on_no_node_that_lacks_what_it_needs(idle_desk: ControllerContext) -> None:
+    context = planted(idle_desk)
+    ours = context.fleet.collective_workloads["ours"].model_copy(update={"needs": ["amd"]})
+    of_amd = replace(context, fleet=replace(context.fleet, collective_workloads={"ours": ours}))
+    assert searched(of_amd).reason.startswith("nothing was searched: 0 nodes of 0 idle, 4 needed")
+
+
 @pytest.mark.slow
 def test_a_customer_in_the_middle_ends_runs_and_that_is_never_a_fault(
     idle_desk: ControllerContext,

@@ -36,6 +36,7 @@ from assay.model.facts import to_json
 from assay.model.faults.sightings import FaultSighting
 from assay.model.node import Node
 from assay.model.outcome import read_part
+from assay.model.specs.load_parts import find_lacking_part
 from assay.model.specs.schedules import CollectivesSearchSpec
 from assay.model.specs.workload import CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list
@@ -100,7 +101,7 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     refuse_workload(context.fleet, workload)
     if task.burn_ins:
         return _search_new_nodes(context, task, how, workload)
-    nodes = select_idle_nodes(context, task.line.target)
+    nodes = select_idle_nodes(context, task.line.target, workload)
     if len(nodes.free) < how.min_nodes:
         return _make_skipped_result(how, nodes)
     file = locate_results(context.home, task)
@@ -119,9 +120,10 @@ def _search_new_nodes(
     states = read_node_states(context.ledger).items()
     names = [name for name, state in states if name in known and state.burn_in and state.burn_in.id in task.burn_ins]
     new = [known[name] for name in names]
-    idle = select_idle_nodes(context, fabric).free[: max(0, ENOUGH_NODES - len(new))]
+    idle = select_idle_nodes(context, fabric, workload).free[: max(0, ENOUGH_NODES - len(new))]
     fabric_map = _map_fabric(context, fabric)
-    nodes = [node for node in (*new, *idle) if node.name in fabric_map.nodes]
+    able = [node for node in new if not find_lacking_part(workload.needs, context.fleet.parts_of(node.name))]
+    nodes = [node for node in (*able, *idle) if node.name in fabric_map.nodes]
     if len(nodes) < 2:
         return SlotResult("done", "no other node of its fabric was free for collectives")
     plan = _SearchPlan(str(task), fabric, fabric_map, task.slot, how, workload, frozenset(names))
@@ -160,11 +162,12 @@ def _search_and_record(
     return report, observations
 
 
-def select_idle_nodes(context: ControllerContext, fabric: str) -> SearchedNodes:
-    """Return the nodes of a fabric that serve, that a scheduler fills, and that nobody uses or keeps closed."""
+def select_idle_nodes(context: ControllerContext, fabric: str, workload: CollectiveWorkload) -> SearchedNodes:
+    """Return the nodes for a workload: of the fabric, in service, filled by a scheduler, not used, not kept closed."""
     states = read_node_states(context.ledger)
     pool = [node for node in context.fleet.nodes.values() if node.settings.fabric == fabric]
     pool = [node for node in pool if node.settings.workloads != "none" and node.name in states]
+    pool = [node for node in pool if not find_lacking_part(workload.needs, context.fleet.parts_of(node.name))]
     nodes = [node for node in pool if is_in_service(context, states[node.name])]
     statuses = group_by_scheduler(nodes, context.workloads).read_statuses().statuses
     free, left_out = [], []

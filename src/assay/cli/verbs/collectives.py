@@ -21,6 +21,7 @@ from assay.cli.verbs.fabric_learn import read_dump
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import fact, inline
+from assay.model.specs.load_parts import find_lacking_part
 from assay.model.specs.workload import CollectiveCommand, CollectiveWorkload
 from assay.model.text.lists import fold_names, format_count, format_list, suggest_nearest
 from assay.validate.collectives.command import CommandTemplate
@@ -247,6 +248,8 @@ def run(
     require_two(free)
     for name in () if cpu else free.free:
         refuse_watched(workspace.fleet, name, LOAD)
+        if lacking := find_lacking_part(chosen.needs, workspace.fleet.parts_of(name)):
+            raise AssayError(f"{name} has no {lacking}, which {chosen.name} needs", fix="name the nodes that have it")
     limits = run.RunLimits(at_once, scratch, deadline_s=deadline or 0)
     runners = run.make_runners(chosen, limits)
     rule, stages = run.make_speed_rule(chosen), run.choose_stages(chosen, "last")

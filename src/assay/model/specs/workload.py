@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from assay.model.specs.load_parts import NodePart
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 CommandWord = Annotated[str, Field(min_length=1)]
@@ -43,7 +44,8 @@ class CollectiveWorkload(SpecDocument):
     `pair`: on two nodes. `alone`: on one node, over its NVLink. `together`: on many nodes. `slow_below`: slow is below
     this share of the usual speed. `adapters`: what `{adapter}` becomes on each rail. `environment`: variables of the
     commands. `taken`: texts in the output that say that a customer took the nodes: such a run is no result.
-    `scratch`: a folder for `{out}` that the nodes and the controller share.
+    `scratch`: a folder for `{out}` that the nodes and the controller share. `needs`: what a node must have for it, as
+    in a CheckCatalog: NCCL's tests are for NVIDIA's GPUs.
     """
 
     kind: Literal["CollectiveWorkload"]
@@ -56,6 +58,7 @@ class CollectiveWorkload(SpecDocument):
     environment: dict[VariableName, str] = Field(default={}, json_schema_extra={"additionalProperties": False})
     taken: list[CommandWord] = Field(default=[])
     scratch: str = ""
+    needs: list[NodePart] = Field(default=[])
 
     @model_validator(mode="after")
     def _says_where(self) -> CollectiveWorkload:
