@@ -33,11 +33,13 @@ from assay.lab.world import LabWorld
 def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
     """Write LAB/inventory.yml by rename. The file exists as long as the lab is up."""
     rate = world.clock().rate
-    everywhere: dict[str, Any] = {
+    bmc = {
         "bmc_address": "127.0.0.1",
         "bmc_ca": str(world.home / "ca.pem"),
         "bmc_fingerprint": "",
         "bmc_credentials": {"file": str(world.home / "credentials")},
+    }
+    everywhere: dict[str, Any] = {
         "probe_command": [],
         "load": None,
         "load_tools": None,
@@ -51,7 +53,7 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
         node: {
             **everywhere,
             **fabric,
-            "bmc_port": bmc_ports[node],
+            **({**bmc, "bmc_port": bmc_ports[node]} if world.load(node).get("has_bmc", True) else {}),
             "reach": _make_command("assay.lab.node.shell", world, node),
         }
         for node, fabric in zip(bmc_ports, _list_fabric_commands(world, bmc_ports), strict=True)

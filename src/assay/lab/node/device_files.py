@@ -33,6 +33,7 @@ PORT_STATE = {"DOWN": 1, "INIT": 2, "ARMED": 3, "ACTIVE": 4}
 SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR", 400: "NDR", 800: "XDR"}
 DEVICES = "sys/bus/pci/devices"
 CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}
+CLASSES |= {"accelerator": "0x120000"}
 SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
 ROOT_PORT = 4
 UPSTREAM = 5
@@ -62,7 +63,7 @@ def device_files(state: VirtualNodeState) -> Files:
 
 
 def _gpus(state: VirtualNodeState) -> Files:
-    for gpu in state["gpus"]:
+    for gpu in state["gpus"] if state["driver"] else ():
         if gpu["present"]:
             yield (
                 f"proc/driver/nvidia/gpus/{gpu['pci']}/information",
@@ -172,7 +173,8 @@ def _bonds(state: VirtualNodeState) -> Files:
 
 def pci_files(state: VirtualNodeState) -> Files:
     """Yield the files of all PCI devices and bridges."""
-    for kind, parts in (("gpu", "gpus"), ("hca", "hcas"), ("nic", "nics"), ("nvme", "nvme")):
+    gpu = "gpu" if state["driver"] else "accelerator"
+    for kind, parts in ((gpu, "gpus"), ("hca", "hcas"), ("nic", "nics"), ("nvme", "nvme")):
         for part in state[parts]:
             if part.get("present", True):
                 yield from _endpoint(state, kind, part)

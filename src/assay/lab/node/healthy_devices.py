@@ -243,7 +243,10 @@ def nics(node: Node, spec: NodeSpec) -> list[DevicePart]:
 
 
 def nvme(node: Node, spec: NodeSpec) -> list[DevicePart]:
-    """Return the local drives."""
+    """Return the local drives, on buses where the spec has no GPU and no HCA."""
+    taken = {pci.lower() for pci in (*spec.gpus.pci, *(hca.pci for hca in spec.hcas))}
+    places = [f"{NVME_DOMAIN}:{bus:02x}:00.0" for bus in range(NVME_BUS, 0x100)]
+    free = [place for place in places if place not in taken]
     return [
         {
             "name": f"nvme{slot}",
@@ -251,7 +254,7 @@ def nvme(node: Node, spec: NodeSpec) -> list[DevicePart]:
             "serial": f"S{derive_serial_number(node.name, f'nvme{slot}', 13)}",
             "firmware": "OPPA4B5Q",
             "size_gb": spec.nvme.size_gb,
-            "pci": f"{NVME_DOMAIN}:{NVME_BUS + slot:02x}:00.0",
+            "pci": free[slot],
             "numa_node": numa_node_of(slot, spec.nvme.count),
             "state": "live",
             "smart": {**HEALTHY_DRIVE, "power_on_hours": derive_number_below(node.name, f"nvme{slot}.hours", 9000)},

@@ -73,7 +73,9 @@ ABOVE = 1.08
 
 def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
     """Return a host with the spec's settings, a synchronised clock, running services and clean memory."""
-    arm = spec.gpus.model.startswith(ARM)
+    arm, has_nvidia = spec.gpus.model.startswith(ARM), bool(spec.gpus.count and spec.gpus.vendor == "nvidia")
+    modules = [name for name in MODULES if has_nvidia or not name.startswith("nvidia")]
+    services = [name for name in SERVICES if has_nvidia or not name.startswith("nvidia")]
     return {
         "arm": arm,
         "dimms": dimms(node, spec),
@@ -86,13 +88,13 @@ def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
         "switch_acs": 0,
         "transparent_hugepages": spec.host.transparent_hugepages or "madvise",
         "swap_kib": 0,
-        "modules": sorted({*MODULES, *spec.host.modules}),
+        "modules": sorted({*modules, *spec.host.modules}),
         "sysctls": {**SYSCTLS, **spec.host.sysctls},
         "hugepages": {"2048kB": 0, "1048576kB": 0, **spec.host.hugepages},
         "unit_settings": {unit: dict(settings) for unit, settings in spec.host.unit_settings.items()},
         "fabric_manager": spec.fabric_manager or spec.driver,
         "files": {path: file.content for path, file in spec.host.files.items()},
-        "services": dict.fromkeys(sorted({*SERVICES, *spec.host.services}), "active"),
+        "services": dict.fromkeys(sorted({*services, *spec.host.services}), "active"),
         "clock": {
             "source": "arch_sys_counter" if arm else "tsc",
             "synchronised": True,

@@ -117,7 +117,8 @@ def _memory(state: VirtualNodeState) -> Files:
 def _kernel(state: VirtualNodeState) -> Files:
     host = state["host"]
     yield "proc/modules", "".join(f"{name} 4096 0 - Live 0x0000000000000000\n" for name in host["modules"])
-    yield "sys/module/nvidia/version", f"{state['driver']}\n"
+    if state["driver"]:
+        yield "sys/module/nvidia/version", f"{state['driver']}\n"
     yield from ((f"proc/sys/{name.replace('.', '/')}", f"{text}\n") for name, text in host["sysctls"].items())
     yield "proc/sys/kernel/tainted", f"{host['taint']}\n"
     modes = ("always", "madvise", "never")
@@ -140,7 +141,8 @@ def _module_options(state: VirtualNodeState) -> Files:
     for module in options.keys() - {"nvidia"}:
         yield from ((f"sys/module/{module}/parameters/{name}", f"{text}\n") for name, text in options[module].items())
     shown = (f"{name.removeprefix('NVreg_')}: {text}\n" for name, text in options.get("nvidia", {}).items())
-    yield "proc/driver/nvidia/params", "".join(shown)
+    if state["driver"]:
+        yield "proc/driver/nvidia/params", "".join(shown)
 
 
 def _clock(state: VirtualNodeState) -> Files:
@@ -218,6 +220,7 @@ def _boot(state: VirtualNodeState) -> Files:
 
 def _kernel_log(state: VirtualNodeState) -> Files:
     start = kernel_start_time(state)
+    driver = f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {state['driver']}"
     faults = []
     for line in state["kernel_log"]:
         after_s = (datetime.fromisoformat(line["at"]) - start).total_seconds()
@@ -225,7 +228,7 @@ def _kernel_log(state: VirtualNodeState) -> Files:
     lines = [
         (0.0, 5, f"Linux version {state['kernel']} (buildd@lcy02) (gcc 13.2.0) #67-Ubuntu SMP PREEMPT_DYNAMIC"),
         (0.1, 6, f"Command line: {state['cmdline']}"),
-        (9.2, 4, f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {state['driver']}"),
+        *([(9.2, 4, driver)] if state["driver"] else []),
         *faults,
     ]
     records = (f"{level},{seq},{int(t * 1e6)},-;{text}\n" for seq, (t, level, text) in enumerate(lines))

@@ -14,7 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -38,6 +38,8 @@ TOOLS = (
     *("nvidia-smi", "stress-ng", "stressapptest", "ubergemm"),
 )
 """Those that run without site packages (`-S`)."""
+OF_NVIDIA = frozenset(TOOLS) - {"fio", "ib_write_bw", "stress-ng", "stressapptest"} | {"nv-fabricmanager", "modinfo"}
+"""The tools that a node without NVIDIA's driver lacks."""
 SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
@@ -172,11 +174,12 @@ def _ssh_fails(message: str) -> NoReturn:
 def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[str]) -> NoReturn:
     folder = world.folder(state["name"])
     write_uptime(folder, state, now)
-    library = build_stub(world.home / "lib")
-    environment = {**os.environ, **_environment(world, folder, now, library)}
+    has_nvidia = bool(state["driver"])
+    library = build_stub(world.home / "lib") if has_nvidia else None
+    environment = {**os.environ, **_environment(world, folder, now, library, has_nvidia=has_nvidia)}
     # The probe is installed on the node, or comes through standard input.
     is_probe = command[1:3] == ["-m", "assay.node.probe"] or command[1:4] == ["-I", "-S", "-"]
-    if library is None and is_probe:
+    if library is None and is_probe and has_nvidia:
         _run_probe_with_replayed_nvml(command, environment, state)
     _exec_command(command, environment)
 
@@ -198,8 +201,10 @@ def write_uptime(folder: Path, state: VirtualNodeState, now: datetime) -> None:
     scratch.replace(folder / "root/proc/uptime")
 
 
-def _environment(world: LabWorld, folder: Path, now: datetime, library: Path | None) -> Mapping[str, str]:
-    tools = install_tools(world.home / "tools")
+def _environment(
+    world: LabWorld, folder: Path, now: datetime, library: Path | None, *, has_nvidia: bool = True
+) -> Mapping[str, str]:
+    tools = install_tools(world.home / ("tools" if has_nvidia else "host-tools"), () if has_nvidia else OF_NVIDIA)
     return {
         "ASSAY_ROOT": str(folder / "root"),
         "ASSAY_AT": now.isoformat(),
@@ -232,14 +237,16 @@ def _run_probe_with_replayed_nvml(
     sys.exit(done.returncode)
 
 
-def install_tools(folder: Path) -> Path:
-    """Write an executable for every tool into `folder`, and return `folder`.
+def install_tools(folder: Path, lacking: Container[str] = ()) -> Path:
+    """Write an executable for every tool that is not `lacking` into `folder`, and return `folder`.
 
     The tools run with this Python but without its site packages (`-S`), which halves their start-up time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, script in _scripts().items():
         launcher = folder / name
+        if name in lacking:
+            continue
         if launcher.exists() and launcher.read_text() == script:
             continue
         scratch = folder / f".{name}.{os.getpid()}"

@@ -46,8 +46,8 @@ BUILD_DEADLINE_S = 60
 
 def stub_answers(state: VirtualNodeState) -> Flat:
     """Return the stub's answers for a node in this state."""
-    present = [gpu for gpu in state["gpus"] if gpu["present"]]
     driver = state["driver"]
+    present = [gpu for gpu in state["gpus"] if gpu["present"] and driver]
     flat: Flat = {"count": len(present), "slots": " ".join(str(gpu["index"]) for gpu in present), "driver": driver}
     if cuda := CUDA.get(driver.partition(".")[0]):
         flat |= {"cuda": cuda, "nvml": f"{cuda // 1000}.{driver}"}

@@ -4,7 +4,8 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 
 | key | meaning |
 |---|---|
-| name pool spec product serial site rack u driver cmdline kernel | identity |
+| name pool spec product serial site rack u has_bmc cmdline kernel | identity |
+| driver | the version of NVIDIA's driver; "": this node has none, and no tool of NVIDIA |
 | cpu_sockets cpu_threads memory_bytes | size |
 | power | `{state: On or Off, on_at}`; state On and now < on_at: still powering on |
 | boot | `{id, ready_at, count}`; unreachable before ready_at |
@@ -34,6 +35,7 @@ import uuid
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from assay.lab.node.device_files import adapter_firmware_files, device_files, pci_files, with_firmware_settings
 from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, spec_limit
@@ -50,9 +52,19 @@ from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.image import IMAGE
-from assay.model.specs.node.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NicSpec, NodeSpec
 
 INITIAL_UPTIME = timedelta(days=14)
+USUAL_PARTS: dict[str, Any] = {
+    "product": "Virtual server",
+    "cpu_sockets": 2,
+    "cpu_threads": 64,
+    "memory_gib": 256,
+    "nics": [NicSpec(name="eth0", speed_mbps=10_000)],
+}
+"""Of a node whose spec does not give them: every machine has these."""
+USUAL_FIRMWARE = {"BIOS": "2.7.3", "BMC": "01.05.11"}
+USUAL_DRIVER = "570.172.08"
 TIMING = {"power_on_s": 60, "boot_s": 120, "flash_s": 90, "bmc_reset_s": 30}
 KERNEL = "6.8.0-64-generic"
 DRIVE_BYTES = 2**20  # of a virtual drive's content; sysfs shows the size of the spec
@@ -71,6 +83,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
 
     Serials, UUIDs and GUIDs are derived from the node's name, so the same fleet gives the same lab.
     """
+    spec = spec.model_copy(update={name: part for name, part in USUAL_PARTS.items() if not getattr(spec, name)})
     on_at = now - INITIAL_UPTIME
     return {
         **_identity(node, spec),
@@ -83,7 +96,8 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
         "module_options": {module: dict(options) for module, options in spec.host.module_options.items()},
         "next_boot": {},
         "timing": dict(TIMING),
-        "firmware": {id_: component.version for component in bundle.components for id_ in component.inventory},
+        "firmware": {id_: component.version for component in bundle.components for id_ in component.inventory}
+        or USUAL_FIRMWARE,
         "staged": {},
         "flashes": [],
         "tasks": [],
@@ -122,7 +136,8 @@ def _identity(node: Node, spec: NodeSpec) -> VirtualNodeState:
         "site": node.site,
         "rack": node.rack,
         "u": node.u,
-        "driver": spec.driver,
+        "has_bmc": bool(node.bmc_address),
+        "driver": spec.driver or (USUAL_DRIVER if spec.gpus.count and spec.gpus.vendor == "nvidia" else ""),
         "kernel": kernel,
         "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/md0 ro", *spec.kernel_cmdline, *image]),
         "boot_server": "",

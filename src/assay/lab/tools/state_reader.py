@@ -25,7 +25,7 @@ def find_state_file() -> str:
 
 def working_gpus(state: State) -> list[State]:
     """Return the GPUs that CUDA sees, in its order."""
-    return [gpu for gpu in state["gpus"] if gpu["present"] and not gpu["lost"]]
+    return [gpu for gpu in state["gpus"] if gpu["present"] and not gpu["lost"] and state["driver"]]
 
 
 def print_lines(lines: Iterable[str]) -> None:
