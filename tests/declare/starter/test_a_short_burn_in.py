@@ -28,7 +28,7 @@ def list_words(policy: LifecyclePolicy) -> list[str]:
         text
         for state in states
         for text in (state.summary, *state.for_customers.model_dump().values())
-        if " of tests" in text or "under load" in text or "Burn-in" in text
+        if " of tests" in text or "under load for" in text or "Burn-in" in text
     ]
 
 
