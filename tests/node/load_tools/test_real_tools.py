@@ -24,14 +24,14 @@ needs_stress_ng = pytest.mark.skipif(no_stress_ng, reason="stress-ng is not inst
 def test_a_read_by_the_real_fio_has_a_speed(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(2**22))
     command = ["/usr/bin/fio", "--name=x", f"--filename={tmp_path / 'data'}", "--readonly", "--rw=read", "--bs=64k"]
-    leaf = run_tool([*command, "--output-format=json"], 20, parse_fio_read)
+    leaf = call_tool([*command, "--output-format=json"], LoadOrder(20), parse_fio_read)
     assert leaf["value"] > 0
 
 
 @needs_fio
 def test_the_real_fio_on_a_drive_that_is_not_there_failed(tmp_path: Path) -> None:
     command = ["/usr/bin/fio", "--name=x", f"--filename={tmp_path / 'none'}", "--readonly", "--rw=read"]
-    assert "failed" in run_tool([*command, "--output-format=json"], 20, parse_fio_read)
+    assert "exit code 1" in call_tool([*command, "--output-format=json"], LoadOrder(20), parse_fio_read)["failed"]
 
 
 @needs_stress_ng

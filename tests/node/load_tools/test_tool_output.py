@@ -15,6 +15,15 @@ from assay.node.load_tools.nccl import parse_all_reduce
 from assay.node.load_tools.stress_tools import parse_gpu_burn, parse_stress_ng
 from assay.node.load_tools.tool_call import ToolOutput
 
+
+def read_fio(text: str) -> Any:
+    return parse_fio_read(ToolOutput("fio", 0, text))
+
+
+def read_burn(text: str) -> Any:
+    return parse_gpu_burn(ToolOutput("gpu_burn", 0, text))
+
+
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}\n"
 
@@ -71,44 +80,44 @@ class TestAllReduce:
 
 class TestGpuBurn:
     def test_every_gpu_has_its_verdict_and_its_rate(self) -> None:
-        assert parse_gpu_burn(burn("0 - 0", "OK", "OK")) == {
+        assert read_burn(burn("0 - 0", "OK", "OK")) == {
             "0": {"ok": {"value": True}, "gflops": {"value": 48022.0}},
             "1": {"ok": {"value": True}, "gflops": {"value": 47820.0}},
         }
 
     def test_a_faulty_gpu_is_not_ok(self) -> None:
-        tree = parse_gpu_burn(burn("0 - 312  (WARNING!)", "OK", "FAULTY"))
+        tree = read_burn(burn("0 - 312  (WARNING!)", "OK", "FAULTY"))
         assert (tree["0"]["ok"], tree["1"]["ok"]) == ({"value": True}, {"value": False})
 
     def test_a_gpu_that_died_is_faulty_and_did_nothing(self) -> None:
-        tree = parse_gpu_burn(burn("-533715488  (DIED!)- 0", "FAULTY", "OK", rates=("0", "47820")))
+        tree = read_burn(burn("-533715488  (DIED!)- 0", "FAULTY", "OK", rates=("0", "47820")))
         assert tree["0"] == {"ok": {"value": False}, "gflops": {"value": 0.0}}
 
     def test_ok_without_work_is_no_ok(self) -> None:
-        tree = parse_gpu_burn(burn("0 - 0", "OK", "OK", rates=("0", "47820")))
+        tree = read_burn(burn("0 - 0", "OK", "OK", rates=("0", "47820")))
         assert "did no work" in tree["0"]["failed"]
 
     def test_ok_without_any_progress_line_is_no_ok(self) -> None:
-        assert "reports work on 0" in parse_gpu_burn("Tested 1 GPUs:\n\tGPU 0: OK\n")["failed"]
+        assert "reports work on 0" in read_burn("Tested 1 GPUs:\n\tGPU 0: OK\n")["failed"]
 
     def test_no_verdict_is_a_failure_to_know(self) -> None:
-        assert "no verdict" in parse_gpu_burn("Couldn't init a GPU test: CUDA_ERROR_NO_DEVICE\n")["failed"]
+        assert "no verdict" in read_burn("Couldn't init a GPU test: CUDA_ERROR_NO_DEVICE\n")["failed"]
 
 
 class TestFio:
     def test_bytes_per_second_become_megabytes(self) -> None:
-        assert parse_fio_read(fio()) == {"value": 6700.0}
+        assert read_fio(fio()) == {"value": 6700.0}
 
     def test_warnings_before_the_document_are_skipped(self) -> None:
-        assert parse_fio_read("fio: terse version\n" + fio()) == {"value": 6700.0}
+        assert read_fio("fio: terse version\n" + fio()) == {"value": 6700.0}
 
     @pytest.mark.parametrize(("error", "bytes_per_s"), [(5, 0), (5, 900), (0, 0)])
     def test_a_read_that_erred_or_read_nothing_failed(self, error: int, bytes_per_s: int) -> None:
-        assert "failed" in parse_fio_read(fio(error, bytes_per_s))
+        assert "failed" in read_fio(fio(error, bytes_per_s))
 
     @pytest.mark.parametrize("text", ["", "fio: not found", "{}", '{"jobs": []}', '{"jobs": [{"error": null}]}', "{["])
     def test_anything_else_failed(self, text: str) -> None:
-        assert "failed" in parse_fio_read(text)
+        assert "failed" in read_fio(text)
 
 
 def stress_ng(*lines: str, exit_code: int = 0, end: str = "successful") -> Any:
@@ -154,7 +163,7 @@ def read_stress_ng(text: str) -> Any:
     return parse_stress_ng(ToolOutput("stress-ng", 0, text))
 
 
-@pytest.mark.parametrize("reader", [parse_all_reduce, parse_gpu_burn, parse_fio_read, read_stress_ng])
+@pytest.mark.parametrize("reader", [parse_all_reduce, read_burn, read_fio, read_stress_ng])
 @given(text=st.text() | st.text(alphabet="01 -.()GPU:OKFAULTY{}[]\"\n#/sproc'd"))
 def test_garbage_is_failed_and_never_raises(reader: Any, text: str) -> None:
     assert all("failed" in leaf for leaf in leaves(reader(text))) or "GPU" in text
@@ -162,7 +171,7 @@ def test_garbage_is_failed_and_never_raises(reader: Any, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("reader", "good"),
-    [(parse_all_reduce, nccl(row())), (parse_gpu_burn, burn("0 - 0", "OK", "OK")), (parse_fio_read, fio())],
+    [(parse_all_reduce, nccl(row())), (read_burn, burn("0 - 0", "OK", "OK")), (read_fio, fio())],
 )
 @given(cut=st.integers(0, 2000), junk=st.text(max_size=20))
 def test_a_good_output_cut_and_spoiled_anywhere_never_raises(reader: Any, good: str, cut: int, junk: str) -> None:

@@ -116,7 +116,7 @@ def test_fio_reads_a_drive_as_it_is_called(record: Record, tmp_path: Path) -> No
     assert {"--filename=/dev/nvme0n1", "--readonly", "--direct=1", "--ioengine=libaio"} <= set(words)
     (tmp_path / "drive").write_bytes(os.urandom(2**22))
     real = [word.replace("/dev/nvme0n1", str(tmp_path / "drive")) for word in words]
-    assert parse_fio_read(run(["fio", *real]).text)["value"] > 0
+    assert parse_fio_read(run(["fio", *real]))["value"] > 0
 
 
 def test_iperf3_measures_against_a_real_server() -> None:

@@ -22,6 +22,7 @@ NCCL_HEADER = (
     f"#       size         count      type   redop    root{NCCL_HALF}{NCCL_HALF}",
     f"#        (B)    (elements)                          {NCCL_UNITS}{NCCL_UNITS}",
 )
+NCCL_ERROR = 3
 DCGM_LEVELS = {
     "software": 1,
     "memory": 2,
@@ -58,6 +59,7 @@ def run_all_reduce_perf(words: list[str]) -> None:
         with open(words[words.index("-J") + 1], "w") as file:  # noqa: PTH123 — pathlib costs start-up time
             json.dump(_make_nccl_report(state), file)
     print_lines(_format_bandwidth_table(state, requested))
+    sys.exit(NCCL_ERROR if requested > len(working_gpus(state)) else int(int(state["active"]["wrong"]) > 0))
 
 
 def _format_bandwidth_table(state: State, requested: int) -> Iterator[str]:
@@ -71,6 +73,7 @@ def _format_bandwidth_table(state: State, requested: int) -> Iterator[str]:
     algorithm = bandwidth / max(1.0, 2 * (requested - 1) / requested)
     wrong = int(state["active"]["wrong"])
     sizes = f"minBytes {NCCL_SIZES[0]} maxBytes {NCCL_SIZES[-1]}"
+    yield "# Collective test starting: all_reduce_perf"
     yield f"# nThread 1 nGpus {requested} {sizes} step: 2(factor) iters: 20 validation: 1"
     yield "#"
     yield "# Using devices"
@@ -86,6 +89,7 @@ def _format_bandwidth_table(state: State, requested: int) -> Iterator[str]:
     yield f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# Avg bus bandwidth    : {bandwidth:g}"
     yield "#"
+    yield "# Collective test concluded: all_reduce_perf"
 
 
 def _make_nccl_report(state: State) -> dict[str, Any]:
@@ -173,7 +177,8 @@ def run_dcgmproftester(words: list[str]) -> None:
         for _ in range(PROFTESTER_REPORTS)
         for index, rate in enumerate(rates)
     ]
-    print_lines(lines or ["Unable to find any GPU"])
+    ends = [f"GPU {index}, TestField 1004 test PASSED." for index in range(len(rates))]
+    print_lines([*lines, *ends] or ["Unable to find any GPU"])
 
 
 def run_gpu_burn(words: list[str]) -> None:

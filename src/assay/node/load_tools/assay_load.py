@@ -62,7 +62,7 @@ def run_assay_load(
     def parse(output: ToolOutput) -> ReadingTree:
         advice = explain_complaint(output.stderr) if output.exit_code else ""
         ended = f"{TOOL} ended with exit code {output.exit_code}{quote_ending(output.stderr)}"
-        return parse_load(output.stdout, f"{ended}: {advice}" if advice else ended, read)
+        return parse_load(output.stdout, f"{ended}: {advice}" if advice else ended, read, output.exit_code)
 
     return call_tool(
         [*start.command, *words],
@@ -74,15 +74,15 @@ def run_assay_load(
     )
 
 
-def parse_load(text: str, reason: str, read: Callable[[Lines], ReadingTree]) -> ReadingTree:
-    """Parse what the tool printed. `reason`: how it ended, told where its own lines do not say so."""
+def parse_load(text: str, reason: str, read: Callable[[Lines], ReadingTree], exit_code: int = 0) -> ReadingTree:
+    """Parse what the tool printed. `reason`: how it ended, told where its own lines do not say so, or say too much."""
     lines = _parse_lines(text)
     runs = [line["run"] for line in lines if isinstance(line.get("run"), dict)]
     units = [line for line in lines if isinstance(line.get("digests"), list) and isinstance(line.get("test"), str)]
     if not runs:
         return failed(f"{reason}; it did not begin")
     facts = {name: value(runs[0][name]) for name in RUN_FACTS if name in runs[0]}
-    return {**facts, "ended": _read_end(lines, len(units), reason), **read(units)}
+    return {**facts, "ended": _read_end(lines, len(units), reason, exit_code), **read(units)}
 
 
 def _parse_lines(text: str) -> Lines:
@@ -97,11 +97,11 @@ def _parse_lines(text: str) -> Lines:
     return lines
 
 
-def _read_end(lines: Lines, units: int, reason: str) -> ReadingTree:
+def _read_end(lines: Lines, units: int, reason: str, exit_code: int) -> ReadingTree:
     ends = [line for line in lines if "end" in line]
     if not ends:
         return failed(f"killed after {units} units; {reason}")
-    if ends[-1]["end"] != "done":
+    if ends[-1]["end"] != "done" or exit_code:
         return failed(f"{ends[-1]['end']} after {units} units; {ends[-1].get('reason', reason)}")
     return value("done") if units else failed("no units were computed")
 

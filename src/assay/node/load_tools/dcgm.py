@@ -48,14 +48,19 @@ REFUSALS = {
     235: "there is no connection to nv-hostengine",
 }
 """Exit codes: 256 less the number of dcgmReturn_t (dcgm_structs.h)."""
+FAILURE_RANK = 2
 HOST_NAME_FILE = "/proc/sys/kernel/hostname"
 MNDIAG_S = 3600
 DCGM_PLUGINS = "/usr/libexec/datacenter-gpu-manager-4/plugins"
 CUDA_FOLDER = re.compile(r"cuda(\d+)")
 TENSOR_ACTIVE = 1004  # DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
+GPU_END = re.compile(r"TestField \d+ test PASSED")
+WORKERS_END = re.compile(r"^Skipping UnwatchFields\(\)", re.MULTILINE)
+"""`GPU_END` is what dcgmproftester 4 prints at the end of each GPU, `WORKERS_END` an earlier one at its own end."""
+UBERGEMM_ERROR = re.compile(r"^.*\b(?:error|fail(?:ed|ure)?|abort\w*)\b.*$", re.MULTILINE | re.IGNORECASE)
 UBERGEMM_RATE = re.compile(r"^GFlops:\s*(\S+) GFlops\s*$", re.MULTILINE)
 WORKER_RATE = re.compile(r"^Worker (\d+):\d+ ?\[\d+\]: .*\(\s*(\S+) gflops\)", re.MULTILINE)
-WORKER_FAILED = re.compile(r"^.*(?:Test Failed|Worker.*(?:fail|error)|Error).*$", re.MULTILINE | re.IGNORECASE)
+WORKER_FAILED = re.compile(r"^.*(?:Test(?:ing)? Failed|Worker.*(?:fail|error)|Error).*$", re.MULTILINE | re.IGNORECASE)
 
 
 def run_dcgm_diag(level: int, root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -87,17 +92,21 @@ def parse_dcgm_diag(output: ToolOutput) -> ReadingTree:
     node = dict(_collect_node_answers(tests))
     if not devices:
         return failed("dcgmi diag tested no GPU")
-    leaves = [leaf for answers in (*devices.values(), node) for leaf in answers.values()]
-    if output.exit_code and not any(str(leaf.get("value", "")).startswith("Fail") for leaf in leaves):
-        return failed(
-            f"dcgmi diag ended with {output.exit_code}, {RAN_CODES[output.exit_code]}; its document has no failure"
-        )
+    if hidden := _find_hidden_failure(output, [*devices.values(), node]):
+        return hidden
     return {
         **_read_versions(document, diagnosis),
         "exit_code": value(output.exit_code),
         "devices": {gpu: _list_skipped(answers) for gpu, answers in devices.items()},
         "node": _list_skipped(node),
     }
+
+
+def _find_hidden_failure(output: ToolOutput, answers: list[ReadingTree]) -> ReadingTree | None:
+    """Return a failed leaf where the exit code says that a test failed and no answer does, None otherwise."""
+    if not output.exit_code or any(_rank(leaf) == FAILURE_RANK for tests in answers for leaf in tests.values()):
+        return None
+    return failed(f"dcgmi ended with {output.exit_code}, {RAN_CODES[output.exit_code]}; its document has no failure")
 
 
 def _list_skipped(answers: ReadingTree) -> ReadingTree:
@@ -125,16 +134,23 @@ def _read_versions(document: Mapping[str, Any], diagnosis: Mapping[str, Any]) ->
 
 
 def collect_gpu_answers(tests: list[dict[str, Any]]) -> dict[str, ReadingTree]:
-    """Return GPU → test → leaf. Two answers of one test about one GPU count as the worse."""
+    """Return GPU → test → leaf. Two answers of one test about one GPU count as the worse, none as a failed one."""
     devices: dict[str, ReadingTree] = {}
     for test in tests:
         name = quote_text(test.get("name", "")).lower()
         for result in read_list(test, "results"):
             for gpu in _name_gpus(result):
-                leaf = make_leaf(result)
-                earlier = devices.setdefault(gpu, {}).get(name)
-                devices[gpu][name] = leaf if earlier in (None, value("Pass")) else earlier
+                known = devices.setdefault(gpu, {}).get(name)
+                devices[gpu][name] = max(filter(None, (known, make_leaf(result))), key=_rank)
+    for name in {name for answers in devices.values() for name in answers}:
+        for gpu, answers in devices.items():
+            answers.setdefault(name, failed(f"DCGM says nothing of GPU {gpu}"))
     return devices
+
+
+def _rank(leaf: ReadingTree) -> int:
+    """Return how bad an answer is: a failure is worse than any other, and a plain pass is the best."""
+    return FAILURE_RANK if str(leaf.get("value", "")).startswith("Fail") else int(leaf != value("Pass"))
 
 
 def _name_gpus(result: Mapping[str, Any]) -> list[str]:
@@ -162,9 +178,10 @@ def _collect_node_answers(tests: list[dict[str, Any]]) -> Iterator[tuple[str, Re
 def make_leaf(result: Mapping[str, Any]) -> ReadingTree:
     """Return the leaf for one answer of a test."""
     status = str(result.get("status", "")).strip().lower()
-    warnings = quote_text("; ".join(_list_warnings(result)))
+    warnings = quote_text("; ".join(_list_remarks(result, "warnings", "info")))
     if status in ("pass", "passed"):
-        return value("Pass")
+        beside = quote_text("; ".join(_list_remarks(result, "warnings")))
+        return value(f"Pass, with a warning: {beside}" if beside else "Pass")
     if status in ("fail", "failed", "warn", "warning"):
         word = "Fail" if status.startswith("fail") else "Warn"
         return value(f"{word}: {warnings}" if warnings else word)
@@ -172,8 +189,8 @@ def make_leaf(result: Mapping[str, Any]) -> ReadingTree:
     return unsupported(reason) if status in ("skip", "skipped") else failed(reason)
 
 
-def _list_warnings(result: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("warnings", "info"):
+def _list_remarks(result: Mapping[str, Any], *names: str) -> Iterator[str]:
+    for name in names:
         remarks = result.get(name)
         for remark in remarks if isinstance(remarks, list) else [remarks]:
             text = remark.get("warning", "") if isinstance(remark, dict) else remark
@@ -222,6 +239,8 @@ def parse_dcgm_mndiag(output: ToolOutput, own: str) -> ReadingTree:
     errors = [quote_text(error.get("warning", "")) for error in read_list(document, "global_errors")]
     if errors or not any(hosts.values()):
         return failed(f"dcgmi mndiag: {errors[0] if errors else 'it tested no GPU'}")
+    if hidden := _find_hidden_failure(output, [tests for gpus in hosts.values() for tests in gpus.values()]):
+        return hidden
     mine = next((name for name in hosts if name.partition(".")[0] == own.partition(".")[0]), "")
     devices = hosts.pop(mine, {}) or failed(f"the document has no result of {quote_text(own)}")
     return {"exit_code": value(output.exit_code), "devices": devices, "hosts": hosts}
@@ -267,6 +286,8 @@ def parse_ubergemm(output: ToolOutput) -> ReadingTree:
     rates = UBERGEMM_RATE.findall(output.stdout)
     if output.exit_code or not rates:
         return output.fail(f"ubergemm gave no rate; exit code {output.exit_code}")
+    if error := UBERGEMM_ERROR.search(output.text):
+        return failed(f"ubergemm: {quote_text(error[0])}")
     return {"gflops": read_speed(rates[-1])}
 
 
@@ -296,4 +317,6 @@ def parse_dcgmproftester(output: ToolOutput) -> ReadingTree:
         return output.fail(f"dcgmproftester gave no rate; exit code {output.exit_code}")
     if failure := WORKER_FAILED.search(output.text):
         return failed(f"dcgmproftester: {failure[0].strip()[:120]!r}")
+    if not WORKERS_END.search(output.text) and len(GPU_END.findall(output.text)) < len(rates):
+        return output.fail("dcgmproftester did not come to its end on each GPU")
     return {"devices": {gpu: {"gflops": value(median(seen))} for gpu, seen in rates.items()}}

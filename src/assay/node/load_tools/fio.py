@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, value
 from assay.node.load_tools.tool_call import (
@@ -13,7 +11,6 @@ from assay.node.load_tools.tool_call import (
     call_tool,
     parse_number,
     parse_object,
-    quote_ending,
     read_list,
 )
 from assay.node.probe.devices.nvme import NVME_CLASS, list_namespaces
@@ -79,17 +76,16 @@ def _read_drive(root: NodeRoot, drive: str, order: LoadOrder) -> ReadingTree:
     job = [f"--name={drive}", f"--filename=/dev/{namespace}", "--readonly", "--rw=read", "--bs=1M"]
     how = ["--ioengine=libaio", "--iodepth=32", "--direct=1", f"--runtime={order.seconds}", "--time_based"]
     arguments = [*job, *how, "--output-format=json"]
-    return call_tool(["fio", *arguments], order, lambda output: {"mb_s": parse_fio_read(output.text)})
+    return call_tool(["fio", *arguments], order, lambda output: {"mb_s": parse_fio_read(output)})
 
 
-def parse_fio_read(text: str) -> ReadingTree:
+def parse_fio_read(output: ToolOutput) -> ReadingTree:
     """Parse `fio --output-format=json` of one read job: MB/s (10^6 bytes). Warnings before the JSON are skipped."""
     try:
-        job: Any = json.loads(text[text.index("{") :])["jobs"][0]
-        error = int(job["error"])
-        bytes_per_s = float(job["read"]["bw_bytes"])
-    except (ValueError, KeyError, IndexError, TypeError):
-        return failed(f"fio printed no result{quote_ending(text)}")
-    if error or bytes_per_s <= 0:
-        return failed(f"fio could not read: error {error}" if error else "fio read nothing")
-    return value(round(bytes_per_s / 1e6, 1))
+        (job, *_) = read_list(parse_object(output.stdout), "jobs")
+        error, bytes_per_s = int(job["error"]), float(job["read"]["bw_bytes"])
+    except (ValueError, KeyError, TypeError):
+        return output.fail(f"fio printed no result; exit code {output.exit_code}")
+    if error or output.exit_code:
+        return output.fail(f"fio could not read: error {error}, exit code {output.exit_code}")
+    return value(round(bytes_per_s / 1e6, 1)) if bytes_per_s > 0 else failed("fio read nothing")

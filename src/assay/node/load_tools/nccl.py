@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, value
-from assay.node.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, call_tool, quote_ending
+from assay.node.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, ToolOutput, call_tool, quote_ending, quote_text
 from assay.node.probe.gpu.gpu_list import DRIVER_LIST, count_gpus
 from assay.node.probe.node_access import NodeRoot
 
@@ -26,6 +26,9 @@ DESCRIPTION_COLUMNS = 5  # size, count, type, redop, root
 WRONG_COLUMNS: dict[int, tuple[int, ...]] = {8: (3, 7), 16: (3, 11)}
 """Where #wrong stands after the description: in a plain row, and in one with the columns of each iteration (`-I 1`)."""
 TIMESTAMP_COLUMNS = 2
+RANK_LINE = re.compile(r"^#\s+Rank\s+\d+ ", re.MULTILINE)
+STARTING, CONCLUDED = "# Collective test starting", "# Collective test concluded"
+FAILURE = re.compile(r"^.*Test (?:NCCL|CUDA) failure.*$|^.*Test failure .*$", re.MULTILINE)
 UNCHECKED = "the results were not checked (#wrong is N/A)"
 USAGE_S = 20
 
@@ -102,15 +105,28 @@ def run_all_reduce(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     question = LoadOrder(USAGE_S, order.env)
     usage = call_tool(["all_reduce_perf", "-h"], question, lambda output: value(output.text), grace_s=0)
     if "--output_file" not in str(usage.get("value", "")):
-        return call_tool(words, allowed, lambda output: parse_all_reduce(output.text))
+        return call_tool(words, allowed, lambda output: read_all_reduce(output, gpus))
     with tempfile.TemporaryDirectory(prefix="assay-nccl-") as folder:  # -J never overwrites: it would write FILE.0
         report = Path(folder, "report.json")
-        return call_tool([*words, "-J", str(report)], allowed, lambda output: _read_report(report, output.text))
+        return call_tool([*words, "-J", str(report)], allowed, lambda output: read_all_reduce(output, gpus, report))
 
 
-def _read_report(report: Path, text: str) -> ReadingTree:
-    """Return the readings of the report, or of the table where the tool ended before it wrote a whole one."""
+def read_all_reduce(output: ToolOutput, gpus: int, report: Path | None = None) -> ReadingTree:
+    """Return the readings of a run over `gpus`: of its report, or of the table where it wrote no whole one.
+
+    Wrong elements count however it ended. None of them counts only where it ended well, and on all GPUs.
+    """
     try:
-        return parse_report(report.read_text(errors="replace"))
+        tree = parse_report(report.read_text(errors="replace") if report else "")
     except (OSError, ValueError):
-        return parse_all_reduce(text)
+        tree = parse_all_reduce(output.text)
+    ranks = len(RANK_LINE.findall(RANK.sub("", output.text)))
+    if tree["wrong"].get("value"):
+        return tree
+    if output.exit_code:
+        return output.fail(f"all_reduce_perf ended with exit code {output.exit_code}")
+    if failure := FAILURE.search(output.text):
+        return failed(f"all_reduce_perf: {quote_text(failure[0])}")
+    if STARTING in output.text and CONCLUDED not in output.text:
+        return output.fail("all_reduce_perf did not conclude its test")
+    return tree if ranks == gpus else failed(f"all_reduce_perf used {ranks} of {gpus} GPUs")

@@ -26,15 +26,18 @@ from assay.node.load_tools.dcgm import (
 from assay.node.load_tools.fio import run_fio_verify, run_nvme_read
 from assay.node.load_tools.nccl import run_all_reduce
 from assay.node.load_tools.network import run_front_end, run_ib_write_bw, run_ib_write_bw_gpu
-from assay.node.load_tools.nvbandwidth import COPIES_S, run_nvbandwidth
+from assay.node.load_tools.nvbandwidth import COPIES, COPIES_S, run_nvbandwidth
 from assay.node.load_tools.site_commands import HPL_S, SITE_TRAINING_S, run_hpl, run_site_training
 from assay.node.load_tools.stress_tools import run_gpu_burn, run_gpu_fryer, run_memory, run_stressapptest
 from assay.node.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, Salvage
+from assay.node.probe.gpu.gpu_list import count_gpus
 from assay.node.probe.isolated_reader import gather_isolated
 from assay.node.probe.node_access import NodeRoot, TimedQuestion
 
 ADAPTERS_S = 600.0  # one after the other
 LONG_S = 1000.0
+GPU_BRANCHES = ("devices", *COPIES)
+"""Where the answer of a part has a branch for each GPU: a GPU of the node that its tool leaves out has failed there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +126,8 @@ def _run_part(root: NodeRoot, part: str, tool: LoadTool | None, order: LoadOrder
         return failed(f"no active part is called {part!r}; there are {', '.join(LOAD_TOOLS)}")
     limit_s = order.seconds + tool.beyond_s
     branch: ReadingTree = gather_isolated({part: TimedQuestion(limit_s, partial(tool.run, root, order))}, limit_s)[part]
+    for by_gpu in (branch.get(name) for name in GPU_BRANCHES):
+        if isinstance(by_gpu, dict) and parse_reading(by_gpu) is None:
+            for gpu in map(str, range(count_gpus(root))):
+                by_gpu.setdefault(gpu, failed(f"{part} says nothing of GPU {gpu}"))
     return branch

@@ -28,10 +28,14 @@ from assay.node.probe.node_access import NodeRoot
 BURN_VERDICT = re.compile(r"^\s*GPU (\d+): (OK|FAULTY)\s*$", re.MULTILINE)
 BURN_PROGRESS = re.compile(r"proc'd:((?: (?:- )?-?\d+ \([\d.]+ Gflop/s\))+)")
 BURN_GPU = re.compile(r"(-?\d+) \(([\d.]+) Gflop/s\)")
+BURN_ERRORS = re.compile(r"errors: ((?:-?\d+ *(?:\((?:WARNING|DIED)!\))?[ -]*)+)")
+BURN_COUNT = re.compile(r"(?<!\d)-?\d+")
 LEAST_S = 10  # it refuses less
 MEMORY_BITS = re.compile(r"vm: detected (\d+) bit errors?")
 MEMORY_FAIL = re.compile(r"^stress-ng: fail:", re.MULTILINE)
 MEMORY_END = re.compile(r"\b(un)?successful run completed in")
+MEMORY_SKIPPED = re.compile(r"^stress-ng: .*\bskipp(?:ed|ing)\b(?!: 0\b).*$", re.MULTILINE)
+MEMORY_TIME = re.compile(r"run completed in (?:(\d+) min(?:s|utes?)?, )?([\d.]+)")
 MEMORY_WORK = re.compile(r"^stress-ng: (?:metrc|info): +\[\d+\] vm +(\d+) ", re.MULTILINE)
 WORKER_MIB_S = 64
 """How much memory one process of stress-ng gets for each second of its unit, so that it can write all of it.
@@ -42,6 +46,7 @@ SHARE = 0.6  # of the memory that is free
 MEMORY_FILE = "/proc/meminfo"
 AVAILABLE = re.compile(r"^MemAvailable:\s+(\d+) kB", re.MULTILINE)
 COMPLETED = re.compile(r"^Stats: Completed: .* with (\d+) hardware incidents, (\d+) errors\s*$", re.MULTILINE)
+COPIED = re.compile(r"^Stats: Completed: ([\d.]+)M\b", re.MULTILINE)
 STATUS = re.compile(r"^Status: (PASS|FAIL)\b(.*)$", re.MULTILINE)
 PROCESS_ERROR = re.compile(
     r"^(?:Process Error|Log: Process Error|Report Error).*procedural.*$|^Process Error.*$", re.MULTILINE
@@ -52,15 +57,16 @@ def run_gpu_burn(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     """Burn every GPU in FP32: on tensor cores (-tc) it would be about ten times as fast as the limits are for."""
     if count_gpus(root) == 0:
         return absent(f"no GPU in {DRIVER_LIST}")
-    return call_tool(["gpu_burn", str(order.seconds)], order, lambda output: {"devices": parse_gpu_burn(output.text)})
+    return call_tool(["gpu_burn", str(order.seconds)], order, lambda output: {"devices": parse_gpu_burn(output)})
 
 
-def parse_gpu_burn(text: str) -> ReadingTree:
-    """Parse gpu_burn's verdicts and last progress line: each GPU's `ok` and `gflops`, by CUDA index.
+def parse_gpu_burn(output: ToolOutput) -> ReadingTree:
+    """Parse gpu_burn's verdicts, counts of errors and last progress line: each GPU's `ok` and `gflops`, by CUDA index.
 
     gpu_burn reports OK for a GPU that it could not start on (wilicc/gpu-burn issues 14 and 124). So an OK counts only
-    where operations were done.
+    where operations were done, no errors were counted, and gpu_burn ended well.
     """
+    text = output.text
     verdicts = BURN_VERDICT.findall(text)
     if not verdicts:
         return failed(f"gpu_burn gave no verdict{quote_ending(text)}")
@@ -68,12 +74,18 @@ def parse_gpu_burn(text: str) -> ReadingTree:
     done = BURN_GPU.findall(progress[-1]) if progress else []
     if len(done) != len(verdicts):
         return failed(f"gpu_burn judged {len(verdicts)} GPUs but reports work on {len(done)}")
+    counts = [list(map(int, BURN_COUNT.findall(line))) for line in BURN_ERRORS.findall(text)]
+    if not counts or any(len(line) != len(verdicts) for line in counts):
+        return output.fail(f"gpu_burn judged {len(verdicts)} GPUs but counts the errors of other ones")
     readings: ReadingTree = {}
-    for (gpu, verdict), (work, rate) in zip(verdicts, done, strict=True):
-        if verdict == "OK" and int(work) <= 0:
+    for place, ((gpu, verdict), (work, rate)) in enumerate(zip(verdicts, done, strict=True)):
+        is_right = verdict == "OK" and not any(line[place] for line in counts)
+        if is_right and output.exit_code:
+            readings[gpu] = output.fail(f"gpu_burn says OK but ended with exit code {output.exit_code}")
+        elif is_right and int(work) <= 0:
             readings[gpu] = failed("gpu_burn says OK but did no work on this GPU")
         else:
-            readings[gpu] = {"ok": value(verdict == "OK"), "gflops": value(float(rate))}
+            readings[gpu] = {"ok": value(is_right), "gflops": value(float(rate))}
     return readings
 
 
@@ -93,7 +105,7 @@ def parse_gpu_fryer(output: ToolOutput) -> ReadingTree:
             results = read_list(line, "gpus")
         elif line.get("type") == "problems":
             problems = read_list(line, "problems")
-    if not results or problems is None or (output.exit_code and not problems):
+    if not results or problems is None or output.exit_code not in ((0, 1) if problems else (0,)):
         return output.fail(f"gpu-fryer gave no result; exit code {output.exit_code}")
     reasons = {quote_text(entry.get("gpu_idx")): quote_text(entry.get("reason", "a problem")) for entry in problems}
     devices: ReadingTree = {}
@@ -114,13 +126,14 @@ def run_memory(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     size = min(megabytes, workers * order.seconds * WORKER_MIB_S)
     load = ["--vm", str(workers), "--vm-bytes", f"{size}m", "--vm-keep", "--vm-method", "all", "--verify"]
     words = ["stress-ng", *load, "--timeout", f"{order.seconds}s", "--metrics-brief"]
-    return call_tool(words, order, parse_stress_ng)
+    return call_tool(words, order, lambda output: parse_stress_ng(output, order.seconds))
 
 
-def parse_stress_ng(output: ToolOutput) -> ReadingTree:
+def parse_stress_ng(output: ToolOutput, seconds: float = 0.0) -> ReadingTree:
     """Parse `stress-ng --vm N --verify`: the number of wrong bits; a failure without a number counts as one.
 
-    It calls a run successful that verified nothing, for want of time or of memory: that is no result.
+    It calls a run successful that verified nothing for want of time or of memory, that skipped some of its processes,
+    or that somebody ended before its `seconds`: that is no result.
     """
     text = output.text
     end = MEMORY_END.search(text)
@@ -134,6 +147,11 @@ def parse_stress_ng(output: ToolOutput) -> ReadingTree:
         return output.fail(f"stress-ng completed unsuccessfully; exit code {output.exit_code}")
     if not sum(map(int, MEMORY_WORK.findall(text))):
         return output.fail("stress-ng verified nothing: 0 operations")
+    if skipped := MEMORY_SKIPPED.search(text):
+        return failed(f"stress-ng skipped a part: {quote_text(skipped[0])}")
+    took = MEMORY_TIME.search(text)
+    if took is None or 60 * int(took[1] or 0) + float(took[2]) < seconds:
+        return output.fail(f"stress-ng ended before its {seconds:g} s were over")
     return {"errors": value(bits)}
 
 
@@ -172,4 +190,6 @@ def parse_stressapptest(output: ToolOutput) -> ReadingTree:
     has_failed = status[-1][0] == "FAIL" or output.exit_code != 0
     if has_failed and not errors:
         return output.fail(f"stressapptest failed without an error; exit code {output.exit_code}")
+    if not errors and not any(float(size) for size in COPIED.findall(output.stdout)):
+        return output.fail("stressapptest copied nothing")
     return {"errors": value(errors)}
