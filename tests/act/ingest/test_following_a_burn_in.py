@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 
-from assay.act.ingest.burn_ins import BurnInFollower
+from assay.act.ingest.burn_ins import BurnInFollower, RunningBurnIn, follow_burn_ins
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.snapshot import FleetSnapshotCache
 from assay.act.schedules.due_slots import SlotTask, list_schedule_lines, make_new_nodes_lines
 from assay.act.schedules.slot_runner import SlotResult, list_due_tasks, run_slot_task
-from assay.model.entries.effects import BurnInEndedEntry, BurnInOverEntry, BurnInStartedEntry, BurnInWindowEntry
+from assay.model.entries.effects import (
+    BurnInEndedEntry,
+    BurnInNoteEntry,
+    BurnInOverEntry,
+    BurnInStartedEntry,
+    BurnInWindowEntry,
+    EffectIntentEntry,
+)
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
+from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import TransportRegistry
 from tests.act.quiet_site import Site
 
@@ -34,6 +44,9 @@ class ToldNode:
     running: bool = True
     page: int = 2
     orders: list[str] = field(default_factory=list)
+    silent: set[str] = field(default_factory=set)
+    boot: str = "b1"
+    error: str = ""
     plans: list[dict[str, Any]] = field(default_factory=list)
     read: list[int] = field(default_factory=list)
 
@@ -45,13 +58,26 @@ class ToldNode:
         del node, deadline_s
         said = dict(zip(arguments[::2], arguments[1::2], strict=True))
         self.orders.append(said["--burn-in"])
-        if "--plan" in said:
+        if said["--burn-in"] in self.silent:
+            raise AssayError("ssh: no route to host")
+        if said["--burn-in"] == "stop":
+            self.running = False
+        if said["--burn-in"] == "start":
             self.plans.append(json.loads(said["--plan"]))
         since = int(said["--lines-since"].partition(":")[2] or 0)
         new = [line for line in self.lines if line["n"] > since]
         self.read += [line["n"] for line in new[: self.page]] if said["--burn-in"] == "read" else []
-        facts = {"id": self.burn_in, "phases": 8, "running": self.running, "t": 0.0, "boot": "b1", "m": 0.0, "log": "a"}
-        return {"burn_in": {**facts, "error": "", "lines": new[: self.page], "more": len(new) > self.page}}
+        t, m = (self.lines[-1][name] if self.lines else 0.0 for name in ("t", "m"))
+        facts = {
+            "id": self.burn_in,
+            "phases": 8,
+            "running": self.running,
+            "t": t,
+            "boot": self.boot,
+            "m": m,
+            "log": "a",
+        }
+        return {"burn_in": {**facts, "error": self.error, "lines": new[: self.page], "more": len(new) > self.page}}
 
     def add(self, t: float, **content: Any) -> None:
         self.lines.append({"n": len(self.lines) + 1, "t": t, "p": "heat", "m": t, **content})
@@ -67,7 +93,8 @@ class ToldNode:
 def far(site: Site) -> ToldNode:
     """A node in the state `test`, whose burn-in has begun."""
     entries = (TransitionEntry("production", "test", "d"), BurnInStartedEntry("day-1", "day", 24))
-    site.ledger.append(*(one.make_entry(one.kind, site.desk.now, NODE) for one in entries))
+    begun = (parse_time(site.desk.now) - timedelta(hours=30)).isoformat()
+    site.ledger.append(*(one.make_entry(one.kind, begun, NODE) for one in entries))
     return ToldNode()
 
 
@@ -128,7 +155,8 @@ def test_a_node_that_has_left_the_state_is_told_to_stop(site: Site, memory: Flee
     site.ledger.append(TransitionEntry("test", "triage", "d2").make_entry("left", site.desk.now, NODE))
     assert look(memory, far) == {}
     (ended,) = entries_of(site, BurnInEndedEntry)
-    assert (far.orders, ended.outcome, ended.reason) == (["stop"], "stopped", "the node is in triage")
+    assert (far.orders, ended.outcome) == (["read", "stop"], "stopped")
+    assert ended.reason == "the node is in triage"
 
 
 def test_a_tool_without_a_result_ends_it_after_its_first_runs_with_the_words_of_the_tool(
@@ -251,3 +279,206 @@ def wait_for_collectives(site: Site, memory: FleetSnapshotCache) -> ControllerCo
 
 def list_new_nodes_due(context: ControllerContext) -> list[SlotTask]:
     return [task for task in list_due_tasks(context, context.clock.now()) if task.burn_ins]
+
+
+def plant_vote(far: ToldNode) -> None:
+    far.battery(60, RIGHT, RIGHT, WRONG, RIGHT)
+
+
+def plant_wrong_bits(far: ToldNode) -> None:
+    far.add(60, unit="memory", s=60, result={"errors": {"value": 3}})
+
+
+def plant_damage(far: ToldNode) -> None:
+    for t, count in ((30, 0), (60, 5), (90, 5)):
+        far.add(t, watch={"gpus": {"gpu1": {"uncorrected": count}}, "dimms": {}})
+
+
+VERDICTS: dict[str, tuple[Callable[[ToldNode], None], str]] = {
+    "a vote": (plant_vote, "gpu2: battery computed 1 units wrong"),
+    "a tool": (plant_wrong_bits, "memory found 3 wrong bits"),
+    "a counter": (plant_damage, "gpu1: uncorrected memory errors went from 0 to 5 under load"),
+}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize(
+    "dies", ["before the ledger", "after the ledger", "at the order", "unanswered", "after the order"]
+)
+def test_a_verdict_outlives_whatever_dies_and_the_order_to_stop_is_given_until_it_is_answered(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, monkeypatch: pytest.MonkeyPatch, verdict: str, dies: str
+) -> None:
+    plant, words = VERDICTS[verdict]
+    plant(far)
+    far.add(1000, unit="memory", s=60, result={"errors": {"value": 0}})  # so that the window with it is over
+    append, ask, calls = site.ledger.append, far.ask, list[str]()
+
+    def kill() -> None:
+        raise KeyboardInterrupt
+
+    def append_or_die(*entries: Any) -> Any:
+        calls.append("append")
+        if dies == "before the ledger" or (dies == "after the order" and len(calls) == 2):
+            kill()
+        added = append(*entries)
+        if dies == "after the ledger":
+            kill()
+        return added
+
+    def ask_or_die(node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
+        if dies == "at the order" and "stop" in arguments:
+            kill()
+        return ask(node, arguments, deadline_s)
+
+    monkeypatch.setattr(site.ledger, "append", append_or_die)
+    monkeypatch.setattr(memory.context.ledger, "append", append_or_die)
+    monkeypatch.setattr(far, "ask", ask_or_die)
+    far.silent = {"stop"} if dies == "unanswered" else set()
+    for _ in range(2 if dies == "unanswered" else 1):
+        with pytest.raises((KeyboardInterrupt, AssayError)):
+            look(memory, far)
+        memory.catch_up()
+    assert bool(entries_of(site, BurnInEndedEntry)) == (dies != "before the ledger")
+    monkeypatch.undo()
+    far.silent = set()
+    memory.catch_up()
+    for _ in range(2):
+        look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.reason.startswith(words)) == ("failed", True), ended.reason
+    assert [note.event for note in entries_of(site, BurnInNoteEntry)] == ["stopped"]
+    assert far.orders[-1] == "stop"
+    assert not far.running
+    record = memory.node_states()[NODE].burn_in
+    assert record
+    assert not record.must_stop
+
+
+def test_a_verdict_that_nobody_had_read_is_found_when_the_node_has_left_its_state(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    plant_wrong_bits(far)
+    site.ledger.append(TransitionEntry("test", "triage", "d2").make_entry("left", site.desk.now, NODE))
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.reason) == ("failed", "memory found 3 wrong bits")
+
+
+def order(site: Site, hours_ago: float) -> None:
+    at = (parse_time(site.desk.now) - timedelta(hours=hours_ago)).isoformat()
+    intent = EffectIntentEntry("day-1", "burn-in", "d", {}, {}, "")
+    site.ledger.append(intent.make_entry("ordered", at, NODE))
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "node_s", "words"),
+    [
+        (17 / 60, 6840, "the node claims 1.9 h of load, 0.3 h after it was ordered"),
+        (20, 1020, "the node claims 1.9 h of load in 0.3 h of its own time"),
+    ],
+)
+def test_hours_that_cannot_have_passed_are_refused_and_told(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, hours_ago: float, node_s: float, words: str
+) -> None:
+    order(site, hours_ago)
+    far.add(0, run={"boot": "b1", "serials": {}})
+    for step in range(1, 115):
+        far.add(60.0 * step, unit="gpu_burn", s=60, result={"devices": {"0": {"ok": {"value": True}}}})
+        far.lines[-1]["m"] = node_s * step / 114
+    far.page = 200
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.hours, far.orders[-1]) == ("incomplete", 0.0, "stop")
+    assert words in ended.reason
+    assert not entries_of(site, BurnInWindowEntry), "no hour of it counts"
+
+
+def test_hours_of_a_boot_that_runs_are_not_ahead_of_its_time(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far.add(0, run={"boot": "b1", "serials": {}})
+    far.battery(3600, *[RIGHT] * 4)
+    ask = far.ask
+
+    def ask_young_boot(node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
+        answer = ask(node, arguments, deadline_s)
+        answer["burn_in"]["m"] = 300.0
+        return answer
+
+    monkeypatch.setattr(far, "ask", ask_young_boot)
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert "ahead of the node's own time" in ended.reason
+
+
+def describe(memory: FleetSnapshotCache) -> str:
+    memory.catch_up()
+    record = memory.node_states()[NODE].burn_in
+    assert record
+    return record.describe()
+
+
+def test_status_says_that_a_node_cannot_be_read_and_what_it_did_meanwhile(
+    memory: FleetSnapshotCache, far: ToldNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.act.ingest.burn_ins.TransportRegistry", lambda _: far)
+    far.battery(60, *[RIGHT] * 4)
+    far.battery(1000, *[RIGHT] * 4)
+    follow_burn_ins(memory, [NODE])
+    far.silent = {"read"}
+    for _ in range(3):
+        follow_burn_ins(memory, [NODE])
+        assert "UTC: ssh: no route to host" in describe(memory)
+        assert "not read since" in describe(memory)
+    far.silent = set()
+    for t in range(2000, 4 * 3600, 900):
+        far.battery(t, *[RIGHT] * 4)
+    far.page = 100
+    follow_burn_ins(memory, [NODE])
+    assert "read again, with 3.8 h of load that nobody had read; not read since" in describe(memory)
+    assert "burn-in 3.6 of 24 h" in describe(memory)
+
+
+@pytest.mark.parametrize(
+    ("boot", "error", "words"),
+    [
+        ("b2", "", "the node started again; it went on after 0.5 h"),
+        ("b1", "MemoryError", "its supervisor had ended (MemoryError); it went on after 0.5 h"),
+    ],
+)
+def test_status_says_that_the_load_was_started_again(
+    memory: FleetSnapshotCache, far: ToldNode, monkeypatch: pytest.MonkeyPatch, boot: str, error: str, words: str
+) -> None:
+    far.add(0, run={"boot": "b1", "serials": {}})
+    far.battery(1800, *[RIGHT] * 4)
+    far.battery(2800, *[RIGHT] * 4)
+    far.running, far.boot, far.error = False, boot, error
+    ask = far.ask
+
+    def ask_willing(node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
+        far.running = far.running or "start" in arguments
+        return ask(node, arguments, deadline_s)
+
+    monkeypatch.setattr(far, "ask", ask_willing)
+    look(memory, far)
+    assert words in describe(memory)
+
+
+def test_status_says_that_a_disk_is_full_once(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
+    far.battery(60, *[RIGHT] * 4)
+    far.error = "the disk with its journal is full"
+    for _ in range(3):
+        look(memory, far)
+    assert "UTC: the disk with its journal is full" in describe(memory)
+    assert len(entries_of(site, BurnInNoteEntry)) == 1
+
+
+def test_how_the_node_was_before_the_load_is_kept_while_there_is_no_result(site: Site) -> None:
+    start = parse_time(site.desk.now)
+    earlier, later = start - timedelta(hours=1), start + timedelta(hours=1)
+    passive = EvidenceDocument(NODE, later, {"probe": {"host": {"boot_id": {"value": "b2"}}}})
+    before = EvidenceDocument(NODE, earlier, {"probe": {"host": {"boot_id": {"value": "b1"}}}})
+    first = RunningBurnIn(start.isoformat(), {}).add_to(passive, before)
+    second = RunningBurnIn(start.isoformat(), {"memory": {"errors": {"value": 0}}}).add_to(passive, first)
+    assert second.channels["before"]["host"]["boot_id"] == {"value": "b1"}
+    assert "active" not in first.channels

@@ -212,6 +212,8 @@ LINES = [
     ("declined", {"decision": ID, "who": "ann", "reason": "not now"}, "declined by ann: not now"),
     ("order.outlived", {"order": ID, "reason": "it was meant for 1 h"}, "waits for a person: it was meant for 1 h"),
     ("commit.accepted", {"commit": "ab" * 20, "signer": "ann", "key": "SHA256:x"}, "signed by ann"),
+    ("burnin.note", {**BURN_IN, "event": "interrupted", "text": "the node started again"}, "the node started again"),
+    ("burnin.note", {**BURN_IN, "event": "stopped", "text": ""}, "its load has ended"),
     ("burnin.over", BURN_IN, "its phases are over, and it waits for collectives with other nodes"),
 ]
 

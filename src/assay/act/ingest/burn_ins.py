@@ -23,16 +23,19 @@ from assay.decide.state.node_state import NodeState
 from assay.model.decision import LOAD
 from assay.model.entries.effects import (
     BurnInEndedEntry,
+    BurnInEvent,
     BurnInHeldEntry,
+    BurnInNoteEntry,
     BurnInOutcome,
     BurnInOverEntry,
     BurnInStartedEntry,
     BurnInWindowEntry,
+    EffectIntentEntry,
 )
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, is_same_serial
 from assay.model.facts import to_json
-from assay.model.ledger_entry import derive_id
+from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.burn_in import BurnIn
 from assay.model.timestamps import parse_time
 from assay.observe.transports.transport import BurnInAnswer, TransportRegistry, ask_burn_in
@@ -43,6 +46,7 @@ from assay.validate.active.burn_in_windows import (
     cut_windows,
     find_burn_in,
     find_fruitless_part,
+    find_invented_hours,
     find_missing_work,
     find_verdict,
     has_ended,
@@ -82,11 +86,16 @@ def _list_outvoted(lines: Sequence[Line]) -> Iterator[str]:
 ActiveTree = Mapping[str, Any]
 """The newest result of each load part, as the channel `active` holds it."""
 MOST_READS = 64
+LONG_UNREAD_H = 1.0
+"""So many hours of load that nobody has read are told, or two windows if these are longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBurnIn:
-    """A burn-in that loads a node: since when, and the newest results. None are new if there are none."""
+    """A burn-in that loads a node: since when, and the newest results, {} for none.
+
+    How the node was before the load goes from document to document, whether there are results or not.
+    """
 
     started_at: str
     results: ActiveTree
@@ -96,9 +105,7 @@ class RunningBurnIn:
 
         `before`: the document before this one.
         """
-        if not self.results:
-            return evidence
-        channels = {**evidence.channels, "active": self.results}
+        channels = {**evidence.channels, "active": self.results} if self.results else dict(evidence.channels)
         if before and before.at < parse_time(self.started_at) and "probe" in before.channels:
             channels["before"] = before.channels["probe"]
         elif before and "before" in before.channels:
@@ -122,14 +129,19 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
         if (node_state := _begin(fleet_state, node_state)) is None:
             continue
         results: ActiveTree = {}
+        follower = BurnInFollower(fleet_state, node_state, transports, states)
+        had_ended = not follower.record.is_running
         try:
             if stranger := find_identity_obstacle(node_state, ["burn-in"]):
                 raise AssayError(stranger, where=name)
-            follower = BurnInFollower(fleet_state, node_state, transports, states)
             results = follower.follow()
             over |= {name: follower.over} if follower.over else {}
         except AssayError as error:
             context.progress(f"{name}: {error.what}; its burn-in is read again later")
+            if not follower.record.silent:
+                follower.note("silent", f"not read since {context.clock.now():%d %b %H:%M} UTC: {error.what}")
+        if had_ended and not follower.record.must_stop:
+            continue
         running[name] = RunningBurnIn(node_state.burn_in.started_at if node_state.burn_in else "", results)
     at = context.now  # the same for all, so that one search has them together
     context.ledger.append(
@@ -139,7 +151,7 @@ def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> 
 
 
 def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState | None:
-    """Return the node with a burn-in that has not ended, None for a node without one. Note one that has just begun."""
+    """Return the node with a burn-in that has not ended, or whose load has not, else None. Note one that has begun."""
     context = fleet_state.context
     started = [effect for effect in node_state.effects if effect.action == "burn-in" and effect.standing == "verified"]
     effect = started[-1] if started and started[-1].at >= node_state.since else None
@@ -152,7 +164,8 @@ def _begin(fleet_state: FleetSnapshotCache, node_state: NodeState) -> NodeState 
             _append_end(context, node_state.node, effect.id, "none", "no burn-in is for this node", 0.0)
         fleet_state.catch_up()
         node_state = fleet_state.node_states()[node_state.node]
-    return node_state if node_state.burn_in and node_state.burn_in.is_running else None
+    record = node_state.burn_in
+    return node_state if record and (record.is_running or record.must_stop) else None
 
 
 def _append_end(
@@ -206,10 +219,13 @@ class BurnInFollower:
     def follow(self) -> ActiveTree:
         """Read what is new, judge it, and let the burn-in go on or end. Return the newest results."""
         record = self.record
-        if record.stay_id != self.node_state.stay_id:
-            self._stop("stopped", f"the node is in {self.node_state.state}")
+        if record.outcome:
+            latest = self.context.evidence.latest(self.node.name)
+            if latest and "failed" in latest.channels.get("probe", {}):
+                raise AssayError("it does not answer", where=self.node.name)
+            self._stop_load()
             return {}
-        if record.over_at:
+        if record.over_at and record.stay_id == self.node_state.stay_id:
             self._end_by_collectives(record)
             return {}
         lines, answer = self._read_lines()
@@ -217,21 +233,69 @@ class BurnInFollower:
         if other := next((serial for serial in machines if not is_same_serial(serial, self.node.serial)), ""):
             self._stop("incomplete", f"these hours are of another machine, {other}: {self.node.serial} is declared")
             return {}
-        self._store_windows(lines, answer)
+        windows = self._make_windows(lines, answer)
         if outvoted := find_outvoted_gpu(lines):
-            self._stop("failed", outvoted, OUTVOTED_FAULT)
+            self._stop("failed", outvoted, OUTVOTED_FAULT, windows=windows)
         elif verdict := find_verdict(lines, record.known_hard_counters):
-            self._stop("failed", verdict)
-        elif fruitless := find_fruitless_part(record.work, lines):
+            self._stop("failed", verdict, windows=windows)
+        elif invented := self._find_invented_hours(lines, answer):
+            self._stop("incomplete", f"its hours are not believed: {invented}")
+        elif record.stay_id != self.node_state.stay_id:
+            self._stop("stopped", f"the node is in {self.node_state.state}", windows=windows)
+        else:
+            self._append(windows)
+            self._note_return(record, answer)
+            self._carry_on(record, lines, answer)
+        return self._newest_results(lines, answer)
+
+    def _carry_on(self, record: BurnInRecord, lines: Sequence[Line], answer: BurnInAnswer) -> None:
+        """End it, or let it go on, as there is nothing against it. `record`: as it was before these lines."""
+        if fruitless := find_fruitless_part(record.work, lines):
             part, done = fruitless
             words = f"{part} gave no result in its first {done.units} runs: {done.reason}"
             mend = f"Mend it on the node, or take it out of the BurnIn {record.spec}"
             self._stop("incomplete", f"{words}. {mend}", part=part)
         elif has_ended(lines) and lines[-1]["end"] == "done" and not answer.running:
             self._judge_end(answer)
-        elif not answer.running or answer.id != record.id:
-            self._go_on()
-        return self._newest_results(lines, answer)
+        elif (not answer.running or answer.id != record.id) and self._go_on():
+            boots = [str(line["run"].get("boot", "")) for line in lines if "run" in line]
+            is_same_boot = answer.boot == (boots[-1] if boots else record.boot)
+            why = "its supervisor had ended" if is_same_boot else "the node started again"
+            lost = "" if answer.id == record.id else ", and the node had lost its plan"
+            error = f" ({answer.error})" if answer.error else ""
+            self._note_interruption(f"{why}{error}{lost}; it went on after {self.record.hours_done:.1f} h")
+
+    def _find_invented_hours(self, lines: Sequence[Line], answer: BurnInAnswer) -> str:
+        """Return why the hours of lines cannot be true, by our clock since the order to begin, "" if they can."""
+        record = self.record
+        orders = self.context.ledger.entries(self.node.name, kinds=[EffectIntentEntry.kind])
+        begun = [parse_time(entry.at) for entry in orders if EffectIntentEntry.read(entry).effect == record.id]
+        most_s = (self.context.clock.now() - min(begun, default=parse_time(record.started_at))).total_seconds()
+        return find_invented_hours(lines, record.boot, (answer.boot, answer.m), most_s)
+
+    def _note_return(self, record: BurnInRecord, answer: BurnInAnswer) -> None:
+        """Note that a node is read again, and what its supervisor says of itself while it works."""
+        unread_h = answer.t / HOUR_S - record.hours_done
+        if record.silent or unread_h > max(LONG_UNREAD_H, self.spec.record_minutes / 30):
+            self._note_interruption(f"read again, with {unread_h:.1f} h of load that nobody had read; {record.silent}")
+        if answer.running and answer.error and not any(answer.error in text for text in record.interruptions):
+            self._note_interruption(answer.error)
+
+    def _note_interruption(self, text: str) -> None:
+        self.note("interrupted", f"{self.context.clock.now():%d %b %H:%M} UTC: {text.rstrip('; ')}")
+
+    def note(self, event: BurnInEvent, text: str = "") -> None:
+        """Note what happened, once for each state in which it can happen."""
+        record = self.record
+        content = BurnInNoteEntry(record.id, event, text)
+        place = f"{record.log}:{record.line}:{len(record.interruptions)}:{text}"
+        ident = derive_id(content.kind, self.node.name, record.id, event, "" if event == "stopped" else place)
+        self._append([content.make_entry(ident, self.context.now, self.node.name)])
+
+    def _append(self, entries: Sequence[LedgerEntry]) -> None:
+        if entries:
+            self.context.ledger.append(*entries)
+            self.fleet_state.catch_up()
 
     def _read_lines(self) -> tuple[list[Line], BurnInAnswer]:
         """Return the lines that no window in the ledger has yet, and the last answer."""
@@ -247,7 +311,8 @@ class BurnInFollower:
             log, line = answer.log, answer.lines[-1]["n"]
         return lines, answer
 
-    def _store_windows(self, lines: Sequence[Line], answer: BurnInAnswer) -> None:
+    def _make_windows(self, lines: Sequence[Line], answer: BurnInAnswer) -> list[LedgerEntry]:
+        """Return the entries of the windows that are over."""
         record, spec = self.record, self.spec
         serials, boot = dict[str, str](), record.boot
         for line in lines:
@@ -260,26 +325,45 @@ class BurnInFollower:
             ident = derive_id(content.kind, self.node.name, record.id, answer.log, str(cut.last_line))
             entries.append(content.make_entry(ident, self.context.now, self.node.name))
             new = {}
-        if entries:
-            self.context.ledger.append(*entries)
-            self.fleet_state.catch_up()
+        return entries
 
-    def _go_on(self) -> None:
-        """Start the supervisor again: after a reboot, a kill, or on a node without the disk of the boot before."""
+    def _go_on(self) -> bool:
+        """Start the supervisor again: after a reboot, a kill, or on a node without the disk of the boot before.
+
+        Return whether it works.
+        """
         if self.context.fleet.is_watched(self.node.name, LOAD):
-            return
+            return False
         record, spec = self.record, self.spec
         done_s, held = record.hours_done * HOUR_S, record.held_hours > 0
         plan = make_plan_for(self.context.fleet, self.node, spec, record.id, done_s=done_s, held=held)
-        ask_burn_in(self.node, "start", self.transports, plan=plan, cursor=f"{record.log}:{record.line}")
+        answer = ask_burn_in(self.node, "start", self.transports, plan=plan, cursor=f"{record.log}:{record.line}")
         self.context.progress(f"{self.node.name}: its burn-in goes on after {record.hours_done:.1f} h")
+        return answer.running
 
-    def _stop(self, outcome: BurnInOutcome, reason: str, fault: str = "", part: str = "") -> None:
-        """Stop the burn-in on the node, and then note its end: a kill in between stops it twice."""
+    def _stop(
+        self,
+        outcome: BurnInOutcome,
+        reason: str,
+        fault: str = "",
+        part: str = "",
+        windows: Sequence[LedgerEntry] = (),
+    ) -> None:
+        """Note the end together with the last windows, and then stop the load: what was found is lost by no kill."""
         record = self.record
-        ask_burn_in(self.node, "stop", self.transports)
-        hours = record.hours_done
-        _append_end(self.context, self.node.name, record.id, outcome, reason, hours, fault=fault, part=part)
+        hours = max([record.hours_done, *(float(entry.body["window"]["hours"]) for entry in windows)])
+        ended = BurnInEndedEntry(record.id, outcome, reason, round(hours, 3), fault=fault, part=part)
+        ident = derive_id(ended.kind, self.node.name, record.id)
+        self._append([*windows, ended.make_entry(ident, self.context.now, self.node.name)])
+        self._stop_load()
+
+    def _stop_load(self) -> None:
+        """Stop the load, and note that the node says so. Raises AssayError if it does not: it is asked again."""
+        record = self.record
+        answer = ask_burn_in(self.node, "stop", self.transports, plan={"id": record.id})
+        if answer.running and answer.id == record.id:
+            raise AssayError(f"the load of {self.node.name} has not ended", where=self.node.name)
+        self.note("stopped")
 
     def _judge_end(self, answer: BurnInAnswer) -> None:
         """All phases are over: note what is missing, hold a node that drifts, or note a good end."""
@@ -295,7 +379,7 @@ class BurnInFollower:
             *list_slow_gpus(spec.drift, rates, self._list_other_rates()),
         ]
         hold = spec.drift.hold_longer_hours
-        if missing := find_missing_work(spec, list_expected_work(spec, held=held), record.work):
+        if missing := find_missing_work(spec, list_expected_work(spec, held=held), record.work, record.serials):
             more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
             self._end("incomplete", "; ".join(missing[:3]) + more, drifts, rates)
         elif hold and not held and any(finding.holds for finding in findings):

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from assay.model.entries.effects import (
     BurnInEndedEntry,
     BurnInHeldEntry,
+    BurnInNoteEntry,
     BurnInOutcome,
     BurnInOverEntry,
     BurnInStartedEntry,
@@ -29,7 +30,9 @@ class BurnInRecord:
     `line`: how far the node's journal has been read. `held_hours`: what was added because of drift. `outcome` is ""
     while it runs. `over_at`: when its phases were over, for one that waits for collectives. `fault`: the class of the
     verdict that ended it, if it has one. `part`: the load part without any result, for a fault of the plan. `rates`:
-    Gflop/s by GPU. `reboots`: how often the node started again meanwhile.
+    Gflop/s by GPU. `reboots`: how often the node started again meanwhile. `silent`: since when and why it cannot be
+    read. `interruptions`: what kept it from going on, or us from reading it. `is_stopped`: that its load has ended is
+    known, where it ended early.
     """
 
     id: str
@@ -55,6 +58,14 @@ class BurnInRecord:
     reason: str = ""
     fault: str = ""
     part: str = ""
+    silent: str = ""
+    interruptions: tuple[str, ...] = ()
+    is_stopped: bool = False
+
+    @property
+    def must_stop(self) -> bool:
+        """Whether it ended early, and the node has not answered yet that its load ended."""
+        return self.outcome in ("failed", "incomplete", "stopped") and not self.over_at and not self.is_stopped
 
     @property
     def is_running(self) -> bool:
@@ -107,14 +118,22 @@ class BurnInRecord:
         if self.is_running and self.over_at:
             return f"burn-in {done}, {self.reason}"
         if self.outcome is None:
-            return (
-                f"burn-in {done}, phase {self.phase or 'not begun'}, ends about {self.estimate_end():%d %b %H:%M} UTC"
-            )
+            end = f"ends about {self.estimate_end():%d %b %H:%M} UTC"
+            last = f"; {self.interruptions[-1]}" if self.interruptions else ""
+            return f"burn-in {done}, phase {self.phase or 'not begun'}, {self.silent or f'{end}{last}'}"
         return f"burn-in {self.outcome} after {done}{f': {self.reason}' if self.reason else ''}"
 
 
 BURN_IN_KINDS = frozenset(
-    entry.kind for entry in (BurnInStartedEntry, BurnInWindowEntry, BurnInHeldEntry, BurnInOverEntry, BurnInEndedEntry)
+    entry.kind
+    for entry in (
+        BurnInStartedEntry,
+        BurnInWindowEntry,
+        BurnInHeldEntry,
+        BurnInOverEntry,
+        BurnInNoteEntry,
+        BurnInEndedEntry,
+    )
 )
 
 
@@ -126,9 +145,11 @@ def advance_burn_in(record: BurnInRecord | None, entry: LedgerEntry, stay_id: st
         is_known = record is not None and record.id == started.burn_in
         return record if is_known else BurnInRecord(started.burn_in, started.spec, stay_id, at, at, started.hours)
     content = decode_entry(entry)
-    if record is None or record.outcome is not None:
+    if record is None or (record.outcome is not None and entry.kind != BurnInNoteEntry.kind):
         return record
     match content:
+        case BurnInNoteEntry() if content.burn_in == record.id:
+            return _add_note(record, content)
         case BurnInWindowEntry() if content.burn_in == record.id:
             return _add_window(record, content, format_time(entry.at))
         case BurnInHeldEntry() if content.burn_in == record.id:
@@ -139,6 +160,14 @@ def advance_burn_in(record: BurnInRecord | None, entry: LedgerEntry, stay_id: st
         case BurnInEndedEntry() if content.burn_in == record.id:
             return _end(record, content, format_time(entry.at))
     return record
+
+
+def _add_note(record: BurnInRecord, note: BurnInNoteEntry) -> BurnInRecord:
+    if note.event == "stopped":
+        return replace(record, is_stopped=True)
+    if note.event == "silent":
+        return replace(record, silent=note.text)
+    return replace(record, silent="", interruptions=(*record.interruptions, note.text))
 
 
 def _end(record: BurnInRecord, ended: BurnInEndedEntry, at: str) -> BurnInRecord:

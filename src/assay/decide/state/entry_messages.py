@@ -356,6 +356,9 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ),
     burn.BurnInHeldEntry: lambda entry, _: f"burn-in goes on for {entry.hours:g} h: {'; '.join(entry.drifts)}",
     burn.BurnInOverEntry: lambda _, __: "burn-in: its phases are over, and it waits for collectives with other nodes",
+    burn.BurnInNoteEntry: lambda entry, _: (
+        f"burn-in: {entry.text}" if entry.event != "stopped" else "burn-in: its load has ended"
+    ),
     burn.BurnInEndedEntry: lambda entry, _: (
         f"burn-in {entry.outcome} after {entry.hours:.1f} h{entry.reason and f': {entry.reason}'}"
     ),

@@ -179,6 +179,8 @@ def _run(world: LabWorld, state: VirtualNodeState, now: datetime, command: list[
     environment = {**os.environ, **_environment(world, folder, now, library, has_nvidia=has_nvidia)}
     # The probe is installed on the node, or comes through standard input.
     is_probe = command[1:3] == ["-m", "assay.node.probe"] or command[1:4] == ["-I", "-S", "-"]
+    if is_probe and "--burn-in" in command:
+        command = [*command, "--clock", str(world.home / "clock.json")]
     if library is None and is_probe and has_nvidia:
         _run_probe_with_replayed_nvml(command, environment, state)
     _exec_command(command, environment)
@@ -208,7 +210,6 @@ def _environment(
     return {
         "ASSAY_ROOT": str(folder / "root"),
         "ASSAY_AT": now.isoformat(),
-        "ASSAY_CLOCK": str(world.home / "clock.json"),
         "ASSAY_LAB_STATE": str(folder / "state.json"),
         "NVML_STUB": str(folder / "nvml.json"),
         "LD_LIBRARY_PATH": str(library.parent) if library else "",

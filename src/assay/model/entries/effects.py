@@ -126,6 +126,7 @@ class WipeMissedEntry(EntryContent):
     reason: str
 
 
+BurnInEvent = Literal["silent", "interrupted", "stopped"]
 BurnInOutcome = Literal["done", "failed", "incomplete", "stopped", "none"]
 """`done`: all of it ran. `failed`: a verdict ended it. `incomplete`: parts gave no results. `stopped`: the node left
 the state. `none`: no burn-in is for the node."""
@@ -179,6 +180,20 @@ class BurnInOverEntry(EntryContent):
     burn_in: str
     drifts: tuple[str, ...] = ()
     rates: Mapping[str, float] = shown(omit_stored=True, default_factory=dict)
+
+
+@fact
+class BurnInNoteEntry(EntryContent):
+    """What happened to a burn-in, or to its load: `event`, and `text` in words.
+
+    `silent`: the node does not answer. `interrupted`: something is over that kept the load or us from going on.
+    `stopped`: the load of a burn-in that ended early has ended too, as the node says.
+    """
+
+    kind = "burnin.note"
+    burn_in: str
+    event: BurnInEvent
+    text: str = ""
 
 
 @fact

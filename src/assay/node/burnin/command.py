@@ -21,19 +21,23 @@ from assay.node.probe.node_access import BOOT_ID_FILE, NodeRoot
 
 MOST_BYTES = 2**20
 START_S = 10.0
+FULL = "the disk with its journal is full: what it sees waits in its memory"
 STOP_S = 20.0
 POLL_S = 0.05
 
 
 def answer_burn_in(
-    root: NodeRoot, request: str, plan: str, since: str, declared: tuple[str, str] = ("", "")
+    root: NodeRoot, request: str, plan: str, since: str, declared: tuple[str, str] = ("", ""), clock: str = ""
 ) -> dict[str, Any]:
-    """Do what is asked and return the answer: `id`, `running`, `t` (seconds done), `boot`, `m`, and the new lines."""
+    """Do what is asked and return the answer: `id`, `running`, `t` (seconds done), `boot`, `m`, and the new lines.
+
+    A plan to stop another burn-in than the one that is here stops nothing. `clock`: the file with a lab's clock.
+    """
     folder = BurnInFolder(root)
     try:
         if request == "start":
-            _start(folder, {**json.loads(plan), "load": declared[0], "load_tools": declared[1]})
-        elif request == "stop":
+            _start(folder, {**json.loads(plan), "load": declared[0], "load_tools": declared[1], "clock": clock})
+        elif request == "stop" and (not plan or json.loads(plan)["id"] == folder.read_plan().get("id")):
             _stop(folder)
     except OSError as error:
         return {"failed": f"{folder.path}: {error.strerror or error}"}
@@ -47,8 +51,9 @@ def _describe(root: NodeRoot, folder: BurnInFolder, since: str) -> dict[str, Any
     except OSError:
         boot = ""
     state = {"id": plan.get("id", ""), "phases": len(plan.get("phases", ())), "running": folder.is_supervised()}
-    clock = {"t": folder.read_clock(), "boot": boot, "m": round(time.monotonic(), 2)}
-    return {**state, **clock, "error": folder.read_text(ERROR), **read_since(folder, since, MOST_BYTES)}
+    clock = {"t": folder.read_clock(), "boot": boot, "m": round(NodeMachine(folder, plan).read_time(), 2)}
+    error = folder.read_text(ERROR) or (FULL if folder.is_full() else "")
+    return {**state, **clock, "error": error, **read_since(folder, since, MOST_BYTES)}
 
 
 def _start(folder: BurnInFolder, plan: dict[str, Any]) -> None:
@@ -59,7 +64,11 @@ def _start(folder: BurnInFolder, plan: dict[str, Any]) -> None:
             return
         _stop(folder)
     folder.create()
-    folder.write_plan(plan)
+    try:
+        folder.write_plan(plan)
+    except OSError:  # a full disk stops no test that the node knows
+        if not is_same:
+            raise
     _detach(folder)
 
     def has_started() -> bool:
@@ -72,11 +81,14 @@ def _start(folder: BurnInFolder, plan: dict[str, Any]) -> None:
 def _stop(folder: BurnInFolder) -> None:
     if not folder.is_supervised():
         return
-    folder.replace(STOP, "")
+    with contextlib.suppress(OSError):  # a full disk stops no end
+        folder.replace(STOP, "")
     if _wait_until(lambda: not folder.is_supervised(), STOP_S):
         return
     with contextlib.suppress(ValueError, OSError), open(folder.file(LOCK), encoding="utf-8") as file:  # noqa: PTH123
         os.kill(int(file.read()), signal.SIGKILL)
+    if _wait_until(lambda: not folder.is_supervised(), STOP_S):
+        end_leftovers(folder)
 
 
 def _wait_until(is_so: Any, within_s: float) -> bool:
@@ -118,8 +130,8 @@ def _supervise(folder: BurnInFolder) -> None:
     lock = folder.take_lock()
     if lock is None:
         return
-    os.ftruncate(lock, 0)
-    os.write(lock, str(os.getpid()).encode())
+    with contextlib.suppress(OSError):  # a full disk stops no test
+        os.ftruncate(lock, os.pwrite(lock, str(os.getpid()).encode(), 0))
     plan = folder.read_plan()
     if plan.get("load"):
         os.environ[DECLARATION_VARIABLE] = plan["load"]

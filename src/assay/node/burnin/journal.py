@@ -11,6 +11,7 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from assay.node.probe.node_access import NodeRoot
@@ -23,6 +24,7 @@ LOCK = "lock"
 STOP = "stop"
 SESSIONS = "sessions"
 ERROR = "error"
+MOST_WAITING = 64 * 2**20
 
 
 class BurnInFolder:
@@ -98,6 +100,13 @@ class BurnInFolder:
             return None
         return lock
 
+    def is_full(self) -> bool:
+        """Return whether nothing more can be written here."""
+        try:
+            return os.statvfs(self.path).f_bavail == 0
+        except OSError:
+            return False
+
     def is_supervised(self) -> bool:
         """Return whether a supervisor is at work."""
         try:
@@ -110,10 +119,15 @@ class BurnInFolder:
 
 
 class Journal:
-    """The journal, open for writing. `log` is its name; it changes when a node loses its disk."""
+    """The journal, open for writing. `log` is its name; it changes when a node loses its disk.
 
-    def __init__(self, folder: BurnInFolder) -> None:
+    What a full disk takes no more waits in memory, and is written with a later line. `read_time`: the node's time.
+    """
+
+    def __init__(self, folder: BurnInFolder, read_time: Callable[[], float] = time.monotonic) -> None:
         folder.create()
+        self._read_time = read_time
+        self._waiting = b""
         self._file = os.open(folder.file(JOURNAL), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         lines = _cut_torn_line(self._file)
         self.last_t = max((float(line.get("t", 0)) for line in lines), default=0.0)
@@ -125,12 +139,24 @@ class Journal:
     def add(self, t: float, phase: str, *, sync: bool = False, **content: Any) -> None:
         """Append a line: its number, the seconds of burn-in, the node's monotonic time, the phase and the content."""
         self._number += 1
-        line = {"n": self._number, "t": round(t, 2), "m": round(time.monotonic(), 2), "p": phase, **content}
+        line = {"n": self._number, "t": round(t, 2), "m": round(self._read_time(), 2), "p": phase, **content}
         text = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        with contextlib.suppress(OSError):  # a full disk stops no test; the line is lost, and its number shows that
-            os.write(self._file, text)
+        if len(self._waiting) < MOST_WAITING:  # beyond, the line is lost, and its number shows that
+            self._waiting += text
+        with contextlib.suppress(OSError):  # a full disk stops no test
+            self._write()
             if sync:
                 os.fsync(self._file)
+
+    def _write(self) -> None:
+        """Write what waits, whole or not at all: half a line would spoil the next one. Raises OSError."""
+        size = os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, self._waiting) == len(self._waiting):
+                self._waiting = b""
+        finally:
+            if self._waiting:
+                os.ftruncate(self._file, size)
 
 
 def _cut_torn_line(file: int) -> list[dict[str, Any]]:

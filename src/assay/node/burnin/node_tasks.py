@@ -47,8 +47,6 @@ SESSIONS_KEPT = 8
 EVERY_TEST = "all"
 """No test of the battery has this name: it goes on with the next seed."""
 POLL_S = 0.02
-CLOCK_VARIABLE = "ASSAY_CLOCK"
-"""Names the file with a lab's clock."""
 
 
 def read_passively(root: NodeRoot) -> ReadingTree:
@@ -199,8 +197,7 @@ class NodeMachine:
         self.plan = plan
         self.sessions: list[int] = []
         self.tasks: list[ForkedTask] = []
-        file = os.environ.get(CLOCK_VARIABLE)
-        self.clock = RehearsedClock(file) if file else None
+        self.clock = RehearsedClock(plan["clock"]) if plan.get("clock") else None
 
     @property
     def rate(self) -> float:
@@ -215,6 +212,10 @@ class NodeMachine:
     def now(self) -> float:
         """Return the monotonic time."""
         return self.clock.now() if self.clock else time.monotonic()
+
+    def read_time(self) -> float:
+        """Return the monotonic time to which `now` follows: that of a lab may have jumped ahead."""
+        return self.clock.read() if self.clock else time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         """Wait. What is left of a jump of a lab's clock passes as soon as all that runs has its result."""

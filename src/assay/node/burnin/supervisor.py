@@ -127,6 +127,7 @@ class RunningUnit:
     phase: str
     task: RunningTask
     began_at: float
+    began_t: float
     unit_s: float
     hertz: float
     duty: float
@@ -140,7 +141,7 @@ class Supervisor:
         self.folder = folder
         self.plan = plan
         self.machine = machine
-        self.journal = Journal(folder)
+        self.journal = Journal(folder, machine.now)
         self.t = max(folder.read_clock(), self.journal.last_t, float(plan.get("done_s", 0.0)))
         self.shift = float(plan.get("shift", 0.0))
         self.units: dict[int, RunningUnit] = {}
@@ -205,7 +206,7 @@ class Supervisor:
             task = self.machine.start_unit(part, max(1, int(seconds)), self.t)
             swing = hertz[self.started % len(hertz)]
             duty = float(phase.phase.get("duty", 1.0))
-            self.units[row] = RunningUnit(part, phase.name, task, now, seconds, swing, duty)
+            self.units[row] = RunningUnit(part, phase.name, task, now, self.t, seconds, swing, duty)
             self.started += 1
 
     def _collect_results(self, now: float) -> None:
@@ -217,7 +218,7 @@ class Supervisor:
             took = now - unit.began_at
             if took < QUICK_S or parse_reading(result) is not None:
                 self.free_at[row] = unit.began_at + unit.unit_s
-            self.journal.add(self.t, unit.phase, unit=unit.part, s=round(took, 2), result=result)
+            self.journal.add(self.t, unit.phase, unit=unit.part, s=round(self.t - unit.began_t, 2), result=result)
 
     def _look(self, now: float) -> None:
         """Write down a reading of the node that is there, and start the next one when it is due."""
@@ -263,25 +264,26 @@ class RehearsedClock:
     def __init__(self, file: str) -> None:
         self.file = file
         self.rate = 1.0
-        self._at = self._read()
+        self._at = self.read()
 
     @property
     def behind_s(self) -> float:
         """How many seconds of a jump, or of a time in which this process could not run, are left."""
-        behind = self._read() - self._at
+        behind = self.read() - self._at
         return behind if behind > MAX_GAP_S * self.rate else 0.0
 
     def now(self) -> float:
         """Return the lab's time in seconds. It stands still while there is a rest of a jump."""
         if not self.behind_s:
-            self._at = max(self._at, self._read())
+            self._at = max(self._at, self.read())
         return self._at
 
     def go_on(self, most_s: float) -> None:
         """Let as many seconds of a jump pass, at most."""
         self._at += min(self.behind_s, most_s)
 
-    def _read(self) -> float:
+    def read(self) -> float:
+        """Return the lab's time, with a jump in it."""
         with open(self.file, encoding="utf-8") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
             known: dict[str, Any] = json.load(file)
         self.rate = float(known["rate"])

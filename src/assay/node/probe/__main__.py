@@ -69,7 +69,11 @@ def _ask_burn_in(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
     from assay.node.burnin.command import answer_burn_in
 
     declared = (arguments.load, arguments.load_tools)
-    return {"burn_in": answer_burn_in(root, arguments.burn_in, arguments.plan, arguments.lines_since, declared)}
+    return {
+        "burn_in": answer_burn_in(
+            root, arguments.burn_in, arguments.plan, arguments.lines_since, declared, arguments.clock
+        )
+    }
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -92,6 +96,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--active", default="", metavar="LIST", help=f"parts of a load: {','.join(LOAD_PARTS)}")
     parser.add_argument("--burn-in", default="", choices=("start", "read", "stop"), help="the day of load in this node")
     parser.add_argument("--plan", default="", metavar="JSON", help="what --burn-in start carries out")
+    parser.add_argument("--clock", default="", metavar="FILE", help="--burn-in goes by the clock of this lab")
     parser.add_argument("--lines-since", default="", metavar="LOG:NUMBER", help="--burn-in tells the lines after this")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--load", default="", metavar="JSON", help="how assay-load is started here, as declared")

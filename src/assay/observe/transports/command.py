@@ -30,7 +30,7 @@ from assay.model.specs.node_settings import AnsibleConnection, KubernetesExecSet
 from assay.observe.json_command import run_json_command
 from assay.observe.transports.transport_protocol import TransportContext
 
-LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "ASSAY_CLOCK", "NVML_STUB")
+LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "NVML_STUB")
 """Environment variables that let a process live in a lab."""
 PROBE_SCRIPT = """\
 import gc, sys

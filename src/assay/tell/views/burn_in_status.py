@@ -57,6 +57,12 @@ class BurnInStatus:
     """When it will end, as far as can be told; null if no load runs."""
     reboots: int
     """How often the node started again meanwhile."""
+    silent: str
+    """Since when and why the node cannot be read; "" if it can."""
+    interruptions: list[str]
+    """What kept the load from going on, or assay from reading it, one text each."""
+    is_stopped: bool
+    """Whether no load of it runs on the node any more, as far as can be told."""
     drifts: list[str]
     """What drifts under load, one text each."""
     gflops: dict[str, float]
@@ -84,6 +90,9 @@ def make_burn_in_status(state: NodeState) -> BurnInStatus | None:
         phase=record.phase,
         ends_about=record.estimate_end().isoformat() if record.is_running and not record.over_at else None,
         reboots=record.reboots,
+        silent=record.silent,
+        interruptions=list(record.interruptions),
+        is_stopped=not record.is_running and not record.must_stop,
         drifts=list(record.drifts),
         gflops=dict(record.rates),
         coverage=[
@@ -96,6 +105,8 @@ def make_burn_in_status(state: NodeState) -> BurnInStatus | None:
 def describe_burn_in_of_stay(state: NodeState) -> str:
     """Return the burn-in of the present stay in one line, "" if there is none."""
     record = state.burn_in
+    if record and record.must_stop:
+        return f"{record.describe()}; its load may still run, since the node has not answered the order to stop"
     return record.describe() if record and record.stay_id == state.stay_id and record.outcome != "none" else ""
 
 
@@ -109,6 +120,7 @@ def format_burn_in(state: NodeState) -> Iterator[str]:
         return
     restarts = f", went on after {record.reboots} reboots" if record.reboots else ""
     yield f"{text}{restarts}"
+    yield from (f"interrupted: {line}" for line in record.interruptions)
     yield from (f"{load} ran {hours:.1f} h on {', '.join(names)}" for load, hours, names in _group_coverage(record))
     yield from (f"drifts: {line}" for line in record.drifts)
 

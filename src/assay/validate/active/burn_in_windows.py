@@ -21,6 +21,8 @@ Line = Mapping[str, Any]
 """A line of a node's journal: `n` its number, `t` the seconds of burn-in so far, `p` the phase; and one of `run` (the
 parts of the node), `unit` (with `s` and `result`), `watch` (readings) and `end`."""
 HOUR_S = 3600.0
+CLOCK_SLACK_S = 300.0
+"""By how much the clocks of node and controller may disagree about the hours of a burn-in."""
 FIRST_RUNS = 2
 """A part without a result in as many runs tests nothing, and more runs would not."""
 LEVELS = ("temperature", "memory_temperature", "power", "clock")
@@ -231,10 +233,40 @@ def find_fruitless_part(
     return None
 
 
+def find_invented_hours(lines: Sequence[Line], known_boot: str, now: tuple[str, float], most_s: float) -> str:
+    """Return why the hours of lines cannot be true, "" if they can.
+
+    Within a run, the seconds of burn-in pass no faster than the node's own time. In the boot that runs `now`, that is
+    not beyond its time of now. In all there are no more seconds than `most_s`, by our clock. `known_boot`: the boot of
+    the lines before these.
+    """
+    run_boot, before, doubt = known_boot, None, ""
+    boot, answer_m = now
+    for line in lines:
+        t, m = float(line["t"]), float(line["m"])
+        if before is None or "run" in line or "log" in line:
+            before = (t, m)
+        claimed, passed = t - before[0], m - before[1]
+        run_boot = str(line["run"].get("boot", "")) if "run" in line else run_boot
+        if t > most_s + CLOCK_SLACK_S:
+            doubt = f"the node claims {t / HOUR_S:.1f} h of load, {most_s / HOUR_S:.1f} h after it was ordered"
+        elif claimed > passed + CLOCK_SLACK_S:
+            doubt = f"the node claims {claimed / HOUR_S:.1f} h of load in {passed / HOUR_S:.1f} h of its own time"
+        elif run_boot == boot and boot and m > answer_m + CLOCK_SLACK_S:
+            doubt = f"line {line['n']} of its journal is {(m - answer_m) / HOUR_S:.1f} h ahead of the node's own time"
+    return doubt
+
+
 def find_missing_work(
-    spec: BurnIn, expected: Sequence[tuple[str, str]], work: Mapping[str, Mapping[str, PartWork]]
+    spec: BurnIn,
+    expected: Sequence[tuple[str, str]],
+    work: Mapping[str, Mapping[str, PartWork]],
+    serials: Collection[str] = (),
 ) -> list[str]:
-    """Return what a burn-in that is over did not do, by phase and part: too few of its runs gave a result."""
+    """Return what a burn-in that is over did not do, by phase and part: too few of its runs gave a result.
+
+    `serials`: the names of all parts of the node. A part that counts by GPU or by drive must have run on each of them.
+    """
     missing = []
     for phase, part in expected:
         done = work.get(phase, {}).get(part, PartWork())
@@ -244,7 +276,9 @@ def find_missing_work(
             missing.append(f"{phase}: {part} gave a result in {done.results} of {done.units} runs ({done.reason})")
         else:
             least = spec.results_percent / 100 * max(done.subjects.values())
-            left_out = [name for name, seconds in sorted(done.subjects.items()) if seconds < least]
+            kinds = {name.rstrip("0123456789") for name in done.subjects}
+            all_parts = {*done.subjects, *(name for name in serials if name.rstrip("0123456789") in kinds)}
+            left_out = [name for name in sorted(all_parts) if done.subjects.get(name, 0.0) < least]
             missing += [f"{phase}: {part} gave too few results for {name}" for name in left_out]
     return missing
 
