@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.model.specs.burn_in import BurnIn
+from assay.node.burnin.command import answer_burn_in
 from assay.node.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
 from assay.node.burnin.supervisor import MAX_GAP_S, Supervisor, find_phase, is_swung_low, time_to_edge, time_with_load
 from assay.node.probe.node_access import NodeRoot
@@ -129,6 +131,55 @@ def test_a_full_disk_stops_no_test(folder: BurnInFolder, monkeypatch: pytest.Mon
     assert run(folder, ToldMachine())[-1]["end"] == "done"
 
 
+def test_what_a_full_disk_does_not_take_is_written_when_there_is_room(
+    folder: BurnInFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, left = os.write, [40]
+
+    def write_what_fits(file: int, text: bytes) -> int:
+        if left[0] >= len(text):
+            return write(file, text)
+        if not left[0]:
+            raise OSError(28, "No space left on device")
+        fits, left[0] = left[0], 0
+        return write(file, text[:fits])
+
+    journal = Journal(folder)
+    journal.add(1, "heat", watch={"gpus": {}})
+    monkeypatch.setattr(os, "write", write_what_fits)
+    journal.add(2, "heat", unit="memory", s=60, result={"errors": {"value": 3}})
+    journal.add(3, "heat", watch={"gpus": {}})
+    assert [line["n"] for line in read_since(folder, "", 2**20)["lines"]] == [1, 2], "no half of a line is left"
+    monkeypatch.undo()
+    journal.add(4, "heat", watch={"gpus": {}})
+    lines = read_since(folder, "", 2**20)["lines"]
+    assert [line["n"] for line in lines] == [1, 2, 3, 4, 5]
+    assert lines[2]["result"] == {"errors": {"value": 3}}
+
+
+def test_a_supervisor_starts_and_stops_on_a_full_disk(folder: BurnInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(BurnInFolder, "replace", refuse)
+    monkeypatch.setattr(BurnInFolder, "is_full", lambda _: True)
+    monkeypatch.setattr("assay.node.burnin.command._detach", lambda _: None)
+    monkeypatch.setattr("assay.node.burnin.command.START_S", 0.0)
+    known = answer_burn_in(folder.root, "start", json.dumps(PLAN), "")
+    assert (known["id"], "disk with its journal is full" in known["error"]) == ("one", True)
+    assert "No space left" in answer_burn_in(folder.root, "start", json.dumps({**PLAN, "id": "two"}), "")["failed"]
+    assert "failed" not in answer_burn_in(folder.root, "stop", json.dumps({"id": "one"}), "")
+
+
+def test_an_order_to_stop_another_burn_in_stops_nothing(folder: BurnInFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr("assay.node.burnin.command._stop", lambda folder: stopped.append(folder.path))
+    answer_burn_in(folder.root, "stop", json.dumps({"id": "older"}), "")
+    assert not stopped
+    answer_burn_in(folder.root, "stop", json.dumps({"id": "one"}), "")
+    assert stopped
+
+
 def test_after_a_reboot_it_goes_on_with_what_is_left(folder: BurnInFolder) -> None:
     first = ToldMachine(reboots_at=400)
     lines = run(folder, first)
@@ -156,6 +207,7 @@ def test_an_hour_in_which_nothing_could_run_is_no_hour_of_load(folder: BurnInFol
     assert lines[-1]["m"] > 0
     assert lines[-1]["t"] == pytest.approx(660, abs=3)
     assert len(list_units(lines)) > 10, "only ten seconds of the frozen hour counted"
+    assert max(line["s"] for line in lines if "unit" in line) < 80, "nor did they for what ran in it"
 
 
 def test_a_missing_tool_fills_no_journal(folder: BurnInFolder) -> None:

@@ -260,10 +260,10 @@ class BurnInFollower:
         elif (not answer.running or answer.id != record.id) and self._go_on():
             boots = [str(line["run"].get("boot", "")) for line in lines if "run" in line]
             is_same_boot = answer.boot == (boots[-1] if boots else record.boot)
-            why = "its supervisor had ended" if is_same_boot else "the node started again"
+            cause = "its supervisor had ended" if is_same_boot else "the node started again"
             lost = "" if answer.id == record.id else ", and the node had lost its plan"
             error = f" ({answer.error})" if answer.error else ""
-            self._note_interruption(f"{why}{error}{lost}; it went on after {self.record.hours_done:.1f} h")
+            self._note_interruption(f"{cause}{error}{lost}; it went on after {self.record.hours_done:.1f} h")
 
     def _find_invented_hours(self, lines: Sequence[Line], answer: BurnInAnswer) -> str:
         """Return why the hours of lines cannot be true, by our clock since the order to begin, "" if they can."""
@@ -351,7 +351,7 @@ class BurnInFollower:
     ) -> None:
         """Note the end together with the last windows, and then stop the load: what was found is lost by no kill."""
         record = self.record
-        hours = max([record.hours_done, *(float(entry.body["window"]["hours"]) for entry in windows)])
+        hours = max([record.hours_done, *(float(BurnInWindowEntry.read(entry).window["hours"]) for entry in windows)])
         ended = BurnInEndedEntry(record.id, outcome, reason, round(hours, 3), fault=fault, part=part)
         ident = derive_id(ended.kind, self.node.name, record.id)
         self._append([*windows, ended.make_entry(ident, self.context.now, self.node.name)])
