@@ -476,9 +476,29 @@ def test_status_says_that_a_disk_is_full_once(site: Site, memory: FleetSnapshotC
 def test_how_the_node_was_before_the_load_is_kept_while_there_is_no_result(site: Site) -> None:
     start = parse_time(site.desk.now)
     earlier, later = start - timedelta(hours=1), start + timedelta(hours=1)
-    passive = EvidenceDocument(NODE, later, {"probe": {"host": {"boot_id": {"value": "b2"}}}})
-    before = EvidenceDocument(NODE, earlier, {"probe": {"host": {"boot_id": {"value": "b1"}}}})
+    passive, before, rebooted = (
+        EvidenceDocument(NODE, at, {"probe": {"host": {"boot_id": {"value": boot}, "kernel": {"value": kernel}}}})
+        for at, boot, kernel in ((later, "b1", "busy"), (earlier, "b1", "idle"), (later, "b2", "busy again"))
+    )
     first = RunningBurnIn(start.isoformat(), {}).add_to(passive, before)
     second = RunningBurnIn(start.isoformat(), {"memory": {"errors": {"value": 0}}}).add_to(passive, first)
-    assert second.channels["before"]["host"]["boot_id"] == {"value": "b1"}
+    assert second.channels["before"]["host"]["kernel"] == {"value": "idle"}
+    third = RunningBurnIn(start.isoformat(), {}).add_to(rebooted, second)
+    assert third.channels["before"]["host"]["kernel"] == {"value": "busy again"}, "a restart alone fails no check"
     assert "active" not in first.channels
+
+
+def test_a_node_that_restarts_again_under_its_load_has_failed(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    far.page = 20
+    for boot, t in (("b1", 0), ("b2", 1800), ("b3", 3600)):
+        far.add(t, run={"boot": boot, "serials": {}})
+        far.battery(t + 60, *[RIGHT] * 4)
+        far.battery(t + 1000, *[RIGHT] * 4)
+        far.boot = boot
+        look(memory, far)
+        memory.catch_up()
+        assert bool(entries_of(site, BurnInEndedEntry)) == (boot == "b3")
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.reason) == ("failed", "the node restarted 2 times under its load")

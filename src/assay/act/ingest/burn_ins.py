@@ -86,6 +86,8 @@ def _list_outvoted(lines: Sequence[Line]) -> Iterator[str]:
 ActiveTree = Mapping[str, Any]
 """The newest result of each load part, as the channel `active` holds it."""
 MOST_READS = 64
+MOST_REBOOTS = 1
+"""A first restart may be a power cut, or a person. A node that restarts again under its load is not good."""
 LONG_UNREAD_H = 1.0
 """So many hours of load that nobody has read are told, or two windows if these are longer."""
 
@@ -94,7 +96,8 @@ LONG_UNREAD_H = 1.0
 class RunningBurnIn:
     """A burn-in that loads a node: since when, and the newest results, {} for none.
 
-    How the node was before the load goes from document to document, whether there are results or not.
+    How the node was before the load goes from document to document, whether there are results or not. In another boot,
+    it is how the node was first seen there: one restart is no failure (`MOST_REBOOTS`).
     """
 
     started_at: str
@@ -106,11 +109,17 @@ class RunningBurnIn:
         `before`: the document before this one.
         """
         channels = {**evidence.channels, "active": self.results} if self.results else dict(evidence.channels)
-        if before and before.at < parse_time(self.started_at) and "probe" in before.channels:
-            channels["before"] = before.channels["probe"]
-        elif before and "before" in before.channels:
-            channels["before"] = before.channels["before"]
+        if before is None:
+            return replace(evidence, channels=channels)
+        source = "probe" if before.at < parse_time(self.started_at) and "probe" in before.channels else "before"
+        if tree := before.channels.get(source):
+            boots = [_read_boot(tree), _read_boot(evidence.channels.get("probe", {}))]
+            channels["before"] = evidence.channels["probe"] if all(boots) and boots[0] != boots[1] else tree
         return replace(evidence, channels=channels)
+
+
+def _read_boot(tree: Mapping[str, Any]) -> str:
+    return str(tree.get("host", {}).get("boot_id", {}).get("value", ""))
 
 
 def follow_burn_ins(fleet_state: FleetSnapshotCache, names: Collection[str]) -> dict[str, RunningBurnIn]:
@@ -250,7 +259,9 @@ class BurnInFollower:
 
     def _carry_on(self, record: BurnInRecord, lines: Sequence[Line], answer: BurnInAnswer) -> None:
         """End it, or let it go on, as there is nothing against it. `record`: as it was before these lines."""
-        if fruitless := find_fruitless_part(record.work, lines):
+        if self.record.reboots > MOST_REBOOTS:
+            self._stop("failed", f"the node restarted {self.record.reboots} times under its load")
+        elif fruitless := find_fruitless_part(record.work, lines):
             part, done = fruitless
             words = f"{part} gave no result in its first {done.units} runs: {done.reason}"
             mend = f"Mend it on the node, or take it out of the BurnIn {record.spec}"
