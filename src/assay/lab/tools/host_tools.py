@@ -94,7 +94,7 @@ def _format_stress_log(options: argparse.Namespace, errors: int) -> Iterator[str
         yield f"stress-ng: metrc: [{STRESS_PID}] stressor       bogo ops real time  usr time  sys time"
         yield f"stress-ng: metrc: [{STRESS_PID}] vm               1024000     60.00     55.10      1.20"
     success = "unsuccessful" if errors else "successful"
-    yield f"stress-ng: info:  [{STRESS_PID}] {success} run completed in 60.00s (1 min, 0.00 secs)"
+    yield f"stress-ng: info:  [{STRESS_PID}] {success} run completed in {float(options.timeout.rstrip('s')):.2f}s"
 
 
 def run_stressapptest(words: list[str]) -> None:
