@@ -74,17 +74,26 @@ def test_a_start_that_is_over_gets_no_token(site: SecureSite) -> None:
     assert site.kinds("n0005") == ["join.refused"]
 
 
-def test_a_token_that_a_neighbour_shows_is_refused_and_an_alarm(site: SecureSite) -> None:
+def test_a_token_that_somebody_shows_for_other_nodes_is_an_alarm_of_its_own_node_and_ends_no_other_start(
+    site: SecureSite,
+) -> None:
     mine, other = site.start("n0006", "number-6"), site.start("n0007", "number-7")
-    _, answer = site.post(f"attempts/{mine.name}/identity", {"bmc_nonce": "number-6"})
+    stolen = read_tokens(site, mine.name, "number-6")
+    honest = read_tokens(site, other.name, "number-7")
+    for start in (other.name, "n0008.deadbeefdeadbeefdeadbeefdeadbeef", "n0009.0"):
+        assert site.post(f"attempts/{start}/join/slurm", {}, stolen["slurm"])[0] == 401
+    for framed in ("n0007", "n0008", "n0009"):
+        assert not [kind for kind in site.kinds(framed) if kind.startswith(("fault", "join.refused", "join.revoked"))]
+    assert site.kinds("n0006").count("fault") == 1
+    assert site.post(f"attempts/{other.name}/join/agent", {}, honest["agent"])[0] == 200, "it had nothing to do with it"
+    assert site.post(f"attempts/{mine.name}/join/agent", {}, stolen["agent"])[0] == 401, "its start gets no more"
+
+
+def read_tokens(site: SecureSite, start: str, nonce: str) -> dict[str, str]:
+    _, answer = site.post(f"attempts/{start}/identity", {"bmc_nonce": nonce})
     tokens = answer["tokens"]
     assert isinstance(tokens, dict)
-    status, _ = site.post(f"attempts/{other.name}/join/slurm", {}, tokens["slurm"])
-    assert status == 401
-    assert not {"join.refused", "fault"} & set(site.kinds("n0007")), "nobody proved to be n0007"
-    assert {"join.refused", "fault"} <= set(site.kinds("n0006"))
-    status, _ = site.post(f"attempts/{mine.name}/join/agent", {}, tokens["agent"])
-    assert status == 401, "the open tokens of its start are revoked"
+    return tokens
 
 
 def test_plain_http_carries_no_secret(boot, tmp_path: Path) -> None:

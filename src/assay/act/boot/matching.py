@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Literal
 
 from assay.ledger.ledger_reader import read_projection
@@ -242,21 +243,24 @@ LISTED_FOR = timedelta(days=30)
 """A machine that was not seen for so long is no longer listed: its board may have gone elsewhere."""
 REPEATED_AFTER = timedelta(days=7)
 """A machine that says nothing new is recorded again after so long, so that it stays in the list."""
+HEARSAY, MOST_HEARSAY_A_DAY = ("lease", "report"), 20_000
+"""Sources that repeat what machines say of themselves, and how many news each may record in a day."""
 
 
 @dataclass(slots=True)
 class SeenMachines:
-    """The machines that were ever seen, and the id of the last entry about one.
+    """The machines that were ever seen, the id of the last entry about one, and how many a source gave in a day.
 
     A machine that comes again after `LISTED_FOR` begins anew.
     """
 
     register: MachineRegister = field(default_factory=MachineRegister)
     newest: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
 
     def copy(self) -> SeenMachines:
         """Return one that changes for itself."""
-        return SeenMachines(self.register.copy(), self.newest)
+        return SeenMachines(self.register.copy(), self.newest, self.counts.copy())
 
     def add(self, entry: LedgerEntry) -> SeenMachines:
         """Add the next entry, and return this object."""
@@ -266,17 +270,26 @@ class SeenMachines:
             self.register.forget(seen.machine)
         self.register.add(Sighting(seen.machine, entry.at, seen.source))
         self.newest = entry.id
+        self.counts[_name_day(seen.source, entry.at)] += 1
         return self
+
+
+def _name_day(source: str, at: str) -> str:
+    return f"{source} {at[:10]}"
 
 
 SEEN_MACHINES = Projection((MachineSeenEntry.kind,), SeenMachines, SeenMachines.add, SeenMachines.copy)
 
 
 def record_sightings(ledger: Ledger, seen: Iterable[SeenMachine], source: str, now: datetime) -> list[SeenMachine]:
-    """Append an entry for each machine that says what the ledger does not have of it, and return these machines."""
+    """Append an entry for each machine that says what the ledger does not have of it, and return these machines.
+
+    Of hearsay, a source may have told only so many in a day: who asks for a lease can say anything.
+    """
     known = read_projection(ledger, SEEN_MACHINES)
     entries, batch, last = list[LedgerEntry](), MachineRegister(), known.newest
-    for machine in seen:
+    left = MOST_HEARSAY_A_DAY - known.counts[_name_day(source, format_time(now))]
+    for machine in islice(seen, max(left, 0)) if source in HEARSAY else seen:
         earlier = known.register.find(machine)
         is_old = earlier is not None and now - parse_time(earlier.at) > REPEATED_AFTER
         if (is_old or known.register.says_news(machine)) and batch.says_news(machine):

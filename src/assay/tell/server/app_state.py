@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import secrets
@@ -19,7 +20,7 @@ from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.serving import AccessRules, DeclaredVisitor, IntakeLimits
 from assay.tell.server.agent_tokens import AgentTokens, RateLimiter
 from assay.tell.server.batch_writer import BatchWriter
-from assay.tell.server.requests import RefusalLog, make_refusal
+from assay.tell.server.requests import RefusalLog, is_trusted_proxy, make_refusal
 from assay.tell.server.sessions import Sessions
 from assay.tell.server.visitor_rights import LOCAL_READER
 from assay.tell.views.records import LiveRecords
@@ -79,6 +80,16 @@ class AppState:
         """What the policy lets the server accept."""
         return self.context.policy.intake
 
+    def find_sender(self, request: Request) -> str:
+        """Return the address from which a request comes, by which limits count; a trusted proxy says it."""
+        address = request.client.host if request.client else ""
+        access = self.context.policy.access
+        if access and is_trusted_proxy(access.proxy, address):
+            with contextlib.suppress(ValueError):
+                named = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+                address = str(ipaddress.ip_address(named))
+        return group_address(address)
+
     def make_authenticator(self, refusal: str) -> Authenticator:
         """Return what refuses the bad tokens of one route; `refusal` is the answer to a bad one."""
         return Authenticator(self, refusal, RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE))
@@ -96,7 +107,7 @@ class Authenticator:
         """Return where `why_refused` is ""; else record who claimed to be whom, and raise a refusal."""
         if not why_refused:
             return
-        address = group_address(request.client.host) if request.client else ""
+        address = self.state.find_sender(request)
         self.state.refusals.record(address, why_refused, claims)
         if wait := self.limit.wait_s(address):
             raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)

@@ -7,7 +7,6 @@ browser.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from assay.model.specs.serving import AccessRules, ProxyTrust
+from assay.model.specs.serving import AccessRules
 from assay.tell.server.agent_tokens import read_bearer_token
 from assay.tell.server.app_state import AppState, Authenticator
-from assay.tell.server.requests import make_refusal
+from assay.tell.server.requests import is_trusted_proxy, make_refusal
 from assay.tell.server.visitor_rights import Visitor, make_visitor
 
 MAX_NAME = 64
@@ -37,18 +36,6 @@ SECURITY_HEADERS = {
     "Cache-Control": "private, no-cache",
 }
 """Scripts, styles and pictures of this server only; no frame of another page; no guesses about what a file is."""
-
-
-def is_trusted_proxy(proxy: ProxyTrust | None, address: str) -> bool:
-    """Whether the headers of a connection from this address count."""
-    if proxy is None or not address:
-        return False
-    try:
-        client = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    plain = getattr(client, "ipv4_mapped", None) or client
-    return any(plain in ipaddress.ip_network(network) for network in proxy.addresses)
 
 
 def read_proxy_visitor(rules: AccessRules, request: Request) -> Visitor | str:

@@ -115,7 +115,7 @@ class IdentityProofs:
         if node not in self._state.context.fleet.nodes:
             self._authenticator.settle(request, f"join of {node[:64]}", "the inventory has no such node")
         asked, token = JoinRequest(node, attempt, purpose), read_bearer_token(request)
-        sender = request.client.host if request.client else ""
+        sender = self._state.find_sender(request)
         secret = await self._settle(request, attempt, lambda: redeem_token(self._state.context, asked, token, sender))
         return JSONResponse({"secret": secret}, headers=NO_STORE)
 

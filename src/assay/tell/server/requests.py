@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 import math
 import os
@@ -22,6 +23,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from assay.model.specs.serving import ProxyTrust
+
 PROXY_MARKS = re.compile(
     r"via|forwarded|x-(forwarded|original|envoy)-.*|(x-real|x-client|x-cluster-client|cf-connecting|true-client)-ip"
 )
@@ -31,6 +34,18 @@ PROXY_MARKS = re.compile(
 def is_marked_by_proxy(request: Request) -> bool:
     """Whether a proxy passes the request on, as a header says, or HTTP/1.0: nginx speaks it where nobody says more."""
     return request.scope.get("http_version") == "1.0" or any(map(PROXY_MARKS.fullmatch, request.headers))
+
+
+def is_trusted_proxy(proxy: ProxyTrust | None, address: str) -> bool:
+    """Whether the headers of a connection from this address count."""
+    if proxy is None or not address:
+        return False
+    try:
+        client = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    plain = getattr(client, "ipv4_mapped", None) or client
+    return any(plain in ipaddress.ip_network(network) for network in proxy.addresses)
 
 
 def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:

@@ -33,7 +33,7 @@ from assay.model.errors import AssayError
 from assay.model.specs.image import Image
 from assay.model.specs.provisioning import BootStage
 from assay.tell.server.agent_tokens import RateLimiter
-from assay.tell.server.app_state import AppState, group_address
+from assay.tell.server.app_state import AppState
 from assay.tell.server.requests import make_refusal, read_body
 
 MAC = re.compile(r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")
@@ -41,7 +41,7 @@ HOST = re.compile(r"^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:]+\](:\d{1,5})?$")
 SERIAL = re.compile(r"^[A-Za-z0-9 ._/-]{0,64}$")
 MAX_BODY_BYTES = 4096
 STRANGERS_BURST, STRANGERS_RATE = 50, 1.0
-"""How many requests of machines that are no nodes are looked at, at once and a second."""
+"""How many requests a sender may make for machines that are no nodes, at once and a second."""
 LOOP_PAUSE_S = 60.0
 FETCH_RATE = 1 / LOOP_PAUSE_S
 """How often a second a sender may fetch the script of one machine, after the first `most_fetches`."""
@@ -91,7 +91,7 @@ class BootScripts:
     ) -> str:
         machine = _read_machine(request)
         is_known = machine.mac in self._state.context.fleet.boot_macs
-        if not is_known and (wait_s := self._strangers.wait_s("strangers")):
+        if not is_known and (wait_s := self._strangers.wait_s(self._state.find_sender(request))):
             raise make_refusal(429, "too many machines that are no nodes", wait_s=wait_s)
         try:
             # By the fleet as its files are now: no agent's delivery lets a boot server read them.
@@ -111,7 +111,7 @@ class BootScripts:
         provisioning = self._state.context.fleet.provisioning_of(node)
         most = provisioning.most_fetches if provisioning else 1
         limit = self._fetches.setdefault(most, RateLimiter(most, FETCH_RATE))
-        wait_s = limit.wait_s(f"{group_address(request.client.host) if request.client else ''} {machine.mac}")
+        wait_s = limit.wait_s(f"{self._state.find_sender(request)} {machine.mac}")
         return LOOP_PAUSE_S if wait_s else 0.0
 
     async def get_data(self, request: Request) -> Response:
@@ -194,8 +194,7 @@ class BootFiles:
         """Return a file of an image, or its signature. A machine may ask for a part of it (Range)."""
         sha256, name = str(request.path_params["sha256"]), str(request.path_params["name"])
         path = await run_in_threadpool(self._find, sha256, name.removesuffix(SIGNATURE), name.endswith(SIGNATURE))
-        address = request.client.host if request.client else ""
-        self._authenticator.settle(request, f"images for {address}", "" if path else "no such image")
+        self._authenticator.settle(request, "an image", "" if path else "no such image")
         assert path is not None, "everything else is refused"
         return FileResponse(path, media_type="application/octet-stream")
 
@@ -203,8 +202,7 @@ class BootFiles:
         """Return a boot loader: a file of `.assay/loaders`, such as ipxe.efi."""
         folder, name = self._state.context.home / LOADERS_FOLDER, str(request.path_params["name"])
         is_known = await run_in_threadpool(lambda: name in {path.name for path in folder.glob("*") if path.is_file()})
-        address = request.client.host if request.client else ""
-        self._authenticator.settle(request, f"loaders for {address}", "" if is_known else "no such loader")
+        self._authenticator.settle(request, "a loader", "" if is_known else "no such loader")
         return FileResponse(folder / name, media_type="application/efi")
 
     def _find(self, sha256: str, name: str, is_signature: bool) -> Path | None:
