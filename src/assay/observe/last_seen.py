@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS agent (
     node TEXT PRIMARY KEY, life TEXT, acked INTEGER, received INTEGER, state TEXT) WITHOUT ROWID;
 """
 ALL_AGENTS = ("", "agent")
+CLOCK_OFF = "clock_off_s"
+"""In an agent's state: by how many seconds its clock was ahead of the server's when it delivered last."""
 
 
 @dataclass(frozen=True, slots=True)

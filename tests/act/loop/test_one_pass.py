@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.act.ingest.collection import WrongClock, collect_node_evidence, find_due_parts
+from assay.act.ingest.collection import collect_node_evidence, find_due_parts
+from assay.act.ingest.right_clock import WrongClock
 from assay.act.ingest.suite_runs import group_by_due_phases
 from assay.act.loop.reconcile_pass import (
     MAX_PASSES,

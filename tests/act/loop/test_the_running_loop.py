@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from assay.act.ingest import right_clock
 from assay.act.ingest.silent_nodes import list_sources, open_last_seen
 from assay.act.loop import reconcile_loop as looping
 from assay.act.loop.context import ControllerContext
@@ -194,6 +195,31 @@ def test_trouble_is_told_once_and_what_came_meanwhile_is_answered_when_it_is_ove
     running.end()
 
 
+def test_a_wrong_clock_is_told_before_the_first_decision_and_nothing_is_done_until_it_is_right(
+    fleet: Path, monkeypatch
+):
+    running, is_wrong, looks = Running(fleet, fleet / ".assay" / "ledger.sqlite"), threading.Event(), list[bool]()
+
+    def read_agents(_: ControllerContext) -> dict[str, float]:
+        looks.append(is_wrong.is_set())
+        return dict.fromkeys(("n0003", "n0004", "n0005"), -90000.0 if is_wrong.is_set() else 0.0)
+
+    monkeypatch.setattr(right_clock, "read_agent_clocks", read_agents)
+    monkeypatch.setattr(looping, "DECISION_INTERVAL_S", 0.2)
+    monkeypatch.setattr(looping, "TICKET_INTERVAL_S", 86400.0)
+    is_wrong.set()
+    running.elsewhere(running.fault())
+    running.start()
+    running.until(lambda: len(looks) > 3)
+    problem = "the clock of this machine is 25 h ahead of the clocks of 3 of 3 BMCs and agents: "
+    assert sum(problem in line for line in running.said) == 1
+    assert not running.far.cordons
+    assert not [entry for entry in running.lines if entry.kind.startswith(("effect", "decision"))]
+    is_wrong.clear()
+    running.until(lambda: running.far.cordons.get(NODE))
+    running.end()
+
+
 def test_the_fleets_files_are_followed_and_a_broken_spec_is_refused(fleet: Path, monkeypatch):
     monkeypatch.setattr(looping, "RELOAD_INTERVAL_S", 0.1)
     running = Running(fleet, fleet / ".assay" / "ledger.sqlite")
@@ -233,7 +259,8 @@ def test_the_command_ends_well_when_it_is_told_to(fleet: Path):
     environment = {**os.environ, "ASSAY_BMC": "root:calvin"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr
-    assert "looks after 20 nodes" in process.stderr.readline()
+    said = [process.stderr.readline() for _ in range(2)]
+    assert "looks after 20 nodes" in said[1], said
     process.send_signal(signal.SIGTERM)
     said, errors = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "")

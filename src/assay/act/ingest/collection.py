@@ -14,6 +14,7 @@ from statistics import median, quantiles
 from types import MappingProxyType
 
 from assay.act.ingest.burn_ins import RunningBurnIn
+from assay.act.ingest.right_clock import require_right_clock
 from assay.act.ingest.silent_nodes import record_answers
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.projections import read_node_states
@@ -34,7 +35,7 @@ from assay.model.reading import ReadingTree, unsupported, value
 from assay.model.specs.fabric.fabric_design import FabricDesign
 from assay.model.specs.load_parts import LoadPart, select_possible
 from assay.model.text.lists import format_count
-from assay.model.timestamps import format_duration, parse_time
+from assay.model.timestamps import parse_time
 from assay.observe.evidence_collector import stream_evidence
 from assay.observe.evidence_contents import find_unanswered_branches
 from assay.observe.evidence_store import StoredDocuments
@@ -83,32 +84,6 @@ def _describe(name: str, subject: str, seen: list[float]) -> ReadingTree:
     return {"median": value(round(median(seen), 3)), "low": value(round(low, 3)), f"{subject}s": value(len(seen))}
 
 
-CLOCKS_AGREE_S = 60.0
-"""NTP holds a clock within a second. Clocks that nothing sets differ each by another time, and not most by the same."""
-LEAST_CLOCKS = 3
-
-
-class WrongClock(AssayError):
-    """The clock of this controller is wrong: nothing that depends on age can be judged or decided."""
-
-
-def require_right_clock(documents: Sequence[EvidenceDocument]) -> None:
-    """Raise WrongClock where most BMCs differ from this machine by the same time: then they are right."""
-    readings = [document.channels.get("bmc", {}).get("manager", {}).get("clock_off_s", {}) for document in documents]
-    offsets = [reading["value"] for reading in readings if "value" in reading]
-    if len(offsets) < LEAST_CLOCKS:
-        return
-    off_s = median(offsets)
-    alike = [offset for offset in offsets if abs(offset - off_s) <= CLOCKS_AGREE_S]
-    if abs(off_s) > CLOCKS_AGREE_S and len(alike) * 2 > len(offsets):
-        behind = "behind" if off_s > 0 else "ahead of"
-        raise WrongClock(
-            f"the clock of this machine is {format_duration(timedelta(seconds=abs(off_s)))} {behind} the clocks of "
-            f"{len(alike)} of {len(offsets)} BMCs: nothing is judged or decided until it is right",
-            fix="set it by a time server, such as: chronyc makestep",
-        )
-
-
 NODES_AT_ONCE = 50
 """A document of a node with eight GPUs takes about a megabyte of memory."""
 
@@ -146,7 +121,7 @@ def collect_node_evidence(
     )
     with closing(documents):
         for batch in split_batches(documents, NODES_AT_ONCE):
-            require_right_clock(batch)
+            require_right_clock(context, batch)
             before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
             complete = [_complete(context, evidence, before[evidence.node], burning, active) for evidence in batch]
             states = read_node_states(context.ledger)

@@ -27,6 +27,7 @@ from assay.act.loop.rack_leases import RackAssignment
 from assay.act.loop.reconcile_pass import (
     compare_cordons,
     find_busy_nodes,
+    look_at_clocks,
     observe_nodes,
     record_decisions,
     tell_people,
@@ -99,7 +100,7 @@ class ReconcileLoop:
         self._failures, self._throttle = FailureLog(), IntervalThrottle()
         self._nodes_in_worker, self._nodes_after_worker = frozenset[str](), set[str]()
         self._nodes_to_decide = set[str]()
-        self._tickets_changed = True
+        self._tickets_changed = self._is_clock_unknown = True
 
     def run(self, stop: Event) -> None:
         """Run until `stop` is set. Raises AssayError only where the loop cannot start."""
@@ -159,6 +160,7 @@ class ReconcileLoop:
 
     def _run_turn(self, wait_s: float = LEDGER_WAIT_S) -> None:
         """Wait up to `wait_s` for new entries; answer them, and start what is due."""
+        self._look_at_clocks()
         self._fleet_state.context.ledger.wait(self._last_seq, wait_s)
         if self._throttle.is_due("reload", RELOAD_INTERVAL_S):
             self._reload_fleet()
@@ -176,6 +178,16 @@ class ReconcileLoop:
         self._start_observation()
         self._start_scheduled_tasks()
         self._start_ticket_update()
+
+    def _look_at_clocks(self) -> None:
+        """Ask others for the time before the first decision, and while ours is wrong. Then polls begin anew."""
+        was_wrong = self._fleet_state.is_clock_wrong
+        if self._is_clock_unknown or (was_wrong and self._throttle.is_due("clocks", DECISION_INTERVAL_S)):
+            self._is_clock_unknown = False
+            look_at_clocks(self._fleet_state)
+            if was_wrong:
+                self._adopt_fleet(self._fleet_state.context.fleet, self._names)
+                self._throttle.reset_all()
 
     def _note_entries(self, entries: Sequence[LedgerEntry]) -> None:
         """Note which nodes the entries are about. A failed turn loses none of them."""
@@ -263,7 +275,7 @@ class ReconcileLoop:
     def _start_scheduled_tasks(self) -> None:
         """Start the slots that are due, one for each free worker."""
         free = [worker for worker in self._job_workers if worker.is_free]
-        if not free or not self._throttle.is_due("schedules", SCHEDULE_INTERVAL_S):
+        if not free or self._fleet_state.is_clock_wrong or not self._throttle.is_due("schedules", SCHEDULE_INTERVAL_S):
             return
         self._running_tasks = {ident: worker for ident, worker in self._running_tasks.items() if worker.is_busy}
         context = self._fleet_state.context

@@ -12,9 +12,10 @@ from dataclasses import field
 from assay.act.effects.gates import hold_outlived_orders
 from assay.act.effects.pending_effect_runner import run_effects
 from assay.act.ingest.burn_ins import follow_burn_ins
-from assay.act.ingest.collection import WrongClock, collect_node_evidence, scan_fabrics
+from assay.act.ingest.collection import collect_node_evidence, scan_fabrics
 from assay.act.ingest.fault_recording import record_faults
 from assay.act.ingest.part_replacements import record_parts
+from assay.act.ingest.right_clock import WrongClock, require_right_clock
 from assay.act.ingest.silent_nodes import record_silence
 from assay.act.ingest.suite_runs import run_due_suites
 from assay.act.loop.context import ControllerContext
@@ -125,6 +126,8 @@ def _run_pass(
 ) -> PassReport:
     context = fleet_state.context
     at, start = context.now, context.ledger.head()
+    if find_busy_nodes(fleet_state, names):
+        look_at_clocks(fleet_state)
     accept_commit(context)
     take_up_fleet(context)
     compare_cordons(fleet_state, names, assignment)
@@ -140,17 +143,29 @@ def _run_pass(
     return PassReport(at, context.ledger.entries(after=start), runs, held)
 
 
+def look_at_clocks(fleet_state: FleetSnapshotCache) -> None:
+    """Compare this machine's clock with others before anything is done by it. Raises WrongClock."""
+    with _note_wrong_clock(fleet_state):
+        require_right_clock(fleet_state.context)
+
+
+@contextmanager
+def _note_wrong_clock(fleet_state: FleetSnapshotCache) -> Iterator[None]:
+    try:
+        yield
+    except WrongClock:
+        fleet_state.is_clock_wrong = True
+        raise
+    fleet_state.is_clock_wrong = False
+
+
 @records_pass("observe")
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
     burning = follow_burn_ins(fleet_state, names)
-    try:
+    with _note_wrong_clock(fleet_state):
         evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
-    except WrongClock:
-        fleet_state.is_clock_wrong = True
-        raise
-    fleet_state.is_clock_wrong = False
     record_parts(context, evidence)
     runs = run_due_suites(fleet_state, names) if validate else []
     record_faults(context, evidence)

@@ -38,6 +38,13 @@ def find_manager(bmc: RedfishSession, system: Resource) -> Resource:
     return bmc.get(managers[0]["@odata.id"])
 
 
+def read_manager(bmc: RedfishSession, system: Resource, now: UtcClock) -> Resource:
+    """Return the manager of a system with the reading `clock_off_s`. `now` gives our time."""
+    before = now()
+    manager = find_manager(bmc, system)
+    return {**manager, "clock_off_s": _clock_off(read_property(manager, "DateTime"), before, now())}
+
+
 def find_enclosure(bmc: RedfishSession, system: Resource) -> Resource:
     """Return the chassis that holds a system's parts. Raises AssayError where the system has none.
 
@@ -117,12 +124,10 @@ class _BmcReader:
         }
 
     def _read_manager(self) -> Resource:
-        """Return the manager with the reading `clock_off_s`, and apply the quirks of its version."""
-        before = self.now()
-        manager = find_manager(self.bmc, self.system())
-        off = _clock_off(read_property(manager, "DateTime"), before, self.now())
+        """Return the manager, and apply the quirks of its version."""
+        manager = read_manager(self.bmc, self.system(), self.now)
         self.bmc.identify(bmc_version=manager.get("FirmwareVersion"))
-        return {**manager, "clock_off_s": off}
+        return manager
 
     def _manager(self) -> ReadingTree:
         manager = self.manager()

@@ -21,6 +21,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from assay.act.ingest.fault_recording import record_agent_faults
+from assay.act.ingest.right_clock import find_wrong_clock, read_agent_clocks
 from assay.act.ingest.silent_nodes import open_last_seen, record_listening
 from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import CurrentContext
@@ -29,7 +30,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outside_documents import describe_mistakes
-from assay.observe.last_seen import DeliveryPosition
+from assay.observe.last_seen import CLOCK_OFF, DeliveryPosition
 from assay.observe.transports.push import ClockOffset, DeliveredItem, build_delivered_evidence, store_pushed_document
 
 MAX_BATCH_ITEMS = 5000
@@ -40,7 +41,7 @@ Seconds = Annotated[float, Field(ge=0, lt=1e10, allow_inf_nan=False)]
 
 
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
-LISTENING_NOTE_S = 2.0
+LISTENING_NOTE_S, CLOCKS_LOOK_S = 2.0, 60.0
 MAX_BATCHES_AT_ONCE = 200
 
 
@@ -189,7 +190,7 @@ class BatchWriter:
         self._queue: SimpleQueue[PendingBatch | None] = SimpleQueue()
         self._positions = self._last_seen.positions()
         self._thread = threading.Thread(target=self._work, daemon=True, name="intake")
-        self._listening_recorded = -LISTENING_NOTE_S
+        self._listening_recorded, self._clocks_looked_at = -LISTENING_NOTE_S, time.monotonic()
 
     def start(self) -> None:
         """Start the thread."""
@@ -243,6 +244,7 @@ class BatchWriter:
             if time.monotonic() - self._listening_recorded >= LISTENING_NOTE_S:
                 record_listening(context)
                 self._listening_recorded = time.monotonic()
+                self._look_at_clocks(context)
             acked = self._write(context, [pending.batch for pending in waiting])
         except Exception as error:  # the thread must go on; nothing was acknowledged
             self._report(str(error) if isinstance(error, AssayError) else f"{type(error).__name__}: {error}")
@@ -251,6 +253,13 @@ class BatchWriter:
             return
         for pending in waiting:
             pending.resolve(acked[pending.batch.node])
+
+    def _look_at_clocks(self, context: ControllerContext) -> None:
+        """Say of this server that its clock is wrong, once a minute while most agents differ from it alike."""
+        if time.monotonic() - self._clocks_looked_at >= CLOCKS_LOOK_S:
+            self._clocks_looked_at = time.monotonic()
+            if problem := find_wrong_clock(read_agent_clocks(context).values()):
+                self._report(f"{problem}: set it by a time server; what they deliver gets wrong times until then")
 
     def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, WrittenBatch]:
         """Write faults, losses, readings and positions of batches, in this order; return the new positions by node."""
@@ -268,7 +277,7 @@ class BatchWriter:
             probe_documents += build_delivered_evidence(batch.node, last_probe, clocks)
             losses += _make_loss_entries(batch, before, context.now)
             acked = max(before.acked, fresh[-1].seq if fresh else 0)
-            state = batch.agent.model_dump(exclude={"words"})
+            state = batch.agent.model_dump(exclude={"words"}) | {CLOCK_OFF: round(batch.now - now.timestamp(), 1)}
             positions[batch.node] = replace(before, acked=acked, received=before.received + len(fresh), state=state)
         added = [*record_agent_faults(context, evidence), *losses]
         context.ledger.append(*losses)
