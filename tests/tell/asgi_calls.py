@@ -18,8 +18,8 @@ from assay.model.clock import SystemClock
 from assay.model.fleet import Fleet
 from assay.model.specs.serving import AccessRules
 from assay.observe.evidence_store import EvidenceStore
-from assay.tell.server.agent_tokens import AgentTokens
-from assay.tell.server.app_state import READER_TOKEN, AppState
+from assay.tell.server.agent_tokens import READER_TOKEN, AgentTokens
+from assay.tell.server.app_state import AppState
 from assay.tell.server.batch_writer import BatchWriter
 from assay.tell.server.requests import RefusalLog
 

@@ -28,8 +28,8 @@ Ages are by the fleet's clock.
 
 All three give the same numbers of the fleet, since they count the same ledger. Scrape one of them.
 
-A Prometheus on the same machine needs no token. A request from elsewhere, or one with the mark of a proxy, must present
-a token of a Monitoring in `specs/monitoring/`. The spec holds its digest, or says where it is:
+A Prometheus shows the token in `.assay/reader-token`, which only assay's user can read, or that of a Monitoring in
+`specs/monitoring/`. The spec holds its digest, or says where it is:
 
 ```yaml
 metrics_token: {sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae}

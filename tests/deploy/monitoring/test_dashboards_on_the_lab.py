@@ -27,6 +27,7 @@ from assay.model.entries.node_entries import DecisionEntry
 from assay.model.entries.schedule_entries import NodeLoadedEntry, ScheduleRanEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import parse_time
+from assay.tell.server.agent_tokens import find_reader_token
 from assay.tell.server.metrics_routes import start_metrics_server
 from tests.deploy.monitoring.dashboard_queries import FILES, list_panels
 from tests.support.forked_assay import run_assay
@@ -43,7 +44,10 @@ FAULTS = (
 PATIENCE_S = 60.0
 CONFIG = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s}}
-scrape_configs: [{{job_name: assay, static_configs: [{{targets: ['{target}']}}]}}]
+scrape_configs:
+- job_name: assay
+  static_configs: [{{targets: ['{target}']}}]
+  authorization: {{credentials_file: {token}}}
 """
 
 
@@ -130,7 +134,8 @@ def test_every_panel_shows_something_of_an_eventful_fleet(eventful: Path) -> Non
     (port,) = reserve_ports(1)
     context = Workspace(eventful).controller_context(reads_only=True)
     url = start_metrics_server("127.0.0.1:0", lambda: context, lambda: True, print)
-    (eventful / "prometheus.yml").write_text(CONFIG.format(target=urlsplit(url).netloc))
+    token = find_reader_token(context.home).absolute()
+    (eventful / "prometheus.yml").write_text(CONFIG.format(target=urlsplit(url).netloc, token=token))
     address = f"--web.listen-address=127.0.0.1:{port}"
     with running(eventful, "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=samples", address):
         wait_for(lambda: has_scrapes(port), "Prometheus scrapes")

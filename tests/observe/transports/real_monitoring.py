@@ -11,6 +11,8 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from assay.declare.home import find_home
+from assay.tell.server.agent_tokens import READER_TOKEN
 from tests.support.reserved_ports import reserve_ports
 from tests.support.site_of_agents import PATIENCE_S, Site, digest
 
@@ -23,7 +25,11 @@ rule_files: [rules.yml]
 alerting: {{alertmanagers: [{{static_configs: [{{targets: ['127.0.0.1:{alertmanager}']}}]}}]}}
 scrape_configs:
 - {{job_name: dcgm, static_configs: [{{targets: ['127.0.0.1:{exporter}']}}]}}
-- {{job_name: assay, scheme: https, tls_config: {{ca_file: {ca}}}, static_configs: [{{targets: ['{assay}']}}]}}
+- job_name: assay
+  scheme: https
+  tls_config: {{ca_file: {ca}}}
+  authorization: {{credentials_file: {reader}}}
+  static_configs: [{{targets: ['{assay}']}}]
 - {{job_name: node, static_configs: [{{targets: ['127.0.0.1:{node}'], labels: {{node: n0003}}}}]}}
 """
 RULES = """
@@ -109,7 +115,8 @@ class Monitored:
     def _configure(self) -> None:
         ports = {**self.ports, "exporter": self.exporter.server_port, "assay": f"127.0.0.1:{self.site.port}"}
         (self.home / "token").write_text(TOKEN)
-        (self.home / "prometheus.yml").write_text(PROMETHEUS.format(**ports, ca=self.home / "ca.pem"))
+        paths = {"ca": self.home / "ca.pem", "reader": find_home(self.site.fleet).folder.absolute() / READER_TOKEN}
+        (self.home / "prometheus.yml").write_text(PROMETHEUS.format(**ports, **paths))
         (self.home / "rules.yml").write_text(RULES)
         told = {"url": self.site.url, "ca": self.home / "ca.pem", "token": self.home / "token"}
         (self.home / "alertmanager.yml").write_text(ALERTMANAGER.format(**told))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from assay.declare.home import find_home
 from tests.support.places import ROOT
 from tests.support.reserved_ports import reserve_ports
 from tests.support.site_of_agents import PATIENCE_S, TOKENS, Site
@@ -208,6 +209,7 @@ def test_who_was_refused_is_on_record_with_its_address(proxied: Proxied) -> None
     record = proxied.home / "assay-refused.log"
     proxied.wait_for(lambda: "127.0.0.7 - - " in record.read_text(), "the address is on record")
     assert '" 200 ' not in record.read_text()
+    assert '"127.0.0.7"' in (find_home(proxied.fleet).folder / "refusals.jsonl").read_text(), "assay believes its proxy"
 
 
 @pytest.mark.parametrize(

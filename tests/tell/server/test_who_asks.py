@@ -25,7 +25,7 @@ from assay.model.fleet import Fleet
 from assay.model.specs.serving import AccessRules
 from assay.tell.pages.page_frame import list_urls, reply_refusal_to_reader
 from assay.tell.server import login_routes
-from assay.tell.server.app_state import READER_TOKEN
+from assay.tell.server.agent_tokens import READER_TOKEN
 from assay.tell.server.gate import AccessGate
 from assay.tell.server.visitor_rights import Visitor
 from tests.support.places import ROOT

@@ -98,8 +98,8 @@ class Monitoring(SpecDocument):
     """Maps metrics to readings and alerts to faults. A site with other names writes a document that `extends` this.
 
     `groups`: metrics by part of the node. `xid`: the gauge of the last XID. `alerts`: how alerts become faults.
-    `metrics_token`: what a Prometheus on another machine must present at assay's own `/metrics`; one token or two.
-    Without it, only this machine may read them.
+    `metrics_token`: what a Prometheus must present at assay's own `/metrics`; one token or two. The token in
+    `.assay/reader-token` is good there too.
     """
 
     kind: Literal["Monitoring"]

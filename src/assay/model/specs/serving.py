@@ -65,7 +65,7 @@ class ProxyTrust(StrictModel):
 
 
 class AccessRules(StrictModel):
-    """Who may use the pages and the API of `assay serve`. If it is left out, people on its own machine may read.
+    """Who may use the pages and the API of `assay serve`. Without it, who has the token in a file there may read.
 
     `visitors`: people and programs by name. `proxy`: who else says who asks. `session_hours`: how long a login lasts.
     `session_key`: at least 32 characters that sign the logins; without it, they end with the server.

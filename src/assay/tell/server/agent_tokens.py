@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import os
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +25,7 @@ COMMAND_CACHE_S = 300.0
 FILE_CACHE_S = 2.0
 TOKEN_RETRY_S = 1.0
 DIGEST_PREFIX = "sha256:"
+READER_TOKEN = "reader-token"  # noqa: S105 — the name of a file
 
 
 class TokenBucket(NamedTuple):
@@ -137,6 +141,17 @@ def read_bearer_token(request: Request) -> str:
 def read_expected_digest(reference: TokenReference, root: Path) -> str:
     """Return the SHA-256 that a presented token must have, "" where the place is empty. Raises AssayError."""
     return reference.sha256 or token_digest(read_secret(reference, root))
+
+
+def find_reader_token(home: Path) -> Path:
+    """Return the file with the token of whoever may read files of this process; it is made where there is none."""
+    file = home / READER_TOKEN
+    if not file.exists():
+        with contextlib.suppress(FileExistsError):
+            made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            os.write(made, f"{secrets.token_hex(32)}\n".encode())
+            os.close(made)
+    return file
 
 
 def _equal_digests(presented: str, expected: str) -> bool:

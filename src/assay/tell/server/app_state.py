@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +16,7 @@ from assay.act.loop.context import ControllerContext
 from assay.act.loop.fleet_reload import CurrentContext
 from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.serving import AccessRules, DeclaredVisitor, IntakeLimits
-from assay.tell.server.agent_tokens import AgentTokens, RateLimiter
+from assay.tell.server.agent_tokens import AgentTokens, RateLimiter, find_reader_token
 from assay.tell.server.batch_writer import BatchWriter
 from assay.tell.server.requests import RefusalLog, is_trusted_proxy, make_refusal
 from assay.tell.server.sessions import Sessions
@@ -26,7 +24,6 @@ from assay.tell.server.visitor_rights import LOCAL_READER
 from assay.tell.views.records import LiveRecords
 
 UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
-READER_TOKEN = "reader-token"  # noqa: S105 — the name of a file
 ENDED_SESSIONS_FILE = "ended-sessions.json"
 
 
@@ -56,13 +53,8 @@ class AppState:
 
     @cached_property
     def reader_token(self) -> Path:
-        """The file with the token by which people read where the policy declares nobody; made where there is none."""
-        file = self.context.home / READER_TOKEN
-        if not file.exists():
-            made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            os.write(made, f"{secrets.token_hex(32)}\n".encode())
-            os.close(made)
-        return file
+        """The file with the token by which people read where the policy declares nobody."""
+        return find_reader_token(self.context.home)
 
     @cached_property
     def local_access(self) -> AccessRules:

@@ -1,8 +1,8 @@
 """`GET /metrics`, `/healthz` and `/readyz`, by the server, or by a small one beside `assay reconcile`.
 
 `/healthz` says whether the process works, `/readyz` whether all that it needs is there. One scrape is computed at a
-time, in a thread beside the event loop. This machine needs no token, unless a proxy passes the request on. Others
-present a `metrics_token` of a Monitoring.
+time, in a thread beside the event loop. A reader presents a `metrics_token` of a Monitoring, or the token in the file
+`reader-token` of assay's home. An address proves nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from starlette.routing import BaseRoute, Route
 from assay.act.loop.context import ControllerContext
 from assay.model.errors import AssayError
 from assay.tell.metrics.fleet_metrics import FleetMetrics, format_metrics
-from assay.tell.server.agent_tokens import read_bearer_token, read_expected_digest
+from assay.tell.server.agent_tokens import find_reader_token, read_bearer_token, read_expected_digest, token_digest
 from assay.tell.server.app_state import AppState
-from assay.tell.server.requests import is_marked_by_proxy, make_refusal, reply_internal_error, reply_refusal
+from assay.tell.server.requests import make_refusal, reply_internal_error, reply_refusal
 
 MAX_WAITING = 8
 """Scrapes that may wait for their turn; more are refused."""
-NOT_PERMITTED = "these metrics need the token of a Monitoring"
+NOT_PERMITTED = "these metrics need a token: docs/metrics.md says which"
 
 Settle = Callable[[Request, str], None]
 """Notes a good request (""), or raises a refusal with a reason that only the refusal log shows."""
@@ -78,16 +78,15 @@ class MetricsEndpoint:
 
     async def _find_refusal(self, request: Request) -> str:
         """Return why a request may not read the metrics, "" if it may."""
-        if is_from_this_machine(request):
-            return ""
         presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
         expected = await run_in_threadpool(self._read_digests)
         is_good = any(hmac.compare_digest(presented, digest) for digest in expected if digest)
-        return "" if is_good else "not a metrics_token of a Monitoring" if expected else "no Monitoring has one"
+        return "" if is_good else "neither a metrics_token of a Monitoring nor the reader-token"
 
     def _read_digests(self) -> list[str]:
         """Return the digests of all tokens; one that cannot be read is reported, and fits nothing."""
-        fleet, digests = self._current().fleet, list[str]()
+        context = self._current()
+        fleet, digests = context.fleet, [token_digest(find_reader_token(context.home).read_text().strip())]
         for name, monitoring in fleet.monitorings.items():
             for reference in monitoring.metrics_token:
                 try:
@@ -95,16 +94,6 @@ class MetricsEndpoint:
                 except AssayError as error:
                     self._report(f"Monitoring {name} metrics_token: {error.what}")
         return digests
-
-
-def is_from_this_machine(request: Request) -> bool:
-    """Whether a request comes from a loopback address, and no proxy says that it passes it on."""
-    if request.client is None or is_marked_by_proxy(request):
-        return False
-    try:
-        return ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
 
 
 def start_metrics_server(
@@ -115,6 +104,7 @@ def start_metrics_server(
     `is_usable` says whether the fleet's files are good. Raises AssayError if it cannot listen.
     """
     listener = _open_listener(*parse_address(address))
+    find_reader_token(current().home)
     config = uvicorn.Config(
         build_metrics_app(current, is_usable, report),
         log_config=None,

@@ -11,7 +11,6 @@ import ipaddress
 import json
 import math
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,16 +23,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from assay.model.specs.serving import ProxyTrust
-
-PROXY_MARKS = re.compile(
-    r"via|forwarded|x-(forwarded|original|envoy)-.*|(x-real|x-client|x-cluster-client|cf-connecting|true-client)-ip"
-)
-"""Headers that proxies add. None can be relied on: HAProxy and tunnels add nothing by themselves."""
-
-
-def is_marked_by_proxy(request: Request) -> bool:
-    """Whether a proxy passes the request on, as a header says, or HTTP/1.0: nginx speaks it where nobody says more."""
-    return request.scope.get("http_version") == "1.0" or any(map(PROXY_MARKS.fullmatch, request.headers))
 
 
 def is_trusted_proxy(proxy: ProxyTrust | None, address: str) -> bool:

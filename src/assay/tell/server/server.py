@@ -151,9 +151,10 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
         scheme, (host, port) = "https" if certificate.context else "http", listener.getsockname()[:2]
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         report(ONLY_BOOTS if listen.boot_only else ONLY_RECORDS)
+        token = state.reader_token
         if current.context.policy.access is None and not listen.boot_only:
             undeclared = "nobody is declared who may read (`access` of the policy)"
-            report(f"{undeclared}: log in with the token in {state.reader_token}")
+            report(f"{undeclared}: log in with the token in {token}")
         builders = BOOT_ROUTE_BUILDERS if listen.boot_only else ROUTE_BUILDERS
         app = build_app(state, certificate, builders)
         with contextlib.suppress(KeyboardInterrupt):
