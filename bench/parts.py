@@ -31,6 +31,7 @@ from bench import (
     report,
     results,
     rollout,
+    slow_harm,
     starting,
     sync,
     trend_cost,
@@ -45,6 +46,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "collectives": collectives.measurements,
     "burn-in": burn_in.measurements,
     "corruption": corruption.measurements,
+    "slow_harm": slow_harm.measurements,
     "starting": starting.measurements,
     "bmcs": bmcs.measurements,
     "big_bmcs": big_bmcs.measurements,
@@ -73,5 +75,5 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "kubernetes": kubernetes.measurements,
     "idle_cost": idle_cost.measurements,
 }
-COUNTED = ("trends", "collectives", "burn-in", "corruption")
+COUNTED = ("trends", "collectives", "burn-in", "corruption", "slow_harm")
 """Parts that count what is found in simulations. They run first, one on each CPU; the others run alone."""

@@ -1,0 +1,127 @@
+"""Nine worlds of harm that comes slowly, or in a shape of its own, to 400 nodes: whether people are told of each.
+
+Each is a history of faults, replayed with the shipped policy. What a reboot would hide must open a breaker, which asks
+a person. What is only a ticket is a ticket for each node (S4). The last world is an ordinary year, and opens none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from assay.decide.replay.history import read_history
+from assay.decide.replay.replay_nodes import ReplayDurations, ReplayRules, collect_replay_nodes
+from assay.decide.replay.result import CostModel, make_replay_answer
+from assay.decide.replay.simulator import run_replay
+from assay.declare.loader import load_fleet
+from assay.declare.starter.shipped_specs import find_cost_assumptions
+from assay.model.facts import to_json
+from assay.model.node import Node
+from assay.model.specs.node_settings import NodeSettings, ServiceImport
+from bench.measurement import Measurement
+from bench.programs import ROOT
+
+NODES, RACK = 400, 8
+HOUR = 3600.0
+DAY, QUARTER = 24 * HOUR, 960.0
+Event = dict[str, Any]
+XID = "gpu.xid.79"
+CLASSES = (XID, "gpu.xid.95", "gpu.xid.48", "gpu.xid.119", "gpu.nvlink.down", "gpu.thermal", "gpu.xid.63", "gpu.xid.64")
+
+
+@dataclass(frozen=True)
+class World:
+    """What happens, and the least number of breakers that open, and of tickets; of breakers, none where 0."""
+
+    what: str
+    make: Callable[[], Iterator[Event]]
+    trips: int = 1
+    tickets: int = 0
+
+
+def happen(at: float, number: int, name: str, lasts: float = HOUR) -> Iterator[Event]:
+    """Yield a fault of one node, and its end; it never ends where it `lasts` 0."""
+    told = {"node": f"n{number % NODES:03}", "fault": name}
+    yield {"time": at, "event": "fault", **told}
+    if lasts:
+        yield {"time": at + lasts, "event": "clear", **told}
+
+
+def each_day(days: int, nodes: int, classes: tuple[str, ...] = (XID,)) -> Iterator[Event]:
+    """So many nodes a day, one after the other, with one class a day in turn."""
+    number = count()
+    for day in range(days):
+        for index in range(nodes):
+            yield from happen(day * DAY + index * DAY / nodes, next(number), classes[day % len(classes)])
+
+
+def one_by_one(name: str, gap_s: float, lasts: float) -> Iterator[Event]:
+    """The whole fleet, one node after the other."""
+    for number in range(NODES):
+        yield from happen(number * gap_s, number, name, lasts)
+
+
+def in_pulses(pulses: int, nodes: int, gap_s: float) -> Iterator[Event]:
+    """Many nodes at once, again and again."""
+    number = count()
+    for pulse in range(pulses):
+        for _ in range(nodes):
+            yield from happen(pulse * gap_s, next(number), XID)
+
+
+def an_ordinary_year() -> Iterator[Event]:
+    """259 faults of five classes in a year in which clocks go forward by an hour, and back."""
+    for number in range(259):
+        at = number * 365 * DAY / 259
+        summer = HOUR if 90 * DAY < at < 300 * DAY else 0.0
+        yield from happen(at + summer, number * 37, CLASSES[number % 5])
+
+
+WORLDS = (
+    World("S1: four nodes a day with XID 79, for 100 days", lambda: each_day(100, 4)),
+    World("S2: eleven nodes a day with XID 79, three times round", lambda: each_day(109, 11)),
+    World("S3: sixty nodes a day, another class each day", lambda: each_day(9, 60, CLASSES)),
+    World("S4: every BMC unhealthy, one each 16 minutes", lambda: one_by_one("bmc.unhealthy", QUARTER, 0), 0, NODES),
+    World("S5: a GPU missing on every node, one each 16 minutes", lambda: one_by_one("gpu.missing", QUARTER, 0)),
+    World("S6: a GPU missing on every node at once", lambda: one_by_one("gpu.missing", 0, 0)),
+    World("S7: pulses of 39 nodes, 25 hours apart", lambda: in_pulses(10, 39, 25 * HOUR)),
+    World("S8: one rack a day", lambda: in_pulses(30, RACK, DAY)),
+    World("S9: an ordinary year, in which clocks are set", an_ordinary_year, 0, 0),
+)
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Replay each world, and count what people are told."""
+    del folder
+    fleet = load_fleet(ROOT)
+    rules = ReplayRules(fleet.policy, fleet.fault_catalog, fleet.profiles, ReplayDurations(), fleet.lines)
+    cast, costs = _make_nodes(), find_cost_assumptions(fleet)[0]
+    for world in WORLDS:
+        events = sorted(world.make(), key=lambda event: float(event["time"]))
+        history = read_history((json.dumps(event).encode() for event in events), "events")
+        played = run_replay(rules, collect_replay_nodes(cast, history.events, rules), history.events)
+        answer = to_json(make_replay_answer(history, rules, CostModel(costs, "", history.says_use), played))
+        trips, totals = len(answer["breaker_trips"]), answer["totals"]
+        made_of = {"tickets": float(totals["tickets"]), "reboots": float(totals["actions"].get("reboot", 0))}
+        faults = {event["node"] for event in events if event["event"] == "fault"}
+        silent = faults - {decision["node"] for decision in answer["decisions"]}
+        opened = f"{world.what}: breakers that ask a person"
+        yield Measurement(opened, trips, "breakers", "at least" if world.trips else "at most", world.trips, made_of)
+        if world.tickets:
+            yield Measurement(f"{world.what}: tickets", totals["tickets"], "tickets", "at least", world.tickets)
+        yield Measurement(f"{world.what}: nodes with a fault and no decision", len(silent), "nodes", "at most", 0)
+
+
+def _make_nodes() -> dict[str, Node]:
+    """Return nodes of one pool in production, in racks of eight."""
+    names = [f"n{number:03}" for number in range(NODES)]
+    start = NodeSettings(service_import=ServiceImport(nodes=names, reason="they serve", expires="2999-01-01"))
+    first = Node(names[0], "a", "lab1", "r0", 1, "s", "hgx", "managed", settings=start)
+    return {
+        name: replace(first, name=name, serial=f"s-{name}", rack=f"r{number // RACK}")
+        for number, name in enumerate(names)
+    }
