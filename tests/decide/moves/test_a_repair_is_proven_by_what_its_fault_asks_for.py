@@ -90,6 +90,27 @@ def test_a_skipped_proof_is_no_proof(repaired):
     assert reason.endswith("skip: dcgmi is not installed")
 
 
+def test_a_proof_in_parts_is_whole_when_its_last_part_is_and_a_part_that_fails_again_breaks_it(repaired):
+    proofs = {"gpu.silent": ("dcgm_diag_3", "dcgmproftester")}
+    repaired.checks["tensor"] = DIAGNOSED.model_copy(
+        update={"id": "suites/d.py::test_tensor", "parts": ["dcgmproftester"]}
+    )
+
+    def is_proved() -> bool:
+        judged = judge_state_requirements(repaired.situation(proofs=proofs), repaired.view("n1"))
+        return all(result.is_met for result in judged if result.requirement.phase == "test")
+
+    assert set(due(repaired, proofs)) == {"dcgm_diag_3", "dcgmproftester"}
+    repaired.judge("n1", "test")
+    repaired.judge("n1", "diagnosed")
+    assert not is_proved(), "half of a proof is none"
+    repaired.later(minutes=20)
+    repaired.judge("n1", "tensor")
+    assert is_proved(), "the parts may come one after the other"
+    repaired.judge("n1", "diagnosed", "fail")
+    assert not is_proved()
+
+
 def test_a_passive_check_of_a_phase_that_the_state_does_not_ask_for_is_asked_for(repaired):
     proofs = {"gpu.silent": ("test_inventory",)}
     judged = judge_state_requirements(repaired.situation(proofs=proofs), repaired.view("n1"))
