@@ -65,9 +65,12 @@ def read_agent_clocks(context: ControllerContext) -> Mapping[str, float]:
     if context.fleet.is_lab:
         return {}
     last_seen, now = open_last_seen(context), context.clock.now()
-    contacts, lately = last_seen.contacts(), silence_deadline(context.policy.silence, "agent")
-    heard = {node for (node, source), contact in contacts.items() if source == "agent" and contact.last_at
-             and abs(now - contact.last_at) <= lately}  # fmt: skip
+    lately = silence_deadline(context.policy.silence, "agent")
+    heard = {
+        node
+        for (node, source), contact in last_seen.contacts().items()
+        if source == "agent" and contact.last_at and abs(now - contact.last_at) <= lately
+    }
     states = {node: position.state for node, position in last_seen.positions().items() if node in heard}
     return {node: float(state[CLOCK_OFF]) for node, state in states.items() if CLOCK_OFF in state}
 
