@@ -37,7 +37,7 @@ def require_right_clock(context: ControllerContext, documents: Sequence[Evidence
     offsets = {node: float(reading["value"]) for node, reading in readings.items() if "value" in reading}
     is_doubtful = not documents or any(abs(off_s) > CLOCKS_AGREE_S for off_s in offsets.values())
     if len(offsets) < LEAST_CLOCKS and (is_doubtful or not offsets):
-        offsets = read_agent_clocks(context) | offsets
+        offsets = {**read_agent_clocks(context), **offsets}
     if len(offsets) < LEAST_CLOCKS and is_doubtful:
         offsets |= _ask_bmcs(context, offsets.keys())
     if problem := find_wrong_clock(offsets.values()):
