@@ -113,7 +113,7 @@ def test_a_part_that_is_slow_in_half_of_its_pairs_is_named_from_three_on() -> No
             )
             for at in range(2 * slow)
         ]
-        partners = [replace(one, verdict="good", parts=one.parts[1:]) for one in runs for _ in range(3)]
+        partners = [replace(one, verdict="good", parts=one.parts[1:]) for one in runs for _ in range(12)]
         assert bool(explain([*runs, *partners]).faulty) is named
 
 

@@ -76,6 +76,10 @@ class FabricMap:
         """Return the unit of a node."""
         return self._unit_names[name]
 
+    def list_units(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the units of those nodes that the map knows."""
+        return tuple({self._unit_names[name]: None for name in names if name in self.nodes})
+
     @cached_property
     def _unit_names(self) -> Mapping[str, str]:
         return {name: self._name_unit(node.leaves) for name, node in self.nodes.items()}

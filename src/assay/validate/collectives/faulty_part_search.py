@@ -1,9 +1,11 @@
 """Finds the smallest set of faulty parts that explains the bad pairs: the partner changes, the faulty part stays.
 
 A part is faulty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
-are most of its pairs, or three of them and almost half. The part in most bad pairs is taken first. Its pairs then tell
-nothing about their other parts. Where each rail is measured apart, a node that is bad in some of its runs looks like
-several bad adapters. If these are two at least, and a third of its rails, its bad pairs count against the node.
+are most of its pairs, or three of them and almost half. Slow pairs count only beyond what other traffic explains
+(`congestion.py`). The part in most bad pairs is taken first. Its pairs then tell nothing about their other parts.
+
+Where each rail is measured apart, a node that is bad in some of its runs looks like several bad adapters. If these are
+two at least, and a third of its rails, its bad pairs count against the node.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from assay.validate.collectives.congestion import MOST_BY_CHANCE, OPEN_BY_CHANCE, Traffic, Trial
 from assay.validate.collectives.fabric_map import KIND_ORDER, FabricMap, FabricPart, find_node
 from assay.validate.collectives.judging import BY_SEVERITY, HARD, PairObservation, SpeedRule, observe
 from assay.validate.collectives.results import Pair, PairResult
@@ -41,10 +44,14 @@ class FaultyPart:
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation:
-    """The faulty parts, and the bad observations that none of them explains."""
+    """The faulty parts, and the bad observations that none of them explains.
+
+    `doubtful` parts are in such observations, and other traffic explains them almost, but not well.
+    """
 
     faulty: tuple[FaultyPart, ...]
     unexplained: tuple[PairObservation, ...]
+    doubtful: tuple[FaultyPart, ...] = ()
 
 
 def explain(observations: Sequence[PairObservation]) -> PairExplanation:
@@ -52,19 +59,30 @@ def explain(observations: Sequence[PairObservation]) -> PairExplanation:
     tested = _index_suspected_parts(observations)
     bad = {number for number, observation in enumerate(observations) if observation.is_bad}
     open_tests = {part: set(numbers) for part, numbers in tested.items()}
+    traffic = _read_traffic(observations)
+
+    def describe(part: FabricPart, rivals: tuple[FabricPart, ...] = ()) -> FaultyPart:
+        numbers = sorted(open_tests[part] & bad)
+        return FaultyPart(part, tuple(observations[number] for number in numbers), len(open_tests[part]), rivals)
+
     faulty: list[FaultyPart] = []
-    while bad:
-        candidates = [part for part, numbers in open_tests.items() if _is_faulty(numbers, bad, observations)]
+    while True:
+        suspicious = {
+            part: traffic.count_by_chance(numbers)
+            for part, numbers in open_tests.items()
+            if _is_suspicious(numbers, bad, observations)
+        }
+        candidates = [part for part, by_chance in suspicious.items() if by_chance <= MOST_BY_CHANCE]
         if not candidates:
             break
         chosen, rivals = _choose(candidates, open_tests, bad, observations)
+        faulty.append(describe(chosen, rivals))
         explained = open_tests[chosen] & bad
-        ordered = tuple(observations[number] for number in sorted(explained))
-        faulty.append(FaultyPart(chosen, ordered, len(open_tests[chosen]), rivals))
         bad -= explained
         for numbers in open_tests.values():
             numbers.difference_update(explained)
-    return PairExplanation(tuple(faulty), tuple(observations[number] for number in sorted(bad)))
+    doubtful = tuple(describe(part) for part, count in suspicious.items() if count <= OPEN_BY_CHANCE)
+    return PairExplanation(tuple(faulty), tuple(observations[number] for number in sorted(bad)), doubtful)
 
 
 def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[FabricPart, set[int]]:
@@ -79,7 +97,16 @@ def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[F
     return tested
 
 
-def _is_faulty(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
+def _read_traffic(observations: Sequence[PairObservation]) -> Traffic:
+    trials = []
+    for observation in observations:
+        how = "together" if observation.rail is None else "by rail"
+        places = [how, *((how, place) for place in (observation.round, *observation.units))]
+        trials.append(Trial(observation.parts, places, observation.verdict))
+    return Traffic(trials)
+
+
+def _is_suspicious(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
     own = [observations[number] for number in numbers if number in bad]
     hard = sum(observation.verdict in HARD for observation in own)
     share = OFTEN_SHARE if len(own) >= MIN_OFTEN else SLOW_SHARE
@@ -147,4 +174,5 @@ def _count_against_nodes(
         reason = next(observation.why for observation in bad if observation.verdict == worst)
         rails = len({observation.rail for observation in own if observation.rail is not None}) or fabric.rails
         reason = f"{reason}, on {len(bad)} of {rails} rails" if bad[0].rail is not None else reason
-        yield PairObservation(name, pair, worst, fabric.list_node_parts(*pair), reason)
+        parts, units = fabric.list_node_parts(*pair), fabric.list_units(pair)
+        yield PairObservation(name, pair, worst, parts, reason, None, units)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Literal, Protocol
 
@@ -26,6 +27,7 @@ HARD: frozenset[PairVerdict] = frozenset({"wrong", "hung", "died"})
 """Verdicts that noise does not cause: two of them are enough."""
 BAD: frozenset[PairVerdict] = HARD | {"slow"}
 BY_SEVERITY: tuple[PairVerdict, ...] = ("wrong", "hung", "died", "slow")
+NO_FABRIC = FabricMap({})
 MIN_PEERS = 3
 """Fewer results than this say nothing about the usual speed."""
 
@@ -61,6 +63,7 @@ class PairObservation:
     """What was wrong, for people, such as `hung until the deadline` or `0.71 of the median`; "" if nothing was."""
     rail: int | None = None
     """The rail; null if all rails were measured together."""
+    units: tuple[str, ...] = internal(default=())
 
     @property
     def is_bad(self) -> bool:
@@ -107,23 +110,25 @@ def _observe_pair(
     that is bad on some rails says nothing against its nodes.
     """
     by_rail = [(result.rail, verdict, reason) for result, verdict, reason in own if result.rail is not None]
+    units = fabric.list_units(pair)
     for result, verdict, reason in own:
         if result.rail is None:
-            yield PairObservation(round_name, pair, verdict, fabric.list_pair_parts(*pair), reason)
+            yield PairObservation(round_name, pair, verdict, fabric.list_pair_parts(*pair), reason, None, units)
     if not by_rail:
         return
     verdicts = {verdict for _, verdict, _ in by_rail}
     nodes = fabric.list_node_parts(*pair)
     if verdicts <= BAD and len(by_rail) > 1:
         whole = next(verdict for verdict in BY_SEVERITY if verdict in verdicts)
-        yield PairObservation(round_name, pair, whole, nodes, f"{by_rail[0][2]}, on all {len(by_rail)} rails")
+        reason = f"{by_rail[0][2]}, on all {len(by_rail)} rails"
+        yield PairObservation(round_name, pair, whole, nodes, reason, None, units)
         return
     if "good" in verdicts:
-        yield PairObservation(round_name, pair, "good", nodes)
+        yield PairObservation(round_name, pair, "good", nodes, units=units)
     for rail, verdict, reason in by_rail:
         parts = fabric.list_rail_parts(*pair, rail) if rail is not None else ()
         parts = parts if "good" in verdicts else (*nodes, *parts)  # one rail only: it may be the node as well
-        yield PairObservation(round_name, pair, verdict, parts, reason, rail)
+        yield PairObservation(round_name, pair, verdict, parts, reason, rail, units)
 
 
 def judge_ending(result: CollectiveResult) -> tuple[PairVerdict, str]:
@@ -222,6 +227,7 @@ class GroupObservation:
     """Whether its results were checked."""
     has_ended: bool = False
     """Whether it ended in time without a wrong result, whatever its speed."""
+    units: tuple[str, ...] = internal(default=())
 
     @property
     def is_bad(self) -> bool:
@@ -234,7 +240,9 @@ class GroupObservation:
         return f"{self.nodes[0]} alone" if len(self.nodes) == 1 else f"{len(self.nodes):,} nodes together"
 
 
-def observe_alone(results: Iterable[GroupResult], rule: GroupRule) -> list[GroupObservation]:
+def observe_alone(
+    results: Iterable[GroupResult], rule: GroupRule, fabric: FabricMap = NO_FABRIC
+) -> list[GroupObservation]:
     """Return what results of nodes alone say about them."""
     every = list(results)
     speeds: dict[str, list[float]] = {}
@@ -247,7 +255,8 @@ def observe_alone(results: Iterable[GroupResult], rule: GroupRule) -> list[Group
         usual = (medians.get(_find_unit(result), 0.0), "median of the nodes alone")
         if rule.alone_gb_s and result.gb_s:
             usual = (rule.alone_gb_s, "expected speed")
-        observations.append(_judge_group(result, rule, usual))
+        observation = _judge_group(result, rule, usual)
+        observations.append(replace(observation, units=fabric.list_units(result.nodes)))
     return observations
 
 

@@ -166,7 +166,7 @@ def _list_once(gate: GateFindings) -> Iterator[str]:
     if gate.note:
         yield f"  {gate.note}"
     elif gate.once:
-        yield f"  bad once alone, and not named: {format_list(gate.once)}"
+        yield f"  bad alone, and not named: {format_list(gate.once)}"
         runs: list[GroupObservation] = [run for own in gate.once.values() for run in own if run.is_bad]
         yield from (f"  {run.round}  {run.label}: {run.why}" for run in runs[:8])
 
@@ -296,7 +296,10 @@ def _sort_unexplained(
             for part in observation.parts:
                 good_after[part].append(number)
     transient, undecided = [], list(_list_rivals(explanation))
+    open_pairs = {id(observation) for doubtful in explanation.doubtful for observation in doubtful.bad}
     for observation in explanation.unexplained:
+        if id(observation) in open_pairs:
+            continue
         number = numbers[observation.round, observation.pair, observation.rail]
         untested = tuple(part for part in observation.parts if not any(later > number for later in good_after[part]))
         if untested:
@@ -309,6 +312,9 @@ def _sort_unexplained(
 
 
 def _list_rivals(explanation: PairExplanation) -> Iterator[UndecidedCase]:
+    for doubtful in explanation.doubtful:
+        reason = f"bad in {len(doubtful.bad)} of {doubtful.tests} runs, which other traffic of this search may explain"
+        yield UndecidedCase((doubtful.part,), reason, doubtful.bad)
     for faulty in explanation.faulty:
         if faulty.rivals:
             reason = "these parts were in the same bad pairs, and no pair could tell them apart"

@@ -6,6 +6,7 @@ runs twice. In a round, each node is in one pair at most, so all pairs run at th
 Confirmation: each suspect runs with another good partner, under its own leaf where there is one. A suspect is what the
 screening named, its rivals, every part of a bad pair that nothing explains, and the nodes that were in a bad pair with
 a faulty part: that pair says nothing about them. A suspected uplink runs in a fresh pair whose traffic crosses it.
+Of parts that other traffic may explain, only those go on from C4 that are worse than any sound part should be.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from assay.validate.collectives.results import Pair, make_pair
 
 ATTEMPTS = 8
 """Rotations that are tried before a round accepts that some pairs have met."""
-CONFIRMATION_ROUNDS = ("C1", "C2", "C3")
+CONFIRMATION_ROUNDS = ("C1", "C2", "C3", "C4", "C5", "C6")
+LAST_FOR_ALL = "C3"
+"""The last round for all suspects."""
 
 
 @fact
@@ -31,7 +34,7 @@ class PairRound:
     """One round of pairs that run at the same time."""
 
     name: str
-    """M1 … M3 for screening, C1 … C3 for confirmation."""
+    """M1 … M3 for screening, C1 … C6 for confirmation."""
     pairs: tuple[Pair, ...]
     """The pairs of nodes."""
 
@@ -153,6 +156,8 @@ def plan_confirmation(
 ) -> PairRound:
     """Return a confirmation round. It has no pair if nothing is suspect, or if there is no partner."""
     suspects = list_suspects(observations)
+    if name > LAST_FOR_ALL:
+        suspects = [doubtful.part for doubtful in explain(observations).doubtful]
     if name == CONFIRMATION_ROUNDS[1]:  # a node may be the only way to test an uplink: they take turns
         suspects.sort(key=lambda part: part.kind not in ("uplink", "nvlink"))
     planner = _ConfirmationPlanner(fabric, nodes, observations)

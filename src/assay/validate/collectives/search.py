@@ -4,8 +4,9 @@ Pure: the next round follows from the seed, the settings and the results so far,
 Rounds are what costs time, not pairs: all pairs of a round run at once.
 
 The gate runs each node alone, over its NVLink. Who fails is faulty itself, and takes no partner: a node is named if two
-runs were bad. So a node that was bad in G1 runs again in G2, and if that was good, in G3. Pairs are screened, then, if
-one was bad, confirmed in up to three rounds.
+runs were bad, and if they were slow, if other traffic does not explain that. So a node that was bad in G1 runs again in
+G2, and if it is not named then, in G3. Pairs are screened, then, if one was bad, confirmed in three rounds, or in up to
+six where traffic may be the reason.
 
 The scale stage finds the blocks without which a large collective does not fail, though all its pairs are good. A prefix
 of the blocks grows, by bisection, until it fails: its last block is needed. With that block kept, the group grows from
@@ -18,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from assay.model.facts import fact
+from assay.validate.collectives.congestion import MOST_BY_CHANCE, Traffic, Trial
 from assay.validate.collectives.fabric_map import FabricMap, find_node
 from assay.validate.collectives.faulty_part_search import explain, observe_by_node
 from assay.validate.collectives.judging import (
@@ -96,7 +98,7 @@ class GateFindings:
     faulty: Mapping[str, tuple[GroupObservation, ...]]
     """The nodes that were bad in two runs, with all their runs."""
     once: Mapping[str, tuple[GroupObservation, ...]]
-    """The nodes that were bad, but not twice, with all their runs."""
+    """The nodes that were bad, but are not named, with all their runs."""
     good: int = 0
     """How many nodes were good."""
     note: str = ""
@@ -107,10 +109,10 @@ def plan_gate(nodes: Sequence[str], observations: Sequence[GroupObservation], na
     """Return a round of the gate: all nodes, then those of which it is not known yet. It may have no group."""
     if name == GATE_ROUNDS[0]:
         return GroupRound(name, tuple((node,) for node in nodes))
-    runs = _group_by_node(observations)
-    bad = {node: sum(run.is_bad for run in own) for node, own in runs.items()}
-    # bad once so far: only there, another run can decide
-    return GroupRound(name, tuple((node,) for node in nodes if bad.get(node) == 1))
+    findings = judge_gate(observations)
+    bad = {node: sum(run.is_bad for run in own) for node, own in findings.once.items()}
+    # only there, another run can decide; if no node was good, it cannot
+    return GroupRound(name, tuple((node,) for node in nodes if bad.get(node) == 1 or (node in bad and findings.good)))
 
 
 def judge_gate(observations: Sequence[GroupObservation]) -> GateFindings:
@@ -121,8 +123,20 @@ def judge_gate(observations: Sequence[GroupObservation]) -> GateFindings:
     if bad and not any(run.verdict == "good" for run in observations):
         note = "no node was good alone: the command or its environment may be the cause, so nobody is named"
         return GateFindings({}, bad, 0, note)
-    faulty = {node: own for node, own in bad.items() if sum(run.is_bad for run in own) >= MIN_BAD}
+    faulty = {node: bad[node] for node in _find_faulty_alone(observations)}
     return GateFindings(faulty, {node: own for node, own in bad.items() if node not in faulty}, good)
+
+
+def _find_faulty_alone(observations: Sequence[GroupObservation]) -> Iterator[str]:
+    """Yield the nodes that were bad twice: wrong, hung or dead, or slow beyond what other traffic explains."""
+    traffic = Traffic([Trial(run.nodes, [run.round, *run.units], run.verdict) for run in observations])
+    numbers: defaultdict[str, list[int]] = defaultdict(list)
+    for number, run in enumerate(observations):
+        numbers[run.nodes[0]].append(number)
+    for node, own in numbers.items():
+        bad = sum(observations[number].is_bad for number in own)
+        if bad >= MIN_BAD and traffic.count_by_chance(own) <= MOST_BY_CHANCE:
+            yield node
 
 
 def _group_by_node(observations: Sequence[GroupObservation]) -> Mapping[str, list[GroupObservation]]:
@@ -256,7 +270,7 @@ class StagedSearch:
 
     def judge_gate(self, results: SearchResults) -> GateFindings:
         """Return what the nodes alone say."""
-        return judge_gate(observe_alone(select_rounds(results.groups, "G"), self.stages.rule))
+        return judge_gate(observe_alone(select_rounds(results.groups, "G"), self.stages.rule, self.fabric))
 
     def list_partners(self, results: SearchResults) -> Group:
         """Return the nodes that run in pairs: all that did not fail alone."""
@@ -318,7 +332,7 @@ class StagedSearch:
         return find_next_question(len(self.list_blocks(survivors)), answers)
 
     def _plan_gate(self, results: SearchResults, ended: Collection[str]) -> GroupRound | None:
-        observations = observe_alone(select_rounds(results.groups, "G"), self.stages.rule)
+        observations = observe_alone(select_rounds(results.groups, "G"), self.stages.rule, self.fabric)
         for name in GATE_ROUNDS:
             if name not in ended:
                 planned = plan_gate(self.nodes, observations, name)
