@@ -12,6 +12,7 @@ from bench import (
     bmcs,
     burn_in,
     collectives,
+    congestion,
     cordon,
     corruption,
     fabric,
@@ -44,6 +45,7 @@ from bench.measurement import Measurement
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "trends": trends.measurements,
     "collectives": collectives.measurements,
+    "congestion": congestion.measurements,
     "burn-in": burn_in.measurements,
     "corruption": corruption.measurements,
     "slow_harm": slow_harm.measurements,
@@ -76,4 +78,5 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "idle_cost": idle_cost.measurements,
 }
 COUNTED = ("trends", "collectives", "burn-in", "corruption", "slow_harm")
+COUNTED = ("trends", "collectives", "congestion", "burn-in", "corruption")
 """Parts that count what is found in simulations. They run first, one on each CPU; the others run alone."""
