@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.decide.state.load_coverage import COVERAGE, UNIT_PART, GpuCoverage, VisitPlan, name_gpus, plan_visit
+from assay.declare.loader import load_fleet
 from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
+from tests.support.places import ROOT
 
 SECONDS = {"all_reduce": 60.0, "gpu_burn": 120.0, "nvme_read": 10.0, "memory": 60.0, UNIT_PART: 180.0}
 BEGIN = datetime(2026, 11, 23, tzinfo=UTC)
@@ -129,3 +131,48 @@ def test_coverage_that_is_read_bit_by_bit_is_the_same(lasts: list[float], cut: i
         history.run(history.plan(), lasts_s)
     known = COVERAGE.fold(history.entries[:cut])
     assert COVERAGE.fold(history.entries[cut:], known) == COVERAGE.fold(history.entries)
+
+
+def battery(after: str, last_unit: str, seeds: int = 4) -> dict[str, dict[str, Any]]:
+    return {UNIT_PART: {"ended": "cut", "units": 5, "after": after, "last_unit": last_unit, "seeds": seeds}}
+
+
+def test_every_unit_was_met_when_no_visit_left_one_out() -> None:
+    history = History(("A1",))
+    met = []
+    for after, last in (("", "1:sum"), ("1:sum", "3:sort"), ("3:sort", "4:sum"), ("", "2:sum"), ("2:sum", "9:sum")):
+        history.visit(battery(after, last))
+        (gpu,) = history.coverage()
+        met.append(gpu.find(UNIT_PART).every_unit_at)
+    third, fifth = ((BEGIN + timedelta(hours=hour)).isoformat() for hour in (2, 4))
+    assert met == ["", "", third, third, fifth], "seeds 0 to 3 are all; seed 4 has begun"
+
+
+def test_a_gpu_from_another_node_has_not_met_what_its_neighbours_computed_before() -> None:
+    history = History(("A1",))
+    history.visit(battery("", "1:sum"))
+    history.visit(battery("1:sum", "3:sum"), ("A1", "B9"))
+    history.visit(battery("3:sum", "5:sum"), ("A1", "B9"))
+    known = COVERAGE.fold(history.entries)
+    assert known["A1"].find(UNIT_PART).every_unit_at
+    assert known["B9"].find(UNIT_PART).every_unit_at == ""
+
+
+def test_visits_of_earlier_versions_say_nothing_about_every_unit() -> None:
+    history = History(("A1",))
+    history.visit({UNIT_PART: {"ended": "done", "units": 5, "last_unit": "4:sum"}})
+    assert history.coverage()[0].find(UNIT_PART).every_unit_at == ""
+
+
+def test_the_shipped_schedule_meets_every_unit_within_its_days() -> None:
+    """Even if a visit computes one seed only, and a node is idle in half of the hours."""
+    how = load_fleet(ROOT).schedules["default"].schedules["idle-verification"].verification
+    assert how is not None
+    assert sum(how.seconds_by_part.values()) <= (how.budget_minutes or 0) * 60 <= 20 * 60 < how.within_minutes * 60
+    assert sum(how.seconds_by_part.values()) >= 15 * 60, "all parts run in each visit"
+    history = History(("A1",))
+    for _ in range(int(how.cover_days * 24 / 2)):
+        after = history.plan(None, how.seeds).after_unit
+        last = f"{int(after.partition(':')[0]) + 1 if after else 0}:sum"
+        history.visit(battery(after, last, how.seeds))
+    assert history.coverage()[0].find(UNIT_PART).every_unit_at

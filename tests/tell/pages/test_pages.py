@@ -28,6 +28,7 @@ PAGES = {
     "/nodes/n0006": ["waits since", "job 4711"],
     "/fabric": ["Nothing is known of its cables"],
     "/fabric/leaf-su01-r3": ["not known"],
+    "/idle": ["No schedule verifies idle nodes"],
     "/trends": ["Nothing with a limit was measured"],
     "/machines": ["No machine was seen yet", "Expected and not seen yet: 2", "A520112X4400021"],
     "/racks/r02?site=lab1": ["U24–31", "n0007", "No ticket is open"],

@@ -253,7 +253,7 @@ def _record_visit(context: ControllerContext, task: SlotTask, visit: NodeVisit, 
     """Append the entry of a visit in which a part ran, or which a customer ended."""
     if load.active or load.gone_ms is not None:
         reason = load.reason if load.outcome == "yielded" else ""
-        entry = make_visit_entry(context, task, visit.node, load.active, reason, load.gone_ms)
+        entry = make_visit_entry(context, task, visit, load.active, reason, load.gone_ms)
         context.ledger.append(entry)
 
 

@@ -1,6 +1,7 @@
 """Which idle nodes are tested, which first, what a visit runs there, and how a node is loaded.
 
-A node with an open warning of trends comes first: the only thing that a warning decides. What earlier visits covered is
+A node with an open warning of trends comes first: the only thing that a warning decides. Then come those that were
+covered longest ago. What earlier visits covered is
 read from the ledger, and written after each.
 """
 
@@ -14,7 +15,7 @@ from assay.act.ingest.collection import identify_machine, read_fleet_speeds
 from assay.act.loop.context import ControllerContext
 from assay.act.schedules.due_slots import SlotTask
 from assay.adapters.scheduler import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
-from assay.decide.state.load_coverage import COVERAGE, GpuCoverage, VisitPlan, name_gpus, plan_visit
+from assay.decide.state.load_coverage import COVERAGE, UNIT_PART, GpuCoverage, VisitPlan, name_gpus, plan_visit
 from assay.decide.state.node_state import NodeState
 from assay.decide.trends.warning_record import TREND_ENTRY_KINDS, read_warning_history
 from assay.ledger.ledger_reader import read_projection
@@ -47,7 +48,11 @@ def order_idle_nodes(context: ControllerContext, nodes: Sequence[Node]) -> list[
         if warning.content.stage == "record":
             chance = 0.5 if warning.content.p is None else warning.content.p  # that the warning is right
             urgency[warning.node] = max(urgency.get(warning.node, 0.0), chance)
-    return sorted(nodes, key=lambda node: -urgency.get(node.name, 0.0))
+    covered: dict[str, str] = {}
+    for gpu in read_projection(context.ledger, COVERAGE).values():
+        oldest = min((part.covered_at for part in gpu.parts.values()), default="")
+        covered[gpu.node] = min(covered.get(gpu.node, oldest), oldest)
+    return sorted(nodes, key=lambda node: (-urgency.get(node.name, 0.0), covered.get(node.name, "")))
 
 
 OUTCOME_WORDS = {
@@ -140,14 +145,22 @@ def _read_gpu_serials(context: ControllerContext, node: Node) -> dict[str, str]:
 
 
 def make_visit_entry(
-    context: ControllerContext, task: SlotTask, node: Node, active: Mapping[str, Any], reason: str, gone_ms: int | None
+    context: ControllerContext,
+    task: SlotTask,
+    visit: NodeVisit,
+    active: Mapping[str, Any],
+    reason: str,
+    gone_ms: int | None,
 ) -> LedgerEntry:
     """Return the entry of a visit. `active`: what it found; `reason`: who took the node in the middle."""
+    node = visit.node
     parts = {part: describe_part(branch) for part, branch in active.items()}
+    if (battery := parts.get(UNIT_PART)) and battery.get("units"):
+        battery |= {"after": visit.plan.after_unit, "seeds": visit.how.seeds}
     serials = tuple(find_gpu_serials(context, node))
-    visit = NodeLoadedEntry(task.line.name, format_time(task.slot), serials, parts, reason, gone_ms)
-    ident = derive_id(visit.kind, task.line.name, node.name, format_time(task.slot), context.now)
-    return visit.make_entry(ident, context.now, node.name)
+    loaded = NodeLoadedEntry(task.line.name, format_time(task.slot), serials, parts, reason, gone_ms)
+    ident = derive_id(loaded.kind, task.line.name, node.name, format_time(task.slot), context.now)
+    return loaded.make_entry(ident, context.now, node.name)
 
 
 def describe_part(branch: Mapping[str, Any]) -> dict[str, Any]:

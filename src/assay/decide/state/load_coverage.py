@@ -47,6 +47,10 @@ class PartCoverage:
     """The units by test."""
     last_unit: str = ""
     """The unit at which it stands."""
+    lap_from: str = ""
+    """The visit that began with the first unit, if none was left out since then."""
+    every_unit_at: str = ""
+    """The newest visit after which it had computed every unit."""
 
 
 @fact
@@ -89,6 +93,7 @@ def _add_part(known: PartCoverage, result: Mapping[str, Any], at: str) -> PartCo
     tests = dict(known.tests)
     for test, count in dict(result.get("tests") or {}).items():
         tests[test] = tests.get(test, 0) + int(count)
+    lap_from, every_unit_at = _follow_lap(known, result, at)
     return PartCoverage(
         turn_at=max(known.turn_at, at),
         covered_at=max(known.covered_at, at) if ended == "done" or units else known.covered_at,
@@ -98,7 +103,19 @@ def _add_part(known: PartCoverage, result: Mapping[str, Any], at: str) -> PartCo
         units=known.units + units,
         tests=tests,
         last_unit=str(result.get("last_unit") or known.last_unit),
+        lap_from=lap_from,
+        every_unit_at=every_unit_at,
     )
+
+
+def _follow_lap(known: PartCoverage, result: Mapping[str, Any], at: str) -> tuple[str, str]:
+    """Return `lap_from` and `every_unit_at` after a visit. A GPU from another node may have left units out."""
+    seed = str(result.get("last_unit") or "").partition(":")[0]
+    after = result.get("after")
+    if after is None or not seed.isdecimal():
+        return known.lap_from, known.every_unit_at
+    lap_from = at if after == "" else known.lap_from if after == known.last_unit else ""
+    return lap_from, at if lap_from and int(seed) >= int(result["seeds"]) else known.every_unit_at
 
 
 COVERAGE = Projection[dict[str, GpuCoverage]]((NodeLoadedEntry.kind,), dict, _add_visit, dict)

@@ -71,7 +71,8 @@ class NodeLoadedEntry(EntryContent):
     """A visit of a schedule loaded an idle node. `slot` is the time that it stands for (ISO 8601 UTC).
 
     `gpus` are the serial numbers of its GPUs. `parts` says by part how it `ended` (done, cut, lacking) and, where it
-    counts in units, `units`, `tests` (units by test) and `last_unit`. `reason`: who took the node in the middle.
+    counts in units, `units`, `tests` (units by test), `last_unit`, `after` (the unit before its first, "" if that was
+    the first of all) and `seeds` (after so many, all are computed). `reason`: who took the node in the middle.
     `gone_ms`: how many milliseconds at most that customer waited until the load was gone; None if that is not known.
     """
 

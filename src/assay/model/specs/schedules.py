@@ -39,7 +39,8 @@ class IdleVerificationSpec(StrictModel):
     `told_after` slots in a row is reported.
 
     `budget_minutes`: for so long a visit loads a node, with the parts that its GPUs have not seen for longest. Without
-    it, each visit runs all parts. `seeds`: after so many seeds, the battery begins again with the first.
+    it, each visit runs all parts. `seeds`: after so many seeds, the battery begins again with the first. `cover_days`:
+    within so many days, each GPU is to meet all parts and every unit of the battery; the others are shown as late.
     """
 
     phase: Phase
@@ -51,6 +52,7 @@ class IdleVerificationSpec(StrictModel):
     part_seconds: dict[LoadPart, Annotated[int, Field(ge=1, le=7200)]] = Field(default={})
     budget_minutes: Annotated[float, Field(gt=0, le=1440)] | None = None
     seeds: int = Field(default=1024, ge=1, le=1_000_000)
+    cover_days: float = Field(default=7, gt=0, le=365)
 
     @model_validator(mode="after")
     def _times_fit(self) -> IdleVerificationSpec:

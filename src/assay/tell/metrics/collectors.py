@@ -25,8 +25,9 @@ from assay.decide.faults.telemetry_silence import silence_deadline
 from assay.decide.moves.held_answers import BREAKER_CAUSE
 from assay.decide.moves.manual_moves import SCHEDULER_SILENT
 from assay.decide.rollouts.rollout_history import Rollout
+from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState, PendingDecision
-from assay.ledger.ledger_reader import open_reader_of
+from assay.ledger.ledger_reader import open_reader_of, read_projection
 from assay.ledger.store import Ledger
 from assay.model.decision import HELD_RULE, PERSON_RULE, find_rule_name
 from assay.model.fleet import Fleet
@@ -36,6 +37,7 @@ from assay.observe.last_seen import ALL_AGENTS
 from assay.tell.metrics import families
 from assay.tell.metrics.families import Distribution, Family, Series
 from assay.tell.metrics.ledger_counts import CheckCounts, LedgerCounts, count_series, oldest_series, oldest_series_at
+from assay.tell.views.idle_coverage import list_idle_coverage
 
 MAX_LISTED_NODES = 500
 INVENTORY = "inventory"
@@ -177,6 +179,17 @@ def list_ticket_series(source: MetricSource) -> Iterator[Series]:
     yield from count_series(families.TICKETS_OPEN, ((ticket.severity,) for ticket in tickets))
     since = (((ticket.severity,), ticket.opened_s) for ticket in tickets)
     yield from oldest_series(families.TICKET_OLDEST, since, source.now_s)
+
+
+def list_idle_coverage_series(source: MetricSource) -> Iterator[Series]:
+    """Yield how long ago idle verification covered the GPUs in service."""
+    covered = read_projection(source.context.ledger, COVERAGE)
+    serving = {name: state for name, state in source.states.items() if state.state in source.service_states}
+    for own in list_idle_coverage(source.context.fleet, serving, covered, source.now):
+        for part in own.parts:
+            labels = (own.schedule, own.pool, part.part)
+            yield from (Series(families.IDLE_COVERAGE, (*labels, age), count) for age, count in part.gpus.items())
+            yield Series(families.IDLE_LATE, labels, part.late)
 
 
 def list_rollout_series(source: MetricSource) -> Iterator[Series]:

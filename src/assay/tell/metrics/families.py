@@ -54,6 +54,7 @@ class Series:
 
 
 LABELS = {
+    "age": "`1 day`, `7 days` or `28 days` (at most), `older` or `never`",
     "action": "kind of change, such as `cordon`",
     "blocker": "what a pending decision waits for: `jobs`, `limits`, `breaker`, `rack`, `scheduler` or `turn`",
     "commit": "commit of the fleet repository, `-dirty` if files differ from it",
@@ -62,6 +63,7 @@ LABELS = {
     "from_state": "state before",
     "in_service": "`true` in the states in which customers use nodes, else `false`",
     "node": "node",
+    "part": "part of a load; `battery: every unit` is the whole battery",
     "pool": "pool",
     "phase": "phase",
     "progress": "`waiting`, `out` (ordered out of service) or `proven`",
@@ -188,6 +190,12 @@ CUSTOMER_DELAY = histogram(
     "How long a customer waited at most until the load of an idle verification was gone.",
     "schedule",
     edges=DELAY_EDGES,
+)
+IDLE_COVERAGE = gauge(
+    "assay_idle_coverage_gpus", "GPUs in service by the age of what covered them.", "schedule", "pool", "part", "age"
+)
+IDLE_LATE = gauge(
+    "assay_idle_coverage_late_gpus", "GPUs not covered within `cover_days` of the schedule.", "schedule", "pool", "part"
 )
 VERIFICATIONS_MISSED = counter("assay_verifications_missed", "Nodes that were in use in too many slots.", "schedule")
 

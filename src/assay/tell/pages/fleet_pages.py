@@ -32,6 +32,7 @@ from assay.tell.views.fleet import (
     select_rack_tickets,
 )
 from assay.tell.views.fleet_news import build_fleet_news, list_pool_breakers
+from assay.tell.views.idle_coverage import AGES, NEVER
 from assay.tell.views.machine_list import VERDICT_WORDS, ListedMachine, build_machine_list
 from assay.tell.views.node_measurements import DAYS
 from assay.tell.views.records import LiveRecords, RecordSource, find_unread
@@ -139,6 +140,12 @@ def render_machines_page(records: LiveRecords, request: PageRequest) -> str:
         shown=SHOWN,
         known=records.fleet.nodes,
     )
+
+
+def render_idle_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page of what idle verification has covered, by part and age."""
+    ages = [*AGES, NEVER]
+    return render_frame("idle.html.j2", request, coverage=records.read_idle_coverage(), ages=ages, shown=CLOSED_SHOWN)
 
 
 def render_rollouts_page(records: LiveRecords, request: PageRequest) -> str:

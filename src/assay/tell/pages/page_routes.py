@@ -26,6 +26,7 @@ from assay.tell.pages.fabric_pages import render_fabric_page, render_switch_page
 from assay.tell.pages.fleet_pages import (
     render_customer_page,
     render_fleet_page,
+    render_idle_page,
     render_machines_page,
     render_pool_page,
     render_rack_page,
@@ -63,6 +64,7 @@ PAGES: dict[str, PageRenderer] = {
     "/tickets": render_tickets_page,
     "/tickets/{id}": render_ticket_page,
     "/machines": render_machines_page,
+    "/idle": render_idle_page,
     "/trends": render_trends_page,
     "/fabric": render_fabric_page,
     "/fabric/{name}": render_switch_page,

@@ -18,6 +18,7 @@ from assay.act.loop.projections import read_node_states
 from assay.act.loop.snapshot import FabricComparisonCache
 from assay.act.tickets.ticket_diff import TICKETS
 from assay.decide.rollouts.rollout_history import ROLLOUTS, RolloutHistory
+from assay.decide.state.load_coverage import COVERAGE
 from assay.decide.state.node_state import NodeState
 from assay.fabric.design.compiled_topology import CompiledTopology
 from assay.fabric.design.compiler import compile_topology
@@ -29,6 +30,7 @@ from assay.model.fleet import Fleet
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.ticket import TicketRecord
 from assay.tell.views.fabric_view import ScannedFabric
+from assay.tell.views.idle_coverage import PoolCoverage, list_idle_coverage
 from assay.tell.views.node_measurements import FleetTrends, TrendTable
 
 
@@ -136,6 +138,14 @@ class LiveRecords:
     def read_worsening(self) -> dict[str, Any]:
         """Return the last answer about what gets worse, as JSON has it; empty before the first."""
         return read_answer(self._refresh().reports)
+
+    def read_idle_coverage(self) -> list[PoolCoverage]:
+        """Return what idle verification has covered."""
+        context = self._refresh()
+        serving = context.policy.states_in_service
+        states = {state.node: state for state in self.read_node_states() if state.state in serving}
+        covered = read_projection(context.ledger, COVERAGE)
+        return list(list_idle_coverage(context.fleet, states, covered, context.clock.now()))
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""
