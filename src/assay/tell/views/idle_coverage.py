@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from assay.act.schedules.due_slots import list_schedule_lines
 from assay.decide.state.load_coverage import UNIT_PART, GpuCoverage
 from assay.decide.state.node_state import NodeState
-from assay.model.facts import fact
 from assay.model.fleet import Fleet
 from assay.model.timestamps import parse_time
 
@@ -21,34 +21,23 @@ AGES: Mapping[str, timedelta] = {
 NEVER = "never"
 
 
-@fact
-class PartAges:
-    """How many GPUs a part covered how long ago."""
+class PartAges(NamedTuple):
+    """How many GPUs a part covered how long ago. `late`: those that it did not cover within the schedule's days."""
 
     part: str
-    """The part of the load."""
     gpus: Mapping[str, int]
-    """The GPUs by the age of their coverage."""
     late: int
-    """How many were not covered within the days that the schedule states; before that, they are not late."""
     late_nodes: tuple[str, ...]
-    """The nodes of these GPUs."""
 
 
-@fact
-class PoolCoverage:
-    """What one schedule has covered in one pool."""
+class PoolCoverage(NamedTuple):
+    """What one schedule has covered on the GPUs in service of one pool; all is to be covered within `days`."""
 
     schedule: str
-    """The schedule."""
     pool: str
-    """The pool."""
     days: float
-    """Within so many days, each GPU is to meet everything."""
     gpus: int
-    """How many GPUs are in service."""
     parts: tuple[PartAges, ...]
-    """The parts of the load."""
 
 
 def list_idle_coverage(
