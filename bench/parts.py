@@ -77,6 +77,5 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "kubernetes": kubernetes.measurements,
     "idle_cost": idle_cost.measurements,
 }
-COUNTED = ("trends", "collectives", "burn-in", "corruption", "slow_harm")
-COUNTED = ("trends", "collectives", "congestion", "burn-in", "corruption")
+COUNTED = ("trends", "collectives", "congestion", "burn-in", "corruption", "slow_harm")
 """Parts that count what is found in simulations. They run first, one on each CPU; the others run alone."""
