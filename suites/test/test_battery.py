@@ -8,10 +8,16 @@ pytestmark = [pytest.mark.phase("test"), pytest.mark.active]
 @pytest.mark.phase("test", "confirm")
 @pytest.mark.fault("gpu.sdc")
 def test_gpu_computes_as_its_peers(gpu, battery, limits, measure):
-    """Compare every result of the GPU with those of the node's other GPUs, bit by bit; the majority is right."""
+    """Compare every result of the GPU with those of the node's other GPUs, bit by bit; the guilty one is wrong."""
     results = battery.of(gpu)
     measure("wrong_units", results.wrong_units, at_most=0, unit="count", place=results.wrong)
     results.require_told(limits.battery_units)
+
+
+@pytest.mark.fault("gpu.sdc.suspect")
+def test_nothing_is_wrong_that_several_parts_explain(battery, measure):
+    """Count wrong results of which several parts can be guilty: GPUs that disagree, a sender, a receiver or the way."""
+    measure("suspect_units", battery.suspect_units, at_most=0, unit="count", place=battery.suspects)
 
 
 @pytest.mark.fault("gpu.silent")

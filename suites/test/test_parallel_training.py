@@ -5,11 +5,11 @@ import pytest
 pytestmark = [pytest.mark.phase("test"), pytest.mark.active]
 
 
-@pytest.mark.fault("gpu.sdc")
+@pytest.mark.fault("collective.wrong")
 def test_gpu_holds_the_state_in_data_parallel(gpu, data_parallel, limits, measure):
     """Compare the GPU's state after each step with that of its peers: the data are spread, the state is one."""
     results = data_parallel.of(gpu)
-    measure("wrong_steps", results.wrong_units, at_most=0, unit="count", place=results.wrong)
+    measure("wrong_steps", results.spoilt_units, at_most=0, unit="count", place=results.spoilt)
     results.require_told(limits.training_steps)
 
 
@@ -37,11 +37,11 @@ def test_data_parallel_as_fast_as_the_fleet(data_parallel, node, limits, measure
     measure("below_fleet", below, at_most=limits.gpu_below_fleet, unit="%")
 
 
-@pytest.mark.fault("gpu.sdc")
+@pytest.mark.fault("collective.wrong")
 def test_gpu_holds_the_state_in_tensor_parallel(gpu, tensor_parallel, limits, measure):
     """Compare the part of the GPU's state that all have with that of its peers, after each step."""
     results = tensor_parallel.of(gpu)
-    measure("wrong_steps", results.wrong_units, at_most=0, unit="count", place=results.wrong)
+    measure("wrong_steps", results.spoilt_units, at_most=0, unit="count", place=results.spoilt)
     results.require_told(limits.training_steps)
 
 

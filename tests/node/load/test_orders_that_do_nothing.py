@@ -34,7 +34,7 @@ def test_numbers_that_make_no_sense_are_refused(words: str, says: str, capsys: p
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [("battery --tests collective", "none of these tests can run here: numpy has one device"),
+    [("battery --tests gemm.float8", "none of these tests can run here: numpy has no 8-bit floats"),
      ("battery --tests sort --plant device=2", "--plant device=2: the run has the devices 0, 1"),
      ("battery --tests sort --plant device=1,test=gemm", "no test of the run is called so; they begin with sort"),
      ("battery --after 5", "--after 5: write SEED:TEST, such as 17:modulo.uint32"),

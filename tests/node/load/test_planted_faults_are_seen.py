@@ -12,7 +12,7 @@ from assay.node.load.catalog import choose_tests, list_tests
 from assay.node.load.digests import sum_digest
 from assay.node.load.engine import list_made_devices
 from assay.node.load.numpy_engine import NumpyEngine
-from assay.node.load.planted_faults import find_fault_words, parse_plant
+from assay.node.load.planted_faults import HEALTHY, find_fault_words, parse_plant
 from assay.node.load.run import RunPlan, run_battery
 from assay.node.load.run_lines import RunLines
 from assay.node.load.unit_tests import SMALL
@@ -23,7 +23,8 @@ Lines = list[dict[str, Any]]
 def run(*plants: str, tests: str = "", devices: int = 4, seeds: int = 1, order: tuple[int, ...] = ()) -> Lines:
     """Return the lines of units."""
     engine = NumpyEngine(list_made_devices(devices, order, (), ""))
-    chosen = choose_tests([test for test in list_tests(SMALL) if not engine.find_lack(test)], [tests] if tests else [])
+    able = [test for test in list_tests(SMALL, devices) if not engine.find_lack(test)]
+    chosen = choose_tests(able, [tests] if tests else [])
     output = io.StringIO()
     run_battery(engine, chosen, RunPlan(60, 0, seeds, [parse_plant(text) for text in plants]), RunLines(output))
     return [json.loads(line) for line in output.getvalue().splitlines()]
@@ -40,10 +41,13 @@ def odd_devices(lines: Lines) -> dict[str, list[int]]:
 
 
 def test_healthy_devices_agree_in_every_test_and_two_runs_give_the_same_digests() -> None:
-    first, second = ([line["digests"] for line in run() if "digests" in line] for _ in range(2))
+    first, second = ({line["test"]: line["digests"] for line in run() if "digests" in line} for _ in range(2))
     assert first == second
-    assert all(len(set(digests)) == 1 for digests in first)
-    assert len({digests[0] for digests in first}) == len(first), "no two tests compute the same"
+    assert all(len(set(digests)) == 1 for digests in first.values())
+    sent = {name for name in first if name.startswith(("copy.", "collective."))}
+    assert len({first[name][0] for name in first.keys() - sent}) == len(first) - len(sent), "none computes as another"
+    assert len({first[name][0] for name in sent}) == 1, "all transfers of a seed have one payload"
+    assert len(sent) == 4 + 3 * 4 + 1 + 4 + 1
 
 
 def test_the_lowest_bit_of_one_result_is_seen_on_its_device_and_in_its_test_only() -> None:
@@ -92,7 +96,7 @@ def test_a_device_that_hangs_stops_the_run_and_is_named() -> None:
 
 
 def test_a_healthy_device_has_masks_that_change_nothing() -> None:
-    assert find_fault_words([parse_plant("device=5,bit=3")], 4, "gemm.float32.ones", 0)[3:] == (0, 0)
+    assert find_fault_words([parse_plant("device=5,bit=3")], 4, "gemm.float32.ones", 0) == HEALTHY
 
 
 @pytest.mark.parametrize(

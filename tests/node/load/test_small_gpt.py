@@ -10,6 +10,7 @@ from assay.node.load.catalog import make_shape
 from assay.node.load.gpt import find_gradients, make_batch, make_state, stay, update
 from assay.node.load.lane import Lane
 from assay.node.load.numpy_engine import NumpyArithmetic
+from assay.node.load.planted_faults import HEALTHY
 from assay.node.load.unit_tests import SMALL
 
 SHAPE = make_shape(SMALL)
@@ -23,7 +24,7 @@ class UnroundedArithmetic(NumpyArithmetic):
 
 
 def make_lane(arithmetic: NumpyArithmetic) -> Lane:
-    return Lane(arithmetic, np.array([5], np.uint32), np.array([0, 1, 0, 0, 0], np.uint32))
+    return Lane(arithmetic, np.array([5], np.uint32), np.array(HEALTHY, np.uint32))
 
 
 def test_each_gradient_is_that_of_the_loss() -> None:

@@ -71,9 +71,11 @@ def test_without_a_strict_majority_nobody_is_named_and_nobody_passes(digests: li
     assert verdict.votes[0].undecided.startswith(why)
 
 
-def test_three_of_the_four_gpus_of_a_tray_outvote_the_fourth() -> None:
-    verdict = judge_run(make_run({"gemm": {"0": ["aaaaaaaa", "aaaaaaaa", "aaaaaaab", "aaaaaaaa"]}}, kinds=TRAY))
-    assert named(verdict) == {"GPU-2"}
+def test_three_of_the_four_gpus_of_a_tray_outvote_the_fourth_with_a_golden_digest_only() -> None:
+    run = make_run({"gemm": {"0": ["aaaaaaaa", "aaaaaaaa", "aaaaaaab", "aaaaaaaa"]}}, kinds=TRAY)
+    assert judge_run(run).votes[0].suspects == (0, 1, 2, 3)
+    assert named(judge_run(run)) == passed(judge_run(run)) == set()
+    assert named(judge_run(run, {("gemm", "0"): "aaaaaaaa"})) == {"GPU-2"}
 
 
 def test_gpus_of_another_kind_do_not_vote_on_each_other() -> None:

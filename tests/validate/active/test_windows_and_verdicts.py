@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.act.ingest.burn_ins import find_outvoted_gpu
+from assay.act.ingest.burn_ins import find_wrong_result
 from assay.model.facts import from_json, to_json
 from assay.model.specs.burn_in import BurnIn, BurnInWindow, PartWork
 from assay.validate.active.burn_in_windows import (
@@ -137,7 +137,10 @@ def test_racks_are_spread_evenly_over_a_period(day: BurnIn) -> None:
 
 
 def battery(*digests: Any) -> dict[str, Any]:
-    devices = [{"index": index, "uuid": f"GPU-{index}", "kind": "H100"} for index in range(4)]
+    devices = [
+        {"index": index, "uuid": f"GPU-{index}", "kind": "H100"}
+        for index in range(len(digests[0]) if isinstance(digests[0], list) else 5)
+    ]
     return {
         "started_at": {"value": "2026-11-23T08:00:00+00:00"},
         "devices": {"value": devices},
@@ -148,18 +151,23 @@ def battery(*digests: Any) -> dict[str, Any]:
 
 def test_every_run_of_the_battery_is_voted_on_not_only_the_newest(journal: Any) -> None:
     right = "9f3a01bc"
-    for t, said in ((60, right), (120, [right, right, "00000001", right]), (180, right)):
+    for t, said in ((60, right), (120, [right, right, "00000001", right, right]), (180, right)):
         journal.add(t, "heat", unit="battery", s=60, result=battery(right, said))
-    told = find_outvoted_gpu(journal.lines)
-    assert told.startswith("gpu2: battery computed 1 units wrong of 2")
-    assert "outvoted by gpu0, gpu1 and gpu3" in told or "outvoted by gpu0, gpu1, gpu3" in told
-    assert find_outvoted_gpu(journal.lines[:1]) == ""
+    told, fault = find_wrong_result(journal.lines)
+    assert told.startswith("gpu2: battery gave 1 wrong units of 2")
+    assert "outvoted by gpu0, gpu1, gpu3, gpu4" in told
+    assert fault == "gpu.sdc"
+    assert find_wrong_result(journal.lines[:1]) == ("", "")
 
 
-def test_a_tie_and_a_battery_that_did_not_run_are_no_verdict(journal: Any) -> None:
-    journal.add(60, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "b" * 8]))
-    journal.add(120, "heat", unit="battery", s=60, result={"absent": "assay-load is not installed"})
-    assert find_outvoted_gpu(journal.lines) == ""
+def test_a_tie_names_no_gpu_until_one_is_told_and_a_battery_that_did_not_run_is_no_verdict(journal: Any) -> None:
+    journal.add(60, "heat", unit="battery", s=60, result={"absent": "assay-load is not installed"})
+    assert find_wrong_result(journal.lines) == ("", "")
+    journal.add(120, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "b" * 8]))
+    tie = "battery: gemm.float32.ones, seed 0: a tie: 2 to 2 of 4 GPUs"
+    assert find_wrong_result(journal.lines) == (tie, "gpu.sdc.suspect")
+    journal.add(180, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "a" * 8, "a" * 8]))
+    assert find_wrong_result(journal.lines)[1] == "gpu.sdc", "a guilty GPU before suspects"
 
 
 def test_a_gpu_that_gives_no_digest_has_no_result(journal: Any) -> None:

@@ -55,21 +55,22 @@ from assay.validate.active.burn_in_windows import (
     make_plan_for,
 )
 from assay.validate.active.drift_against_neighbours import compute_gpu_rates, find_drifts, list_slow_gpus
-from assay.validate.active.run_verdict import judge_run
+from assay.validate.active.run_verdict import describe_untold, judge_run
 from assay.validate.active.unit_results import UnreadableRun, read_load_run
 
 VOTED_PARTS = frozenset({"battery", "training", "training_data_parallel", "training_tensor_parallel"})
 """The load parts whose results hold digests of each GPU."""
-OUTVOTED_FAULT = "gpu.sdc"
-"""The fault of such a GPU, as of the checks that compare digests: the policy may ask its GPUs again."""
+WRONG_FAULT, SUSPECT_FAULT = "gpu.sdc", "gpu.sdc.suspect"
+"""The faults of checks that compare digests: the policy may ask the GPUs again."""
 
 
-def find_outvoted_gpu(lines: Sequence[Line]) -> str:
-    """Return the first GPU that was outvoted, and by whom, "" for none. What cannot be told is no verdict."""
-    return next(_list_outvoted(lines), "")
+def find_wrong_result(lines: Sequence[Line]) -> tuple[str, str]:
+    """Return what is wrong, and its fault: a guilty GPU, else what several can be guilty of; two "" for nothing."""
+    found = list(_list_wrong_results(lines))
+    return min(found, key=lambda each: each[1] != WRONG_FAULT, default=("", ""))
 
 
-def _list_outvoted(lines: Sequence[Line]) -> Iterator[str]:
+def _list_wrong_results(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if line.get("unit") not in VOTED_PARTS:
             continue
@@ -80,7 +81,10 @@ def _list_outvoted(lines: Sequence[Line]) -> Iterator[str]:
         verdict, names = judge_run(run), {place: f"gpu{device.index}" for place, device in enumerate(run.devices)}
         for place, name in names.items():
             if wrong := verdict.find_wrong_units(place):
-                yield f"{name}: {line['unit']} computed {len(wrong.units)} units wrong {wrong.describe(names)}"
+                words = f"{name}: {line['unit']} gave {len(wrong.units)} wrong units {wrong.describe(names)}"
+                yield words, WRONG_FAULT
+        if verdict.suspicions:
+            yield f"{line['unit']}: {describe_untold(list(verdict.suspicions))}", SUSPECT_FAULT
 
 
 ActiveTree = Mapping[str, Any]
@@ -243,8 +247,9 @@ class BurnInFollower:
             self._stop("incomplete", f"these hours are of another machine, {other}: {self.node.serial} is declared")
             return {}
         windows = self._make_windows(lines, answer)
-        if outvoted := find_outvoted_gpu(lines):
-            self._stop("failed", outvoted, OUTVOTED_FAULT, windows=windows)
+        wrong, fault = find_wrong_result(lines)
+        if wrong:
+            self._stop("failed", wrong, fault, windows=windows)
         elif verdict := find_verdict(lines, record.known_hard_counters):
             self._stop("failed", verdict, windows=windows)
         elif invented := self._find_invented_hours(lines, answer):

@@ -159,10 +159,14 @@ def gpu_computes_wrong(
     test: str = EVERY_TEST,
     bit: int = 3,
     rate: float = 1.0,
+    side: Literal["result", "send"] = "result",
 ) -> None:
-    """A GPU with wrong results: always the same bit, a flipped bit, 32 neighbours, NaN, or more and more with heat."""
+    """A GPU with wrong results: always the same bit, a flipped bit, 32 neighbours, NaN, or more and more with heat.
+
+    `side`: `send` spoils what it sends to other GPUs.
+    """
     chosen = "" if kind in ("nan", "heat") else f",bit={bit}"
-    _plant(state, gpu, f"kind={kind},test={test},rate={rate}{chosen}")
+    _plant(state, gpu, f"kind={kind},test={test},rate={rate},side={side}{chosen}")
 
 
 def gpu_computes_slowly(state: VirtualNodeState, now: datetime, gpu: int, factor: float = 3.0) -> None:

@@ -16,47 +16,13 @@ from typing import Any
 from assay.node.load.arithmetic import list_function_tests, list_integer_tests, list_matrix_tests, list_reduction_tests
 from assay.node.load.gpt import GptShape, find_gradients, make_batch, make_state, stay, update
 from assay.node.load.lane import Lane
+from assay.node.load.transfers import list_transfer_tests
 from assay.node.load.unit_tests import BatterySizes, BatteryTest, Stage
 
-SUMMANDS = 4096  # below 2^24 / 4096 devices: the sum stays exact
 HEADS = 2
-BATTERY_VERSION = 2
+DEVICES = 8
+BATTERY_VERSION = 3
 """Raise it when a test's mathematics, inputs or digest change: golden digests of an older version are then unknown."""
-
-
-def list_collective_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
-    """Yield sums and gatherings over all devices, and copies between neighbours.
-
-    They are of whole numbers held in floats: exact in any order, whatever the algorithm.
-    """
-    size = sizes.vector
-
-    def reduce_all(lane: Lane) -> Any:
-        return lane.arithmetic.sum_devices(_own_numbers(lane, size))
-
-    def gather_all(lane: Lane) -> Any:
-        return lane.arithmetic.gather_devices(_own_numbers(lane, size // 8))
-
-    def reduce_and_scatter(lane: Lane) -> Any:
-        return lane.arithmetic.gather_devices(lane.arithmetic.spread_sum(_own_numbers(lane, size)))
-
-    def copy_from_peer(lane: Lane, distance: int) -> Any:
-        return lane.arithmetic.pass_on(lane.numbers((size,)), distance)
-
-    yield BatteryTest("collective.all_reduce", reduce_all, needs=("collectives",))
-    yield BatteryTest("collective.all_gather", gather_all, needs=("collectives",))
-    yield BatteryTest("collective.reduce_scatter", reduce_and_scatter, needs=("collectives",))
-    for distance in (1, 3):
-        copy = partial(copy_from_peer, distance=distance)
-        yield BatteryTest(f"copy.peer.{distance}", copy, needs=("collectives",))
-    yield BatteryTest("copy.host", lambda lane: lane.numbers((size,)), needs=("host copies",))
-
-
-def _own_numbers(lane: Lane, size: int) -> Any:
-    """Return whole numbers that differ by device."""
-    xp = lane.xp
-    mixed = lane.words(size) ^ (lane.arithmetic.device_number().astype(xp.uint32) * xp.uint32(0x9E3779B1))
-    return ((mixed ^ (mixed >> 16)) % xp.uint32(SUMMANDS)).astype(xp.float32)
 
 
 def list_memory_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
@@ -132,13 +98,12 @@ FAMILIES = (
     list_integer_tests,
     list_memory_tests,
     list_training_tests,
-    list_collective_tests,
 )
 
 
-def list_tests(sizes: BatterySizes) -> list[BatteryTest]:
-    """Return all tests in the order in which they run."""
-    return [test for list_family in FAMILIES for test in list_family(sizes)]
+def list_tests(sizes: BatterySizes, devices: int = DEVICES) -> list[BatteryTest]:
+    """Return all tests of so many devices, in the order in which they run."""
+    return [*(test for list_family in FAMILIES for test in list_family(sizes)), *list_transfer_tests(sizes, devices)]
 
 
 def choose_tests(tests: Sequence[BatteryTest], patterns: Sequence[str]) -> list[BatteryTest]:

@@ -7,6 +7,12 @@ from typing import Any, Protocol
 from assay.node.load.digests import hash_counters
 from assay.node.load.planted_faults import apply_fault
 
+LIMIT_WORDS = (
+    *(0x7FC00000, 0x7F800001, 0x7F800000, 0xFF800000, 0x80000000, 0x00000000),  # NaN, a signalling one, ±Inf, ±0
+    *(0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7E967699),  # denormals, smallest, ±largest, 1e38
+)
+"""Bits of float32 numbers at the limits of the type."""
+
 
 class Arithmetic(Protocol):
     """What engines spell differently. All other operations are those that numpy and JAX share, found in `xp`.
@@ -35,8 +41,8 @@ class Arithmetic(Protocol):
     def reverse_root(self, array: Any) -> Any:
         """Return 1/√x."""
 
-    def sum_devices(self, array: Any) -> Any:
-        """Return the sum over all devices."""
+    def sum_devices(self, array: Any, alone: int = -1) -> Any:
+        """Return the sum over all devices; without the one at the place `alone`, which keeps its own."""
 
     def gather_devices(self, array: Any) -> Any:
         """Return the arrays of all devices, one after the other."""
@@ -46,6 +52,9 @@ class Arithmetic(Protocol):
 
     def pass_on(self, array: Any, distance: int) -> Any:
         """Return the array of the device so many places before."""
+
+    def swap_rows(self, rows: Any) -> Any:
+        """Return a row from each device, one after the other. `rows`: one for each device."""
 
     def device_number(self) -> Any:
         """Return the place of this device among all."""
@@ -82,6 +91,17 @@ class Lane:
         exponents = self.words(size, stream) % xp.uint32(high - low + 1) + xp.uint32(127 + low)
         return (exponents << 23).view(xp.float32).reshape(shape)
 
+    def payload(self, size: int) -> Any:
+        """Return float32 numbers of any bits, each fourth one at a limit of the type. Only copies keep them all."""
+        words, limits = self.words(size), self.xp.array(LIMIT_WORDS, dtype=self.xp.uint32)
+        places = self.xp.arange(size, dtype=self.xp.uint32)
+        chosen = limits[((places >> 2) % self.xp.uint32(len(LIMIT_WORDS))).astype(self.xp.int32)]
+        return self.xp.where(places % 4 == 0, chosen, words).view(self.xp.float32)
+
     def spoil(self, array: Any) -> Any:
-        """Return `array` with the planted fault in it."""
-        return apply_fault(self.xp, array, self.fault)
+        """Return `array` with the planted fault of a result in it."""
+        return apply_fault(self.xp, array, self.fault, "result")
+
+    def send(self, array: Any) -> Any:
+        """Return what leaves this device for others: `array`, with the planted fault of the sending side in it."""
+        return apply_fault(self.xp, array, self.fault, "send")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from assay.node.load.digests import sum_digest
 from assay.node.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult, name_instruction_set
@@ -22,18 +22,32 @@ from assay.node.load.workloads import TrainingWorkload
 FLOAT32_ROUNDED_BITS = {"bfloat16": 16, "tfloat32": 13}
 LACKS = {
     "float8": "numpy has no 8-bit floats",
-    "collectives": "numpy has one device",
     "host copies": "numpy computes in the host's memory",
 }
 
 
-class NumpyArithmetic:
-    """One CPU's arithmetic. There is one device at a time, so there is nothing to exchange."""
+Join = Callable[[Sequence[Any], int], Any]
+"""What a collective makes, for the device at a place, of the arrays that all devices sent."""
 
-    def __init__(self) -> None:
+
+class SentError(Exception):
+    """A device has sent its array, and what it receives is not known yet."""
+
+    def __init__(self, array: Any, join: Join) -> None:
+        super().__init__()
+        self.array = array
+        self.join = join
+
+
+class NumpyArithmetic:
+    """One CPU's arithmetic, for the device at a `place`. `received`: what came for it from the others."""
+
+    def __init__(self, place: int = 0) -> None:
         import numpy
 
         self.xp: Any = numpy
+        self.place = place
+        self.received: Any = None
 
     def narrow(self, array: Any, dtype: str) -> Any:
         """Round to a type. int8 and the 16-bit types are held in float32 or int32: products of them are exact there."""
@@ -76,19 +90,37 @@ class NumpyArithmetic:
         """Return 1/√x."""
         return array.dtype.type(1) / self.xp.sqrt(array)
 
-    def sum_devices(self, array: Any) -> NoReturn:
-        """Not here."""
-        raise NotImplementedError
+    def sum_devices(self, array: Any, alone: int = -1) -> Any:
+        """Return the sum over all devices; without the one at the place `alone`, which keeps its own."""
+        return self._exchange(
+            array,
+            lambda sent, at: sent[at] if at == alone else sum(part for k, part in enumerate(sent) if k != alone),
+        )
 
-    gather_devices = spread_sum = sum_devices
+    def gather_devices(self, array: Any) -> Any:
+        """Return the arrays of all devices, one after the other."""
+        return self._exchange(array, lambda sent, _: self.xp.concatenate(sent))
 
-    def pass_on(self, array: Any, distance: int) -> NoReturn:
-        """Not here."""
-        raise NotImplementedError
+    def spread_sum(self, array: Any) -> Any:
+        """Return each device's part of the sum over all devices."""
+        return self._exchange(array, lambda sent, at: self.xp.split(sum(sent), len(sent))[at])
 
-    def device_number(self) -> NoReturn:
-        """Not here."""
-        raise NotImplementedError
+    def pass_on(self, array: Any, distance: int) -> Any:
+        """Return the array of the device so many places before."""
+        return self._exchange(array, lambda sent, at: sent[(at - distance) % len(sent)])
+
+    def swap_rows(self, rows: Any) -> Any:
+        """Return a row from each device, one after the other."""
+        return self._exchange(rows, lambda sent, at: self.xp.stack([each[at] for each in sent]))
+
+    def device_number(self) -> Any:
+        """Return the place of this device among all."""
+        return self.xp.int32(self.place)
+
+    def _exchange(self, array: Any, join: Join) -> Any:
+        if self.received is None:
+            raise SentError(array, join)
+        return self.received
 
 
 class NumpyTraining:
@@ -131,13 +163,14 @@ class NumpyEngine:
             raise LoadError(f"numpy is not installed ({error}); install assay-fleet[load]") from None
 
         self._numpy = numpy
-        self._arithmetic = NumpyArithmetic()
         version = f"numpy {numpy.__version__}"
         self.device_count = len(devices)
         self.facts = EngineFacts(version, "cpu", name_instruction_set(), version, "OPENBLAS_NUM_THREADS=1", devices)
 
     def find_lack(self, test: BatteryTest | TrainingWorkload) -> str:
         """Return why numpy cannot do the test."""
+        if "collectives" in test.needs and (self.device_count < 2 or isinstance(test, TrainingWorkload)):
+            return "numpy has one device" if isinstance(test, TrainingWorkload) else "there is one device"
         return next((LACKS[need] for need in test.needs if need in LACKS), "")
 
     def prepare(self, test: BatteryTest) -> None:
@@ -147,10 +180,14 @@ class NumpyEngine:
         """Run one unit on each device in turn."""
         digests: list[int | None] = []
         times = []
-        for fault in faults:
+        arithmetics = [NumpyArithmetic(place) for place in range(len(faults))]
+        with self._numpy.errstate(all="ignore"):
+            if "collectives" in test.needs:
+                self._exchange(test, key, faults, arithmetics)
+        for arithmetic, fault in zip(arithmetics, faults, strict=True):
             begun = time.perf_counter()
             with self._numpy.errstate(all="ignore"):
-                digests.append(self._compute(test, key, fault))
+                digests.append(self._compute(test, key, fault, arithmetic))
             times.append(1e3 * (time.perf_counter() - begun))
         return UnitResult(max(times), digests, times)
 
@@ -158,13 +195,26 @@ class NumpyEngine:
         """Return training with the state of a key."""
         return NumpyTraining(workload, key, len(self.facts.devices))
 
-    def _compute(self, test: BatteryTest, key: int, fault: FaultWords) -> int:
+    def _exchange(
+        self, test: BatteryTest, key: int, faults: Sequence[FaultWords], arithmetics: Sequence[NumpyArithmetic]
+    ) -> None:
+        """Let each device send, and give each what it receives. A test has one collective."""
+        sent: list[SentError] = []
+        for arithmetic, fault in zip(arithmetics, faults, strict=True):
+            try:
+                test.first_stage(self._lane(arithmetic, key, fault))
+            except SentError as error:
+                sent.append(error)
+        for place, (arithmetic, own) in enumerate(zip(arithmetics, sent, strict=True)):
+            arithmetic.received = own.join([error.array for error in sent], place)
+
+    def _lane(self, arithmetic: NumpyArithmetic, key: int, fault: FaultWords) -> Lane:
         xp = self._numpy
-        words = xp.array(fault, dtype=xp.uint32)
-        lanes = [
-            Lane(self._arithmetic, xp.array([key + block & 0xFFFFFFFF], dtype=xp.uint32), words)
-            for block in range(test.blocks)
-        ]
+        return Lane(arithmetic, xp.array([key & 0xFFFFFFFF], dtype=xp.uint32), xp.array(fault, dtype=xp.uint32))
+
+    def _compute(self, test: BatteryTest, key: int, fault: FaultWords, arithmetic: NumpyArithmetic) -> int:
+        xp = self._numpy
+        lanes = [self._lane(arithmetic, key + block, fault) for block in range(test.blocks)]
         held = [test.first_stage(lane) for lane in lanes]
         for stage in test.stages:
             held = [stage(lane, array) for lane, array in zip(lanes, held, strict=True)]

@@ -19,9 +19,10 @@ NOT_A_NUMBER = 0x7FC00000
 HEAT_UNITS = 100  # after so many units, a fault by heat is at its full rate
 KINDS = ("flip", "burst", "nan", "permanent", "heat", "slow", "hang", "freeze", "vanish")
 SILENT_KINDS = ("hang", "freeze", "vanish")
-FaultWords = tuple[int, int, int, int, int]
-"""Start, stride and count of the words that are hit; then the mask to flip and the mask to set."""
-HEALTHY: FaultWords = (0, 1, 0, 0, 0)
+SIDES = ("result", "send")
+FaultWords = tuple[int, int, int, int, int, int]
+"""Start, stride and count of the words that are hit; the mask to flip and the mask to set; the place in `SIDES`."""
+HEALTHY: FaultWords = (0, 1, 0, 0, 0, 0)
 _CONVERT: dict[str, Any] = {"int": int, "float": float, "str": str}
 
 
@@ -31,6 +32,7 @@ class PlantedFault:
 
     `rate`: the share of units that it hits. `after`: the first unit that it may hit, as `from` in the text. `words`
     and `stride`: how many results are hit, and how far apart. `factor`: how many times as long a slow device takes.
+    `side`: hits what the device computed or received (`result`), or what it sends to others (`send`).
     """
 
     device: int
@@ -43,6 +45,7 @@ class PlantedFault:
     rate: float = 1.0
     after: int = 0
     factor: float = 10.0
+    side: str = "result"
 
     def covers(self, test: str) -> bool:
         """Whether it is planted into this test: by name, by the name's beginning, or by pattern."""
@@ -61,11 +64,12 @@ class PlantedFault:
         start = self.at if self.at >= 0 else _draw(f"at/{self.device}/{test}/{0 if lasting else unit}")
         bit = self.bit if self.bit >= 0 else _draw(f"bit/{self.device}/{0 if lasting else unit}") % 32
         count = WARP if self.kind == "burst" else self.words
+        side = SIDES.index(self.side)
         if self.kind == "nan":
-            return start, self.stride, count, 0, NOT_A_NUMBER
+            return start, self.stride, count, 0, NOT_A_NUMBER, side
         if lasting:  # a stuck bit: seen only where the right bit is 0
-            return start, self.stride, count, 0, 1 << bit
-        return start, self.stride, count, 1 << bit, 0
+            return start, self.stride, count, 0, 1 << bit, side
+        return start, self.stride, count, 1 << bit, 0, side
 
 
 def parse_plant(text: str) -> PlantedFault:
@@ -80,6 +84,8 @@ def parse_plant(text: str) -> PlantedFault:
         raise ValueError(f"--plant {text!r}: write device=N and any of {names}, as in device=5,bit=3,rate=0.02")
     if given.get("kind", "flip") not in KINDS:
         raise ValueError(f"--plant {text!r}: kind is one of {', '.join(KINDS)}")
+    if given.get("side", "result") not in SIDES:
+        raise ValueError(f"--plant {text!r}: side is one of {', '.join(SIDES)}")
     try:
         made = {name: _CONVERT[str(types[name])](content) for name, content in given.items()}
     except ValueError as error:
@@ -126,12 +132,12 @@ def find_slowness(faults: Sequence[PlantedFault], device: int, test: str, unit: 
     return max(factors, default=1.0)
 
 
-def apply_fault(xp: Any, array: Any, words: Any) -> Any:
-    """Return `array` with the fault of `words` (uint32 array of five) in it; unchanged bits where the masks are 0."""
+def apply_fault(xp: Any, array: Any, words: Any, side: str) -> Any:
+    """Return `array` with the fault of `words` (uint32 array of six) in it; the same bits if it hits another side."""
     bits = view_words(xp, array)
-    start, stride, count, flip, put = (words[index] for index in range(5))
+    start, stride, count, flip, put, hit_side = (words[index] for index in range(6))
     away = xp.arange(bits.size, dtype=xp.uint32) - start % xp.uint32(bits.size)
-    hit = (away % stride == 0) & (away // stride < count)
+    hit = (away % stride == 0) & (away // stride < count) & (hit_side == SIDES.index(side))
     spoilt = xp.where(hit, (bits ^ flip) | put, bits)
     return spoilt.view(array.dtype).reshape(array.shape)
 

@@ -161,7 +161,7 @@ def run_planted(engine: Engine, test: BatteryTest, seed: int, unit: int, faults:
     """Run one unit with its planted faults, `unit` counted from 0 in this run."""
     places = engine.facts.indexes
     words = [find_fault_words(faults, index, test.name, unit) for index in places]
-    result = engine.run_unit(test, make_key(test.name, seed), words)
+    result = engine.run_unit(test, make_key(test.keyed_as or test.name, seed), words)
     return plant_silence_and_slowness(result, places, test.name, unit, faults)
 
 
@@ -228,7 +228,7 @@ def _run_battery(options: argparse.Namespace, engine: Engine, lines: RunLines, i
     after = parse_after(options.after)
     faults = [parse_plant(text) for text in options.plant]
     sizes = _choose_sizes(options, engine)
-    chosen = choose_tests(list_tests(sizes), options.tests)
+    chosen = choose_tests(list_tests(sizes, engine.device_count), options.tests)
     without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}
     able = [test for test in chosen if test.name not in without]
     if not able:

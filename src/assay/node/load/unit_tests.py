@@ -20,6 +20,7 @@ class BatteryTest:
 
     `needs`: features that an engine may lack. `blocks`: so many arrays are held at the same time, each made with a key
     of its own. `spoils_itself`: the test puts the planted fault into a middle result, not into its arrays.
+    `keyed_as`: tests with the same one have the same inputs, and so the same right digest.
     """
 
     name: str
@@ -28,6 +29,7 @@ class BatteryTest:
     needs: tuple[str, ...] = ()
     blocks: int = 1
     spoils_itself: bool = False
+    keyed_as: str = ""
 
     def first_stage(self, lane: Lane) -> Any:
         """Return the arrays, with the planted fault."""
@@ -37,7 +39,10 @@ class BatteryTest:
 
 @dataclass(frozen=True)
 class BatterySizes:
-    """Edges of matrices, lengths of vectors, blocks of memory (each 4 bytes × `block`), and the training step."""
+    """Edges of matrices, lengths of vectors, blocks of memory (each 4 bytes × `block`), and the training step.
+
+    `piece`: words that go from one device to another.
+    """
 
     name: str
     edge: int
@@ -47,6 +52,7 @@ class BatterySizes:
     bins: int
     rows: int
     columns: int
+    piece: int
     block: int
     blocks: int
     vocabulary: int
@@ -66,6 +72,7 @@ SMALL = BatterySizes(
     bins=64,
     rows=16,
     columns=65,
+    piece=1024,
     block=4096,
     blocks=2,
     vocabulary=32,
@@ -84,6 +91,7 @@ FULL = BatterySizes(
     bins=4096,
     rows=4096,
     columns=4097,
+    piece=1 << 22,
     block=1 << 28,
     blocks=4,
     vocabulary=4096,

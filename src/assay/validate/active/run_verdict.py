@@ -1,44 +1,63 @@
-"""The verdict on a run: a vote on each unit, and over all units which GPUs were outvoted, by whom, and how often.
+"""The verdict on a run: a vote on each unit, and over all units which GPUs are wrong, by whom, and how often.
 
-What most GPUs of one kind computed is right. The majority is strict, and counted among all GPUs of the kind: silent
-ones give nobody a majority. Where there is none, and where the majority differs from a golden digest, nobody is named:
-such a unit cannot be told.
+A wrong digest of a computation proves its GPU wrong, if the vote can tell (`unit_vote`). A wrong digest of a copy or a
+collective proves its sender, its receiver or the way between wrong: all such units of the run together tell which, or
+leave several suspects (`transfer_suspects`). What cannot be told names nobody.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from assay.model.text.lists import format_count, format_list
+from assay.validate.active.transfer_suspects import (
+    HOST,
+    Suspicion,
+    Transfer,
+    describe_parts,
+    find_suspects,
+    read_roles,
+)
 from assay.validate.active.unit_results import LoadDevice, LoadRun, LoadUnit, UnitName
+from assay.validate.active.unit_vote import VoteResult, find_most, vote
 
-LEAST_VOTERS = 3
-"""Of two GPUs that differ, nobody knows which one is wrong."""
-LEAST_GOLDEN_VOTERS = 2
 SHOWN_TESTS = 3
+SOURCE = "copy.source"
+"""Gives the digest that is right in all transfers of its seed."""
+EXPLAINED = "{} is in every explanation of what is wrong between the GPUs"
+Transfers = Mapping[int, Transfer]
+"""What each GPU received in a unit, by place."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitVerdict:
-    """The vote of the GPUs of one kind on one unit. GPUs are places in the run's list of devices.
+    """The verdict on one unit: on the GPUs of one kind, or on what all sent each other. GPUs are places in the run.
 
-    - `right`: the GPUs that computed `expected`. `wrong`: the outvoted ones, with what they computed.
+    - `right`: the GPUs that computed or received `expected`. `wrong`: the guilty ones, with the digest that shows it.
+    - `spoilt`: the GPUs that hold something else than `expected`, whoever is guilty of it.
     - `silent`: the GPUs that gave no digest.
     - `undecided` says why nothing can be told, "" if it can. `common_cause`: the majority differs from the golden.
+    - `suspects`: the GPUs of which at least one is guilty, or the way between them.
+    - `explained`: how it is known who is guilty, with `{}` for the GPU; "" after a vote.
     - `by_golden`: a golden digest agrees with `expected`.
     """
 
     unit: LoadUnit
+    voters: tuple[int, ...] = ()
     right: tuple[int, ...] = ()
     wrong: Mapping[int, str] = field(default_factory=dict)
+    spoilt: Mapping[int, str] = field(default_factory=dict)
     silent: tuple[int, ...] = ()
     expected: str = ""
     undecided: str = ""
     common_cause: bool = False
     by_golden: bool = False
+    suspects: tuple[int, ...] = ()
+    explained: str = ""
 
     @property
     def is_told(self) -> bool:
@@ -52,52 +71,89 @@ def vote_on_unit(unit: LoadUnit, devices: tuple[LoadDevice, ...], golden: str = 
     for place, device in enumerate(devices):
         kinds.setdefault(device.kind, []).append(place)
     for places in kinds.values():
-        yield _vote(unit, places, golden)
+        digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
+        yield _judge_votes(unit, places, vote(digests, len(places), golden), golden)
 
 
-def _vote(unit: LoadUnit, places: list[int], golden: str) -> UnitVerdict:
+def _judge_votes(unit: LoadUnit, places: Sequence[int], result: VoteResult, golden: str) -> UnitVerdict:
     digests = {place: digest for place in places if (digest := unit.digests[place]) is not None}
-    silent = tuple(place for place in places if place not in digests)
-    expected, doubt = _find_majority(digests, len(places), golden)
-    if not expected:
-        return UnitVerdict(unit, silent=silent, undecided=doubt)
-    if golden and expected != golden:
-        doubt = (
-            f"most GPUs computed {expected}, and the golden digest is {golden}: a cause that they share, as a library"
-        )
-        return UnitVerdict(unit, silent=silent, undecided=doubt, common_cause=True)
+    expected = result.expected
+    spoilt = {place: digest for place, digest in digests.items() if digest != expected} if expected else {}
     return UnitVerdict(
         unit,
+        tuple(places),
         right=tuple(place for place, digest in digests.items() if digest == expected),
-        wrong={place: digest for place, digest in digests.items() if digest != expected},
-        silent=silent,
+        wrong=spoilt,
+        spoilt=spoilt,
+        silent=tuple(place for place in places if place not in digests),
         expected=expected,
-        by_golden=bool(golden),
+        undecided=result.doubt,
+        common_cause=result.common_cause,
+        by_golden=bool(expected) and golden == expected,
+        suspects=tuple(digests) if result.is_split else (),
     )
 
 
-def _find_majority(digests: Mapping[int, str], voters: int, golden: str) -> tuple[str, str]:
-    """Return the digest of the majority and "", or "" and why there is none. A golden digest decides a tie."""
-    if not digests:
-        return "", "no GPU computed it"
-    counts = Counter(digests.values()).most_common()
-    digest, most = counts[0]
-    if voters < LEAST_VOTERS:
-        return "", f"{format_count(voters, 'GPU')} of a kind cannot outvote anybody: that takes {LEAST_VOTERS}"
-    if 2 * most > voters:
-        return digest, ""
-    agreeing = dict(counts).get(golden, 0)
-    if agreeing >= LEAST_GOLDEN_VOTERS and agreeing == most:
-        return golden, ""
-    return "", _describe_no_majority([count for _, count in counts], voters)
+class _TransferUnits:
+    """The units of a run in which GPUs received something, with the parts that explain what is wrong in them."""
 
+    def __init__(self, run: LoadRun, golden: Mapping[UnitName, str]) -> None:
+        self._devices = run.devices
+        self._golden = golden
+        places = range(len(run.devices))
+        sources = {unit.seed: self._vote(unit) for unit in run.units if unit.test == SOURCE}
+        self.results: dict[UnitName, tuple[VoteResult, Transfers]] = {}
+        for unit in run.units:
+            roles = {place: role for place in places if (role := read_roles(unit.test, place, len(places)))}
+            if roles:
+                result = sources.get(unit.seed) if unit.test.startswith(("copy.", "collective.")) else None
+                result = result or self._vote(unit)
+                given = {place: role for place, role in roles.items() if unit.digests[place] is not None}
+                self.results[unit.name] = (
+                    result,
+                    {
+                        place: replace(role, is_wrong=unit.digests[place] != result.expected)
+                        for place, role in given.items()
+                    },
+                )
 
-def _describe_no_majority(counts: list[int], voters: int) -> str:
-    if len(counts) > 1 and max(counts) == 1:
-        return f"{len(counts)} GPUs computed {len(counts)} different results: the test, not a GPU, may be at fault"
-    if len(counts) > 1 and counts[0] == counts[1]:
-        return f"a tie: {' to '.join(str(count) for count in counts)} of {voters} GPUs"
-    return f"no majority: at most {counts[0]} of {voters} GPUs agree"
+    def _vote(self, unit: LoadUnit) -> VoteResult:
+        digests = {place: digest for place, digest in enumerate(unit.digests) if digest is not None}
+        return vote(digests, len(self._devices), self._golden.get(unit.name, ""))
+
+    def explain(self, sick: frozenset[int]) -> Suspicion:
+        """Return who can be guilty. `sick`: the GPUs that compute wrong."""
+        told = [transfers for result, transfers in self.results.values() if result.expected]
+        return find_suspects([transfer for transfers in told for transfer in transfers.values()], sick)
+
+    def judge(self, unit: LoadUnit, suspicion: Suspicion, sick: frozenset[int]) -> UnitVerdict:
+        """Return the verdict on one unit."""
+        result, transfers = self.results[unit.name]
+        verdict = _judge_votes(unit, range(len(self._devices)), result, self._golden.get(unit.name, ""))
+        spoilt = {place: transfer for place, transfer in transfers.items() if transfer.is_wrong}
+        if not result.expected:
+            return verdict
+        if not spoilt:
+            return replace(verdict, wrong={})
+        guilty = suspicion.guilty_devices | sick
+        wrong: dict[int, str] = {}
+        left: list[Transfer] = []
+        for place, transfer in spoilt.items():
+            named = guilty & transfer.through
+            wrong.update(dict.fromkeys(named, str(unit.digests[place])))
+            left += [] if named else [transfer]
+        verdict = replace(verdict, wrong=wrong, explained=EXPLAINED if wrong else "")
+        return self._leave_open(verdict, left, suspicion) if left else verdict
+
+    def _leave_open(self, verdict: UnitVerdict, left: Sequence[Transfer], suspicion: Suspicion) -> UnitVerdict:
+        every = (*suspicion.guilty, *suspicion.suspects)
+        parts = [part for part in every if any(part <= transfer.through for transfer in left)]
+        names = {place: f"gpu{device.index}" for place, device in enumerate(self._devices)}
+        receivers = format_list((names[each.receiver] for each in left), 8)
+        can_be = "can be guilty" if len(parts) > 1 else "explains it alone"
+        doubt = f"{receivers} received what is wrong: {describe_parts(parts, names)} {can_be}"
+        suspects = {place for part in parts for place in part if place != HOST} or {each.receiver for each in left}
+        return replace(verdict, undecided=doubt, suspects=tuple(sorted(suspects)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +171,20 @@ class WrongUnits:
 
     @property
     def outvoted_by(self) -> tuple[int, ...]:
-        """The GPUs that computed the first wrong unit right."""
+        """The GPUs that computed or received the first wrong unit right."""
         return self.first.right
 
     def describe(self, names: Mapping[int, str]) -> str:
         """Return what is wrong in one line; no digest tells which bits. `names` of GPUs are by place."""
         first, unit = self.first, self.first.unit
         golden = " and by the golden digest" if first.by_golden else ""
+        outvoted = f"outvoted by {format_list(sorted(names[place] for place in self.outvoted_by), 9)}{golden}"
         tests = Counter(verdict.unit.test for verdict in self.units).most_common()
         shares = format_list((f"{test} {count}" for test, count in tests), SHOWN_TESTS + 1)
         return (
             f"of {self.judged} ({format_share(len(self.units), self.judged)}); first {unit.test}, seed {unit.seed}: "
-            f"{first.wrong[self.place]}, not {first.expected}; outvoted by "
-            f"{format_list(sorted(names[place] for place in self.outvoted_by), 9)}{golden}; wrong in {shares}"
+            f"{first.wrong.get(self.place) or first.spoilt[self.place]}, not {first.expected}; "
+            f"{first.explained.format(names[self.place]) or first.undecided or outvoted}; wrong in {shares}"
         )
 
 
@@ -139,10 +196,16 @@ class RunVerdict:
     votes: tuple[UnitVerdict, ...]
 
     def find_wrong_units(self, place: int) -> WrongUnits | None:
-        """Return what one GPU computed wrong, None if it was never outvoted."""
-        wrong = tuple(vote for vote in self.votes if place in vote.wrong)
-        judged = sum(place in vote.wrong or place in vote.right for vote in self.votes)
-        return WrongUnits(wrong, place, judged) if wrong else None
+        """Return the units of which one GPU is guilty, None if there are none."""
+        return self._collect(place, [vote for vote in self.votes if place in vote.wrong])
+
+    def find_spoilt_units(self, place: int) -> WrongUnits | None:
+        """Return the units in which one GPU holds something wrong, whoever is guilty; None if there are none."""
+        return self._collect(place, [vote for vote in self.votes if place in vote.spoilt])
+
+    def _collect(self, place: int, units: Sequence[UnitVerdict]) -> WrongUnits | None:
+        judged = sum(any(place in places for places in (vote.wrong, vote.spoilt, vote.right)) for vote in self.votes)
+        return WrongUnits(tuple(units), place, judged) if units else None
 
     def count_right_units(self, place: int) -> int:
         """Return how many units one GPU computed as most of its peers did."""
@@ -150,10 +213,10 @@ class RunVerdict:
 
     def find_doubt(self, place: int) -> str:
         """Return why one GPU cannot pass although nobody outvoted it, "" if it can."""
-        kind = self.run.devices[place].kind
-        if silent := sum(place in vote.silent for vote in self.votes):
-            return f"it gave no result in {format_count(silent, 'unit')} of {len(self._votes_of(kind))}"
-        if untold := [vote for vote in self._votes_of(kind) if not vote.is_told]:
+        cast = [vote for vote in self.votes if place in vote.voters]
+        if silent := sum(place in vote.silent for vote in cast):
+            return f"it gave no result in {format_count(silent, 'unit')} of {len(cast)}"
+        if untold := [vote for vote in cast if not vote.is_told and place in (vote.suspects or vote.voters)]:
             return describe_untold(untold)
         return "" if self.count_right_units(place) else "it computed nothing"
 
@@ -172,20 +235,36 @@ class RunVerdict:
         """How many units were compared with a golden digest."""
         return sum(vote.by_golden or vote.common_cause for vote in self.votes)
 
-    def _votes_of(self, kind: str) -> list[UnitVerdict]:
-        return self._votes_by_kind[kind]
-
     @cached_property
-    def _votes_by_kind(self) -> dict[str, list[UnitVerdict]]:
-        kinds = list(dict.fromkeys(device.kind for device in self.run.devices))
-        return {kind: list(self.votes[at :: len(kinds)]) for at, kind in enumerate(kinds)}
+    def suspicions(self) -> tuple[UnitVerdict, ...]:
+        """The units in which something is wrong, and nobody knows which of several parts is guilty."""
+        return tuple(vote for vote in self.votes if vote.suspects)
 
 
 def judge_run(run: LoadRun, golden: Mapping[UnitName, str] | None = None) -> RunVerdict:
     """Return the verdict on a run. `golden`: the golden digests for its key, by test and seed."""
-    known = golden or {}
-    votes = [vote for unit in run.units for vote in vote_on_unit(unit, run.devices, known.get(unit.name, ""))]
-    return RunVerdict(run, tuple(votes))
+    known = _list_trusted(run, golden or {})
+    transfers = _TransferUnits(run, known)
+    computed = {
+        unit.name: list(vote_on_unit(unit, run.devices, known.get(unit.name, "")))
+        for unit in run.units
+        if unit.name not in transfers.results
+    }
+    sick = frozenset(place for verdicts in computed.values() for verdict in verdicts for place in verdict.wrong)
+    suspicion = transfers.explain(sick)
+    verdicts = (computed.get(unit.name) or [transfers.judge(unit, suspicion, sick)] for unit in run.units)
+    return RunVerdict(run, tuple(chain.from_iterable(verdicts)))
+
+
+def _list_trusted(run: LoadRun, golden: Mapping[UnitName, str]) -> Mapping[UnitName, str]:
+    """Return the golden digests that may decide: if most GPUs contradict some, those alone, as suspects themselves."""
+    contradicted = {}
+    for unit in run.units:
+        digests = {place: digest for place, digest in enumerate(unit.digests) if digest is not None}
+        most, expected = find_most(digests, len(unit.digests)), golden.get(unit.name)
+        if most and expected and most != expected:
+            contradicted[unit.name] = expected
+    return contradicted or golden
 
 
 def describe_untold(votes: list[UnitVerdict]) -> str:
