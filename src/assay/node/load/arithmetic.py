@@ -2,11 +2,14 @@
 
 Matrices come in bands of values, since some defects show only for very small or very large numbers. The complex units
 of a core, which compute functions, fail more often than its tensor cores. Integer modulo, counting, scatter and gather
-were the first victims in published cases; all are exact in any order.
+were the first victims in published cases; all are exact in any order. Values at the limits of each type come too: what
+flushes denormals, clamps, or makes NaN a number, changes a digest. All NaN count as one: their bits say nothing.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -36,6 +39,59 @@ BANDS: dict[str, dict[str, int]] = {
 """Exponents of the left matrix by type and band. `mixed` comes beside them: each number has an exponent of its own."""
 MIXED = {"float16": 6, "float8": 4}
 MIXED_WIDE = 20
+
+
+FLOAT_LIMITS = {
+    "float64": ((2 - 2.0**-52) * 2.0**1023, 2.0**-1022, 2.0**-1074),
+    "float32": ((2 - 2.0**-23) * 2.0**127, 2.0**-126, 2.0**-149),
+    "tfloat32": ((2 - 2.0**-10) * 2.0**127, 2.0**-126, 2.0**-136),
+    "bfloat16": ((2 - 2.0**-7) * 2.0**127, 2.0**-126, 2.0**-133),
+    "float16": (65504.0, 2.0**-14, 2.0**-24),
+    "float8": (448.0, 2.0**-6, 2.0**-9),
+}
+"""The largest number of each type, its smallest normal one, and its smallest denormal one."""
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "multiply": operator.mul}
+
+
+def make_limits(lane: Lane, size: int, dtype: str, stream: int = 0) -> Any:
+    """Return numbers of which half are at the limits of a type: float64 for that type, else float32."""
+    xp, wide = lane.xp, "float64" if dtype == "float64" else "float32"
+    largest, normal, denormal = FLOAT_LIMITS[dtype]
+    finite = (0.0, largest, 0.75 * largest, normal, denormal, 5 * denormal)
+    table = xp.array([math.nan, math.inf, -math.inf, *finite, *(-each for each in finite)], dtype=wide)
+    words = lane.words(size, stream)
+    chosen = table[(words % xp.uint32(len(table))).astype(xp.int32)]
+    return xp.where(words >> 31 == 1, chosen, lane.numbers((size,), stream + 1).astype(wide))
+
+
+def unite_nan(lane: Lane, array: Any) -> Any:
+    """Return the array with one NaN in place of all: which operand's bits it keeps is nobody's promise."""
+    return lane.xp.where(lane.xp.isnan(array), array.dtype.type(math.nan), array)
+
+
+def _combine(lane: Lane, operation: Callable[[Any, Any], Any], dtype: str, size: int) -> Any:
+    narrow, wide = lane.arithmetic.narrow, "float64" if dtype == "float64" else "float32"
+    left, right = (narrow(make_limits(lane, size, dtype, stream), dtype).astype(wide) for stream in (0, 2))
+    return unite_nan(lane, narrow(operation(left, right), dtype).astype(wide))
+
+
+def _multiply_limits(lane: Lane, dtype: str, edge: int) -> Any:
+    """Return a product of matrices, each result one product: nothing is added to what is at the limit."""
+    xp, narrow = lane.xp, lane.arithmetic.narrow
+    limits = make_limits(lane, edge, dtype)
+    left = xp.where(xp.arange(edge)[None, :] == 0, limits[:, None], xp.zeros((), limits.dtype))
+    right = lane.numbers((edge, edge), 2).astype(limits.dtype)
+    return unite_nan(lane, lane.arithmetic.product(narrow(left, dtype), narrow(right, dtype), dtype))
+
+
+def list_limit_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
+    """Yield `limits.OPERATION.TYPE` and `gemm.TYPE.limits`, of numbers at the limits of each type."""
+    for dtype in FLOAT_LIMITS:
+        for name, operation in OPERATIONS.items():
+            compute = partial(_combine, operation=operation, dtype=dtype, size=sizes.vector)
+            yield BatteryTest(f"limits.{name}.{dtype}", compute, needs=(dtype,))
+        edge = sizes.edge_float64 if dtype == "float64" else sizes.edge
+        yield BatteryTest(f"gemm.{dtype}.limits", partial(_multiply_limits, dtype=dtype, edge=edge), needs=(dtype,))
 
 
 def list_matrix_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
@@ -79,7 +135,7 @@ def list_function_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
 
 
 def _call(lane: Lane, function: Callable[[Lane, Any], Any], dtype: str, size: int) -> Any:
-    return function(lane, lane.numbers((size,)).astype(dtype)).astype(dtype)
+    return unite_nan(lane, function(lane, make_limits(lane, size, dtype)).astype(dtype))
 
 
 def _cast(lane: Lane, dtype: str, size: int) -> Any:
@@ -109,11 +165,11 @@ def list_integer_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
         xp = lane.xp
         factor = (lane.words(1, 3) | 1)[0]  # multiplying by an odd number permutes the places modulo a power of two
         places = ((xp.arange(size, dtype=xp.uint32) * factor) % xp.uint32(size)).astype(xp.int32)
-        return lane.arithmetic.scatter_set(size, places, lane.numbers((size,)))
+        return lane.arithmetic.scatter_set(size, places, lane.payload(size))
 
     def gather(lane: Lane) -> Any:
         places = (lane.words(size, 1) % lane.xp.uint32(size)).astype(lane.xp.int32)
-        return lane.numbers((size,))[places]
+        return lane.payload(size)[places]
 
     yield BatteryTest("modulo.uint32", lambda lane: lane.words(size) % ((lane.words(size, 1) >> 12) | 1))
     yield BatteryTest("modulo.int64", multiply_modulo)

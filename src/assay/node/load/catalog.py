@@ -13,7 +13,13 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from assay.node.load.arithmetic import list_function_tests, list_integer_tests, list_matrix_tests, list_reduction_tests
+from assay.node.load.arithmetic import (
+    list_function_tests,
+    list_integer_tests,
+    list_limit_tests,
+    list_matrix_tests,
+    list_reduction_tests,
+)
 from assay.node.load.gpt import GptShape, find_gradients, make_batch, make_state, stay, update
 from assay.node.load.lane import Lane
 from assay.node.load.transfers import list_transfer_tests
@@ -47,10 +53,14 @@ def list_memory_tests(sizes: BatterySizes) -> Iterator[BatteryTest]:
     def invert_again(lane: Lane, held: Any) -> Any:
         return ~held ^ lane.words(1, 1)
 
+    def write_limits(lane: Lane) -> Any:
+        return lane.payload(size).view(lane.xp.uint32)
+
     patterns: dict[str, tuple[Callable[[Lane], Any], tuple[Stage, ...]]] = {
         "address": (write_addresses, ()),
         "moving_inversions": (write_one_pattern, (invert, invert_again)),
         "random": (write_random, ()),
+        "limits": (write_limits, ()),
         "complement": (write_random, (invert,)),
     }
     for name, (write, stages) in patterns.items():
@@ -93,6 +103,7 @@ def _train(lane: Lane, shape: GptShape, steps: int) -> Any:
 
 FAMILIES = (
     list_matrix_tests,
+    list_limit_tests,
     list_function_tests,
     list_reduction_tests,
     list_integer_tests,
