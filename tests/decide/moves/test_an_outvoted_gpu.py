@@ -80,3 +80,18 @@ def test_what_cannot_be_told_goes_to_people_and_never_back_into_service(outvoted
     outvoted.later(hours=4)
     outvoted.step()
     assert path_of(outvoted, "n1")[-1] == "triage"
+
+
+def test_what_several_parts_explain_leaves_service_too_and_nothing_is_wiped_or_returned(outvoted):
+    """While two explanations are left, the check of the phase `confirm` ends in an error, and people look."""
+    outvoted.fault("n1", "gpu.sdc.suspect")
+    outvoted.step()
+    assert path_of(outvoted, "n1")[-1] == "confirmation"
+    assert outvoted.settle("n1") == ["cordon", "drain-now"]
+    outvoted.later(minutes=5)
+    outvoted.judge("n1", "confirm", "error", "gpu5, gpu6, or the way between gpu5 and gpu6 can be guilty")
+    outvoted.step()
+    outvoted.later(hours=4)
+    outvoted.step()
+    assert path_of(outvoted, "n1")[-2:] == ["confirmation", "triage"]
+    assert not {"wipe", "dossier"} & set(outvoted.settle("n1"))
