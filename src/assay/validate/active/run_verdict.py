@@ -123,8 +123,8 @@ class _TransferUnits:
 
     def explain(self, sick: frozenset[int]) -> Suspicion:
         """Return who can be guilty. `sick`: the GPUs that compute wrong."""
-        told = [transfers for result, transfers in self.results.values() if result.expected]
-        return find_suspects([transfer for transfers in told for transfer in transfers.values()], sick)
+        decided = [transfers for result, transfers in self.results.values() if result.expected]
+        return find_suspects([transfer for transfers in decided for transfer in transfers.values()], sick)
 
     def judge(self, unit: LoadUnit, suspicion: Suspicion, sick: frozenset[int]) -> UnitVerdict:
         """Return the verdict on one unit."""

@@ -64,9 +64,9 @@ def find_suspects(transfers: Sequence[Transfer], known: Iterable[int] = ()) -> S
     whole = [(frozenset({part}), covered) for part, covered in ways if not wrong & ~covered]
     if not whole:
         whole = [
-            (frozenset({one, other}), covered | more)
-            for (one, covered), (other, more) in combinations(ways, 2)
-            if one != other and not wrong & ~(covered | more)
+            (frozenset({first, second}), covered | more)
+            for (first, covered), (second, more) in combinations(ways, 2)
+            if first != second and not wrong & ~(covered | more)
         ]
     if not whole:  # three faults at once: nobody is told from the others
         through = frozenset.union(*(transfer.through for transfer in rest if transfer.is_wrong))
@@ -83,14 +83,14 @@ def _list_explanations(transfers: Sequence[Transfer], direct: int, wrong: int) -
     through = {place: _mask(place in transfer.through for transfer in transfers) for place in places}
     sent = {place: _mask(transfer.sender == place for transfer in transfers) for place in places}
     received = {place: _mask(transfer.receiver == place for transfer in transfers) for place in places}
-    found: dict[tuple[Part, int], None] = {}
+    spoilable: dict[tuple[Part, int], None] = {}
     for place in places:
         for copies in (sent[place], received[place], direct):
-            found[frozenset({place}), through[place] & (copies | ~direct)] = None
-    for one, other in combinations(places, 2):
-        for copies in (sent[one], sent[other], direct):
-            found[frozenset({one, other}), through[one] & through[other] & (copies | ~direct)] = None
-    yield from ((part, covered) for part, covered in found if covered & wrong)
+            spoilable[frozenset({place}), through[place] & (copies | ~direct)] = None
+    for first, second in combinations(places, 2):
+        for copies in (sent[first], sent[second], direct):
+            spoilable[frozenset({first, second}), through[first] & through[second] & (copies | ~direct)] = None
+    yield from ((part, covered) for part, covered in spoilable if covered & wrong)
 
 
 def _mask(flags: Iterable[bool]) -> int:
