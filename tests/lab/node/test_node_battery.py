@@ -36,6 +36,15 @@ def test_a_gpu_that_computes_wrong_is_named_and_no_other(node: Any, kind: str) -
     assert [one.index for place, one in enumerate(verdict.run.devices) if verdict.find_wrong_units(place)] == [5]
 
 
+def test_a_gpu_whose_sending_side_spoils_a_bit_is_named_and_its_receivers_pass(node: Any) -> None:
+    inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5, "kind": "flip", "side": "send"})
+    verdict = verdict_of(node)
+    places = {device.index: place for place, device in enumerate(verdict.run.devices)}
+    assert [index for index, place in places.items() if verdict.find_wrong_units(place)] == [5]
+    assert not verdict.suspicions
+    assert not any(verdict.find_doubt(place) for index, place in places.items() if index != 5)
+
+
 def test_a_gpu_that_hangs_ends_the_run_and_is_silent_in_its_last_unit(node: Any) -> None:
     inject_fault(node.world, "gpu.hangs", node.name, {"gpu": 2, "units": 20})
     verdict = verdict_of(node)
