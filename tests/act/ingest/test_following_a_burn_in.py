@@ -122,12 +122,19 @@ def test_what_is_in_the_ledger_is_read_once_and_the_open_window_again(
     assert set(far.orders) == {"read"}
 
 
-def test_an_outvoted_gpu_ends_it_with_its_fault(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
-    far.battery(60, RIGHT, RIGHT, WRONG, RIGHT)
+@pytest.mark.parametrize(
+    ("others", "fault", "reason"),
+    [(5, "gpu.sdc", "gpu2: battery gave 1 wrong units"),
+     (1, "gpu.sdc.suspect", "battery: gemm.float32.ones, seed 0: 3 of 4")],
+)  # fmt: skip
+def test_a_wrong_result_ends_it_with_its_fault(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode, others: int, fault: str, reason: str
+) -> None:
+    far.battery(60, RIGHT, RIGHT, WRONG, *[RIGHT] * others)
     look(memory, far)
     (ended,) = entries_of(site, BurnInEndedEntry)
-    assert (ended.outcome, ended.fault) == ("failed", "gpu.sdc")
-    assert ended.reason.startswith("gpu2: battery computed 1 units wrong")
+    assert (ended.outcome, ended.fault) == ("failed", fault)
+    assert ended.reason.startswith(reason)
     assert far.orders[-1] == "stop"
 
 
