@@ -130,7 +130,7 @@ class SpoilingEngine(NumpyEngine):
         super().__init__(list_made_devices(DEVICES, (), [f"GPU-{place}" for place in range(DEVICES)], KIND))
         self.side, self.change = side, change
 
-    def _deliver(self, sent: Sequence[Any], place: int, join: Any) -> Any:
+    def deliver(self, sent: Sequence[Any], place: int, join: Any) -> Any:
         given = list(sent)
         if self.side == "send" or (self.side == "copy" and place == NEIGHBOUR):
             given[BAD] = self.change(given[BAD])

@@ -289,7 +289,7 @@ def list_new_nodes_due(context: ControllerContext) -> list[SlotTask]:
 
 
 def plant_vote(far: ToldNode) -> None:
-    far.battery(60, RIGHT, RIGHT, WRONG, RIGHT)
+    far.battery(60, RIGHT, RIGHT, WRONG, RIGHT, RIGHT)
 
 
 def plant_wrong_bits(far: ToldNode) -> None:
@@ -302,7 +302,7 @@ def plant_damage(far: ToldNode) -> None:
 
 
 VERDICTS: dict[str, tuple[Callable[[ToldNode], None], str]] = {
-    "a vote": (plant_vote, "gpu2: battery computed 1 units wrong"),
+    "a vote": (plant_vote, "gpu2: battery gave 1 wrong units of 1"),
     "a tool": (plant_wrong_bits, "memory found 3 wrong bits"),
     "a counter": (plant_damage, "gpu1: uncorrected memory errors went from 0 to 5 under load"),
 }

@@ -66,8 +66,8 @@ WRONG_FAULT, SUSPECT_FAULT = "gpu.sdc", "gpu.sdc.suspect"
 
 def find_wrong_result(lines: Sequence[Line]) -> tuple[str, str]:
     """Return what is wrong, and its fault: a guilty GPU, else what several can be guilty of; two "" for nothing."""
-    found = list(_list_wrong_results(lines))
-    return min(found, key=lambda each: each[1] != WRONG_FAULT, default=("", ""))
+    results = list(_list_wrong_results(lines))
+    return min(results, key=lambda each: each[1] != WRONG_FAULT, default=("", ""))
 
 
 def _list_wrong_results(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:

@@ -206,9 +206,9 @@ class NumpyEngine:
             except SentError as error:
                 sent.append(error)
         for place, (arithmetic, own) in enumerate(zip(arithmetics, sent, strict=True)):
-            arithmetic.received = self._deliver([error.array for error in sent], place, own.join)
+            arithmetic.received = self.deliver([error.array for error in sent], place, own.join)
 
-    def _deliver(self, sent: Sequence[Any], place: int, join: Join) -> Any:
+    def deliver(self, sent: Sequence[Any], place: int, join: Join) -> Any:
         return join(sent, place)
 
     def _lane(self, arithmetic: NumpyArithmetic, key: int, fault: FaultWords) -> Lane:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import lgamma, log
+from math import comb, log, log
 
 HOST = -1
 """Stands among the devices for the host: its memory, and its side of the bus."""
@@ -71,7 +71,10 @@ def find_suspects(transfers: Sequence[Transfer], known: Iterable[int] = ()) -> S
     if not whole:  # three faults at once: nobody is told from the others
         through = frozenset.union(*(transfer.through for transfer in rest if transfer.is_wrong))
         return Suspicion(suspects=frozenset(frozenset({place}) for place in through))
-    surprise = [_surprise((covered & direct).bit_count(), (wrong & direct).bit_count()) for _, covered in whole]
+    # how much it surprises that, of the transfers that a part spoils at times, just these are wrong: by the number of
+    # ways to choose so many of them
+    seen = (wrong & direct).bit_count()
+    surprise = [log(comb((covered & direct).bit_count(), seen) or 1) for _, covered in whole]
     likely = [parts for (parts, _), at in zip(whole, surprise, strict=True) if at <= min(surprise) + IMPLAUSIBLE]
     guilty = frozenset.intersection(*likely)
     return Suspicion(guilty, frozenset.union(*likely) - guilty)
@@ -95,14 +98,6 @@ def _list_explanations(transfers: Sequence[Transfer], direct: int, wrong: int) -
 
 def _mask(flags: Iterable[bool]) -> int:
     return int("".join("1" if flag else "0" for flag in flags) or "0", 2)
-
-
-def _surprise(places: int, wrong: int) -> float:
-    """Return by how much it surprises that, of the transfers that a part spoils at times, just these are wrong.
-
-    It is the logarithm of the number of ways to choose so many of them.
-    """
-    return lgamma(places + 1) - lgamma(wrong + 1) - lgamma(places - wrong + 1)
 
 
 def read_roles(test: str, place: int, devices: int) -> Transfer | None:
