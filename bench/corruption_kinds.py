@@ -131,6 +131,7 @@ class SpoilingEngine(NumpyEngine):
         self.side, self.change = side, change
 
     def deliver(self, sent: Sequence[Any], place: int, join: Any) -> Any:
+        """Spoil it on the way, as the fault says."""
         given = list(sent)
         if self.side == "send" or (self.side == "copy" and place == NEIGHBOUR):
             given[BAD] = self.change(given[BAD])

@@ -209,6 +209,7 @@ class NumpyEngine:
             arithmetic.received = self.deliver([error.array for error in sent], place, own.join)
 
     def deliver(self, sent: Sequence[Any], place: int, join: Join) -> Any:
+        """Return what comes to a place of what all have sent. A bench plants its own faults on this way."""
         return join(sent, place)
 
     def _lane(self, arithmetic: NumpyArithmetic, key: int, fault: FaultWords) -> Lane:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb, log, log
+from math import comb, log
 
 HOST = -1
 """Stands among the devices for the host: its memory, and its side of the bus."""
