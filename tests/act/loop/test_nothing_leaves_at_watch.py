@@ -197,7 +197,10 @@ def test_tests_load_no_node(site, monkeypatch, fleet, loaded):
 @pytest.mark.parametrize(("fleet", "asked"), [(WATCH, []), (ACT, ["start"])])
 def test_a_burn_in_is_not_started_again(site, monkeypatch, fleet, asked):
     done: list[str] = []
-    monkeypatch.setattr("assay.act.ingest.burn_ins.ask_burn_in", lambda _, what, *__, **___: done.append(what))
+    running = SimpleNamespace(running=True)
+    monkeypatch.setattr(
+        "assay.act.ingest.burn_ins.ask_burn_in", lambda _, word, *__, **___: done.append(word) or running
+    )
     monkeypatch.setattr("assay.act.ingest.burn_ins.make_plan_for", lambda *_, **__: {})
     record = SimpleNamespace(hours_done=1.0, held_hours=0.0, id="b", log="", line=0)
     follower = SimpleNamespace(
