@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from assay.act.orders.orders import OperatorIdentity, certify_node, list_node_orders
 from assay.act.tickets.desired_tickets import list_desired_tickets
 from assay.decide.state import decision_and_fault_entries
+from assay.declare.loader import load_fleet
 from assay.model.entries.faults import FaultClearedEntry
+from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from tests.support.places import ROOT
 
 JOB = ("job 17 (train)",)
 
@@ -136,6 +141,21 @@ def test_a_person_opens_a_node_that_flaps_and_the_count_starts_again(paper, kind
     assert (node.actions["uncordon"], node.tickets()) == (2, [])
     node.flap(1, minutes=5)
     assert node.actions["uncordon"] == 3
+
+
+def test_the_order_that_its_ticket_names_is_taken(paper):
+    node = Flapper(paper)
+    fleet = replace(load_fleet(ROOT), policies={"default": paper.policy})
+    ann = OperatorIdentity("ann", "the cable was loose", paper.now.isoformat())
+    with pytest.raises(AssayError, match="needs no certification"):
+        certify_node(fleet, ann, paper.story("n1"))
+    node.flap(6, minutes=5)
+    assert "certify" in list_node_orders(fleet, paper.story("n1"))
+    order = certify_node(fleet, ann, paper.story("n1"))
+    assert order.message == "n1 is certified in production by ann, and is opened again: the cable was loose"
+    paper.write(order.entry)
+    node.live(minutes=1)
+    assert (node.actions["uncordon"], node.tickets()) == (2, [])
 
 
 def test_a_flapping_link_is_held_and_goes_to_people(paper):

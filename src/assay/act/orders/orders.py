@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from assay.decide.moves.remedy_ladder import is_left_to_people
 from assay.decide.rollouts.decide_rollouts import shorten_id
 from assay.decide.rollouts.rollout_history import Rollout
 from assay.decide.state.node_state import NodeState, OperatorNote
@@ -256,10 +257,12 @@ def release_node(operator: OperatorIdentity, state: NodeState) -> OperatorOrder:
 
 
 def certify_node(fleet: Fleet, operator: OperatorIdentity, state: NodeState) -> OperatorOrder:
-    """Certify that a node was inspected. Raises AssayError if its state waits for no certification."""
+    """Certify that a node was inspected. Raises AssayError if neither its state nor its flapping waits for that."""
     node, name = state.node, state.state
     states = [policy.states[name] for policy in fleet.policies.values() if name in policy.states]
     to = next((state.certified_to for state in states if state.certified_to), None)
+    if to is None and is_left_to_people(state):
+        to = name
     if to is None:
         raise AssayError(f"{node} is in {name}, which needs no certification", fix=f"assay explain {node}")
     refuse_watched_move(fleet, state, to)
@@ -267,7 +270,8 @@ def certify_node(fleet: Fleet, operator: OperatorIdentity, state: NodeState) -> 
         return OperatorOrder(node, f"{node} is already certified in {name}, by {earlier.who}: {earlier.reason}")
     ident = derive_id(CertifiedEntry.kind, node, state.stay_id)
     entry = CertifiedEntry(operator.who, operator.reason).make_entry(ident, operator.at, node)
-    text = f"{node} is certified in {name} by {operator.who}, and goes to {to}: {operator.reason}"
+    goes = f"goes to {to}" if to != name else "is opened again"
+    text = f"{node} is certified in {name} by {operator.who}, and {goes}: {operator.reason}"
     return OperatorOrder(node, text, entry)
 
 
@@ -276,7 +280,8 @@ def list_node_orders(fleet: Fleet, state: NodeState) -> list[str]:
     waits = state.node in fleet.nodes and fleet.policy.states[state.state].certified_to and not state.certified
     asks = any(wait.kind != "would" for wait in list_fleet_waits(fleet, [state]))
     words = ["approve", "decline"] if asks else []
-    return ["release" if state.hold else "hold", *(["certify"] if waits else []), *words]
+    certify = ["certify"] if waits or is_left_to_people(state) else []
+    return ["release" if state.hold else "hold", *certify, *words]
 
 
 def list_rollout_orders(rollout: Rollout) -> list[str]:
