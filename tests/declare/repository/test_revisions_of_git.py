@@ -46,6 +46,18 @@ def test_a_revision_gives_the_fleet_that_the_folder_gave(root: Path) -> None:
     assert (old.commit, old.dirty) == (now.commit, now.dirty) == (git(root, "rev-parse", "HEAD"), False)
 
 
+def test_a_repository_of_another_user_is_not_one_without_commits(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = git(root, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    with pytest.raises(AssayError, match="it belongs to another user") as refused:
+        load_fleet(root)
+    assert f"git config --global --add safe.directory {root.parent}" in refused.value.fix
+    (root.parent / "settings").write_text(f"[safe]\n\tdirectory = {root.parent}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(root.parent / "settings"))
+    assert load_fleet(root).commit == commit
+
+
 def test_what_is_changed_or_deleted_in_the_folder_does_not_change_the_revision(root: Path) -> None:
     (root / POOL).write_text((root / POOL).read_text().replace("S2", "S3"))
     shutil.rmtree(root / "suites")

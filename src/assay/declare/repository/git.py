@@ -23,8 +23,8 @@ SAFE_GIT_OPTIONS = (
     *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
     *("-c", "core.checkStat=default", "-c", "core.commitGraph=false", "-c", "log.showSignature=false"),
 )
-SAFE_ENVIRONMENT = {"GIT_GRAFT_FILE": os.devnull}
-"""These override the repository's configuration, so that git reports files and commits as they are."""
+SAFE_ENVIRONMENT = {"GIT_GRAFT_FILE": os.devnull, "LC_ALL": "C"}
+"""These override the configuration of repository and user, so that git reports what is there, in words that we know."""
 REGULAR_MODES, SYMLINK_MODE = ("100644", "100755"), "120000"
 
 
@@ -38,11 +38,18 @@ class GitBlob:
 
 
 def read_revision(root: Path) -> tuple[str, bool]:
-    """Return the commit, and whether the declared files differ from it. Without git: `("", False)`."""
+    """Return the commit, and whether the declared files differ from it. Without git: `("", False)`.
+
+    Raises AssayError for a repository of another user, which git does not read: it is not without commits.
+    """
     try:
         run = run_git(root, "status", "--porcelain=v2", "--branch", "--", *DECLARED_FOLDERS)
     except AssayError:
         return "", False
+    if run.returncode and b"dubious ownership" in run.stderr:
+        advice = run.stderr.decode(errors="replace").splitlines()[-1].strip()
+        fix = f"run assay as its owner, or trust it: {advice}"
+        raise AssayError("git does not read this repository: it belongs to another user", where=str(root), fix=fix)
     lines = run.stdout.decode(errors="replace").splitlines() if run.returncode == 0 else []
     commit = next((line.removeprefix("# branch.oid ") for line in lines if line.startswith("# branch.oid ")), "")
     if commit == "(initial)":
