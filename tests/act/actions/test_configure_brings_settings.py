@@ -107,7 +107,7 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     assert room.state("n0004")["hcas"][3]["settings"]["LINK_TYPE_P1"] == rail
     assert room.state("n0004")["nics"][1]["settings"]["EXP_ROM_UEFI_x86_ENABLE"]["current"] == "True(1)"
     unit = root_of(room, "n0004", "etc/systemd/system/assay-gpu-settings.service").read_text()
-    assert "ExecStart=nvidia-smi -pm 1" in unit
+    assert "ExecStart=-nvidia-smi -pm 1" in unit
     assert room.state("n0004")["host"]["fabric_manager"] == "570.172.08"
     assert room.state("n0004")["module_options"] == {"nvidia": {"NVreg_EnablePCIERelaxedOrderingMode": "1"}}
     assert room.state("n0004")["host"]["hugepages"]["1048576kB"] == 0

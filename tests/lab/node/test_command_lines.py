@@ -123,7 +123,7 @@ def test_an_option_is_taken_by_each_of_its_names(capsys: pytest.CaptureFixture[s
 def test_the_unit_of_gpu_settings_calls_nvidia_smi_as_it_may_be_called() -> None:
     folder = "playbooks/collections/ansible_collections/assay/fleet/roles/gpu_settings/tasks/main.yml"
     tasks: Any = yaml.safe_load((ROOT / folder).read_text())
-    lines = re.findall(r"ExecStart=nvidia-smi (\S+) (.+)", str(tasks).replace("\\n", "\n"))
+    lines = re.findall(r"ExecStart=-nvidia-smi (\S+) (.+)", str(tasks).replace("\\n", "\n"))
     assert [option for option, _ in lines] == ["-pm", "-mig", "-c", "-ac", "-pl"]
     for option, _ in lines:
         check_words("nvidia-smi", [option, "2619,1980" if option == "-ac" else "1"])
