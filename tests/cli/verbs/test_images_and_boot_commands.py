@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -62,9 +63,14 @@ def test_a_file_that_is_not_the_declared_one_is_told_and_stays_missing(root: Pat
 
 def test_dhcp_is_printed_for_the_one_provisioning(root: Path) -> None:
     code, shown = run(root, "boot", "dhcp", "--for", "dnsmasq")
-    assert code == 0
+    assert code == 1
+    assert "assay boot: without a MAC address: n0001..n0" in shown
     assert "dhcp-boot=tag:ipxe,http://boot.lab1.example:8080/boot/v1/ipxe" in shown
+    for file in (root / "inventory").rglob("*.yml"):
+        lines = re.sub(r"( +)bmc_address: 10\.20\.0\.(\d+)", r'\g<0>\n\1mac: "02:00:00:00:00:\2"', file.read_text())
+        file.write_text(lines)
     code, shown = run(root, "boot", "dhcp", "--for", "kea")
+    assert code == 0, "each node has its address now"
     assert json.loads(shown)["Dhcp4"]["client-classes"][0]["name"] == "ipxe"
 
 

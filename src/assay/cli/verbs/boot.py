@@ -14,6 +14,7 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.facts import fact
+from assay.model.text.lists import fold_names, format_list
 
 if TYPE_CHECKING:
     from assay.act.boot.image_store import ImageStore
@@ -59,7 +60,10 @@ def dhcp(
 ) -> None:
     """Print the configuration by which a DHCP server leads machines to `assay serve --boot`.
 
-    PXE, UEFI HTTP boot and iPXE each get their own answer. Nodes with a MAC address in the inventory are listed.
+    PXE, UEFI HTTP boot and iPXE each get their own answer. Nodes with a MAC address in the inventory are listed, and
+    those without one are named on stderr: the server must know them in another way.
+
+    Exit codes: 0 printed, with all nodes; 1 printed without some; 2 no Provisioning is meant.
     """
     from assay.act.boot.script import list_dhcp_hosts, render_dnsmasq, render_kea
 
@@ -70,7 +74,14 @@ def dhcp(
         raise AssayError("which Provisioning?", fix=f"--provisioning NAME; the fleet has: {known}")
     chosen = declared.provisionings[names[0]]
     render = render_dnsmasq if server == "dnsmasq" else render_kea
-    typer.echo(render(chosen, list_dhcp_hosts(declared, chosen)), nl=False)
+    hosts = list_dhcp_hosts(declared, chosen)
+    typer.echo(render(chosen, hosts), nl=False)
+    booting = {node.name for node in declared.nodes.values() if chosen.applies_to(node.pool)}
+    without = booting - {host.name for host in hosts}
+    if without:
+        names = format_list(fold_names(sorted(without)))
+        typer.echo(f"assay boot: without a MAC address: {names}\n  → write its `mac` into the inventory", err=True)
+        raise typer.Exit(1)
 
 
 images_app = typer.Typer(add_completion=False)
