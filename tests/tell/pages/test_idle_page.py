@@ -35,7 +35,9 @@ def test_the_page_counts_the_gpus_in_service_by_part_and_age(tmp_path: Path) -> 
     state = make_state(let_in(fleet, None), root / ".assay")
     page = Caller.reading(Starlette(routes=[*page_routes.routes(state)])).get("/idle").body.decode()
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    (gpus,) = {int(count) for count in re.findall(r"h100-a idle: (\d+) GPUs in service; each is due within 3 days", text)}
+    (gpus,) = {
+        int(count) for count in re.findall(r"h100-a idle: (\d+) GPUs in service; each is due within 3 days", text)
+    }
     assert gpus > 0
     for part in ("memory", "battery", "battery: every unit"):
         assert f" {part} 0 0 0 0 {gpus} " in text, "nothing was ever covered"

@@ -113,7 +113,8 @@ def test_the_page_fits_every_screen_and_axe_finds_nothing(tmp_path: Path, strang
     try:
         with open_browser() as browser:
             for theme in ("light", "dark"):
-                page, said = browser.new_context(color_scheme=theme).new_page(), list[str]()
+                look = {"color_scheme": theme, "extra_http_headers": site.reader}
+                page, said = browser.new_context(**look).new_page(), list[str]()
                 page.on("console", lambda message, said=said: said.append(message.text))
                 page.goto(f"{site.url}/machines")
                 for width in WIDTHS:

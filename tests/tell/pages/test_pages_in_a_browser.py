@@ -31,6 +31,7 @@ PAGES = [
     "/tickets",
     f"/tickets/{make_ticket().id}",
     "/customer",
+    "/idle",
 ]
 
 
@@ -56,7 +57,7 @@ def browser() -> Iterator[Any]:
 def test_a_page_fits_and_axe_finds_nothing(site: Site, browser: Any, path: str, theme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    context = browser.new_context(color_scheme=theme)
+    context = browser.new_context(color_scheme=theme, extra_http_headers=site.reader)
     page, said = context.new_page(), []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
@@ -73,7 +74,7 @@ def test_a_page_fits_and_axe_finds_nothing(site: Site, browser: Any, path: str, 
 def test_the_fleet_is_filtered_by_keyboard_and_the_address_keeps_the_filter(site: Site, browser: Any) -> None:
     from playwright.sync_api import expect
 
-    page = browser.new_page()
+    page = browser.new_page(extra_http_headers=site.reader)
     page.goto(site.url)
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("To the content")
@@ -91,7 +92,7 @@ def test_the_fleet_is_filtered_by_keyboard_and_the_address_keeps_the_filter(site
 def test_a_rule_leads_to_its_line(site: Site, browser: Any) -> None:
     from playwright.sync_api import expect
 
-    page = browser.new_page()
+    page = browser.new_page(extra_http_headers=site.reader)
     page.goto(f"{site.url}/nodes/n0007")
     page.locator(".chain a").first.click()
     expect(page.locator("li:target")).to_contain_text("catastrophic-again")
