@@ -272,7 +272,7 @@ def application_fault_moves_node(draft: RepositoryDraft) -> Iterator[RuleFinding
         yield RuleFinding(place, message, "correct the blame, or let a rule above record it")
 
 
-@rule("ASY0142", "a fault that follows an unknown fault")
+@rule("ASY0142", "a fault that follows an unknown fault", needs=(FaultCatalog,))
 def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """assay cannot attribute the fault to its cause."""
     catalogs = select_active_catalogs(draft.specs_of_model(FaultCatalog).values())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from assay.declare.check import RuleFinding, rule
 from assay.declare.repository.draft import RepositoryDraft
-from assay.declare.repository.git import DECLARED_FOLDERS, list_ignored_paths
+from assay.declare.repository.git import DECLARED_FOLDERS, TOOL_PATHS, list_ignored_paths
 from assay.declare.repository.tree import MAX_FILE_BYTES, MAX_LINKS, RepositoryTree, WorkingFolder, is_inside
 from assay.declare.spec_reader import SpecFile
 from assay.model.specs.spec_document import SPEC_KINDS, CodeOwners
@@ -30,6 +30,7 @@ SPECIAL_FILES = {
 KIND_LINE = re.compile(rb'^[{\s]*"?kind"?\s*:\s*"?(?:%b)\b' % "|".join(SPEC_KINDS).encode(), re.MULTILINE)
 KIND_BYTES = 4096
 """How much of a file is read to find its kind."""
+CONFLICT = re.compile(rb"^<{7} .*?^={7}\r?$.*?^>{7} ", re.MULTILINE | re.DOTALL)
 REVIEW_MARK = re.compile(rb"(?:^|\s)# review:")
 SUITE_FILE = re.compile(r"(?:^|/)(?:test_\w+|conftest)\.py$")
 FILE = "CODEOWNERS"
@@ -90,6 +91,22 @@ def ignored_declaration(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if (is_yaml and path in read.get(folder, {path})) or (folder == "suites" and SUITE_FILE.search(path)):
             message = f"git ignores {path}, and assay reads it"
             yield RuleFinding((path, 0, 0), message, "commit it (`git add -f`), or remove it")
+
+
+@rule("ASY0249", "a conflict that nobody resolved")
+def unresolved_conflict(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """The file says what both sides of a merge say, so no program can read it: no playbook, suite or workflow runs."""
+    folders = (*DECLARED_FOLDERS, *TOOL_PATHS)
+    below = [path for folder in folders for path in draft.tree.files(folder)]
+    for path in (*below, *TOOL_PATHS):
+        try:
+            content = draft.tree.read(path, MAX_FILE_BYTES)
+        except OSError:
+            continue
+        for conflict in CONFLICT.finditer(content) if b"<<<<<<< " in content else ():
+            message = "a conflict of a merge or an upgrade begins here"
+            fix = "choose between the marked lines, and remove the marks"
+            yield RuleFinding((path, content.count(b"\n", 0, conflict.start()) + 1, 0), message, fix)
 
 
 @rule("ASY0260", "a drafted spec that nobody has reviewed to its end", severity="warning")
