@@ -75,10 +75,11 @@ class Forge:
         self.try_merge(pull)
         return pull
 
-    def push(self, pull: PullRequest, title: str, change: Callable[[Path], None]) -> None:
+    def push(self, pull: PullRequest, title: str, *changes: Callable[[Path], object]) -> None:
         """Let a person mend the branch."""
         git(self.clone, "checkout", "--quiet", pull.branch)
-        change(self.clone)
+        for change in changes:
+            change(self.clone)
         self.commit(title)
         git(self.clone, "push", "--quiet", "origin", pull.branch)
         self.try_merge(pull)

@@ -1,7 +1,7 @@
 """The workflows that `assay init` writes are green on what it writes: on GitHub and on GitLab, each step as written.
 
 They install assay as they say, from a package that leads here. The fleet's own machine reaches the nodes of the example
-as real ones (hall.py).
+as real ones (machines_that_answer.py).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from assay.declare.starter.new_repository import create_repository
-from tests.declare.starter.fleet_of_three_kinds import run_hall
 from tests.declare.starter.forge import Forge, git, replace_text
 from tests.declare.starter.github_api import serve_github
 from tests.declare.starter.github_runner import GitHub
 from tests.declare.starter.gitlab_runner import GitLab
+from tests.declare.starter.machines_that_answer import run_hall
 from tests.declare.starter.package_index import make_index
 
 pytestmark = pytest.mark.slow(minutes=6)
