@@ -32,6 +32,13 @@ def test_a_changed_policy_touches_every_pool(repository) -> None:
     assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]
 
 
+def test_a_firmware_bundle_touches_the_pools_that_have_it(repository) -> None:
+    repository.edit("specs/firmware/gb200-nvl72-1.3.yaml", "push: simple", "push: multipart", times=1)
+    assert find_touched_pools(repository.plan()) == []
+    repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "push: simple", "push: multipart", times=1)
+    assert find_touched_pools(repository.plan()) == ["byo-b", "h100-a"]
+
+
 def test_an_image_touches_the_pools_that_boot_it_and_a_check_sees_it(repository) -> None:
     repository.edit("specs/images/gpu-node.yaml", "arguments: [console=ttyS0, quiet]", "arguments: [quiet]")
     plan = repository.plan()

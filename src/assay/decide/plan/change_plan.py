@@ -228,7 +228,7 @@ def _note_facts(after: FleetRevision, planned: RolloutPlan, facts: FleetFacts) -
     if touched and facts.evidence_at:
         seen = [(facts.evidence_at[name], name) for name in touched if name in facts.evidence_at]
         unseen = [name for name in touched if name not in facts.evidence_at]
-        oldest = [f"the oldest is {min(seen)[1]}'s of {format_minute(min(seen)[0])} UTC"] if seen else []
+        oldest = [f"the oldest is {min(seen)[1]}'s of {format_minute(min(seen)[0])}"] if seen else []
         none = [f"{format_nodes(unseen)} has none"] if unseen else []
         yield f"evidence of the nodes to change: {'; '.join([*oldest, *none])}"
 
@@ -365,6 +365,7 @@ class ChangePlan:
     """What a reviewer approves."""
     facts: PlanFacts = PlanFacts()
     """What it knows of the fleet beside the files."""
+    bundle_pools: tuple[str, ...] = internal(default=())
 
     @property
     def has_changes(self) -> bool:
@@ -430,12 +431,21 @@ def make_change_plan(
         as_of=facts.now,
         facts=PlanFacts(facts.missing, facts.position, facts.rollout, tuple(sorted(needless))),
     )
+    plan = replace(plan, bundle_pools=tuple(sorted(_find_bundle_pools(after, plan.bundles))))
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
     plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
     changed = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
     files = FilePlan(before, after, plan.nodes, alike, plan.cables, changed, plan.other)
     held = {**dict.fromkeys(needless, NEEDS_NOTHING), **dict(_describe_held(needed, planned))}
     return replace(plan, content=make_plan_content(files, facts, planned, held))
+
+
+def _find_bundle_pools(after: FleetRevision, changes: Iterable[SettingDifference]) -> set[str]:
+    """Return the pools whose nodes have a firmware bundle that changes."""
+    specs = after.fleet.node_specs
+    bundles = {(node.pool, specs[node.spec].firmware) for node in after.fleet.nodes.values() if node.spec in specs}
+    changed = [change.path for change in changes]
+    return {pool for pool, bundle in bundles if any(path.startswith(f"{bundle}.") for path in changed)}
 
 
 def _describe_held(changing: Iterable[NodeRollout], planned: RolloutPlan) -> Iterator[tuple[str, str]]:

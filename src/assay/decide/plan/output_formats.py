@@ -174,12 +174,12 @@ def find_touched_pools(plan: ChangePlan) -> list[str]:
     """Return the pools with a node that the plan names; all pools if it changes something for every node."""
     every = find_all_pools(plan)
     there = {new.name: new.pool for _, new in plan.nodes.kept} | {node.name: node.pool for node in plan.nodes.added}
-    if any((plan.answers, plan.policy, plan.faults, plan.profiles, plan.bundles, plan.fabrics, plan.checks_gone)):
+    if any((plan.answers, plan.policy, plan.faults, plan.profiles, plan.fabrics, plan.checks_gone)):
         return every
     named = {there[name] for name in _list_named_nodes(plan) if name in there}
     fabrics = {job.fabric for job in plan.cables if not job.nodes}
     named |= {new.pool for _, new in plan.nodes.kept if new.settings.fabric in fabrics} if fabrics else set()
-    return sorted(named.union(*(change.pools for change in plan.other)))
+    return sorted(named.union(plan.bundle_pools, *(change.pools for change in plan.other)))
 
 
 def _list_named_nodes(plan: ChangePlan) -> Iterator[str]:
