@@ -58,6 +58,11 @@ POWER = "playbooks/collections/ansible_collections/assay/fleet/plugins/action/po
 MARKED = re.compile(r"(?ms)^<{7} .*?^={7}\n(.*?)^>{7} .*?\n")
 CONFLICTS = 1
 """What `assay upgrade` ends with where a person must choose."""
+TRAYS_BIOS = openbmc_archive("02.04.13")
+TRAYS_BIOS_SHA256 = hashlib.sha256(TRAYS_BIOS).hexdigest()
+ANOTHER_IMAGE = (
+    f"firmware/trays-bios.bin has the sha256 {TRAYS_BIOS_SHA256}\n→ add the qualified image, or qualify this one"
+)
 H200_SPEC, POLICY, COMPUTE = "specs/nodes/hgx-h200.yaml", "specs/lifecycle/default.yaml", "specs/fabrics/compute.yaml"
 
 
@@ -81,6 +86,7 @@ class Story:
         assert [name for name, job in jobs.items() if not job.is_green] == [], "\n".join(map(str, jobs.values()))
         (comment,) = self.github.api.bodies(pull.number)
         assert "the facts of the fleet are missing" not in comment
+        assert "UTC UTC" not in comment
         return comment
 
     def refuse(self, pull: PullRequest) -> str:
@@ -272,11 +278,11 @@ def test_two_changes_that_fit_alone_and_not_together(story: Story) -> None:
         return edit_inventory("mi300x", lambda hosts: hosts[name].update(rack="mr09", u=u))
 
     first, second = story.open("m003 moves", move("m003", 2)), story.open("m005 moves", move("m005", 2))
-    assert "place: m003: oslo/mr01 U22 → oslo/mr09 U2" in story.review(first)
+    assert "place: m003: oslo mr01 U22 → oslo mr09 U2" in story.review(first)
     story.review(second)
     story.merge(first)
     story.forge.try_merge(second)
-    refused = "m005 and m003 are both in oslo/mr09 U2"
+    refused = "m005: place oslo mr09 U2 is given by m003 too"
     assert refused in story.refuse(second)
     story.github.api.merges[story.forge.merge(second)] = second.number
     stopped = story.github.run_fleet("merge.yml")
@@ -284,25 +290,22 @@ def test_two_changes_that_fit_alone_and_not_together(story: Story) -> None:
     assert refused in read_annotations(stopped.failed.stdout)
     assert stopped.steps[-1].name == "Where every node is now", "nothing else was run"
     repair = story.open("m005 stands higher", move("m005", 12))
-    assert "place: m005: oslo/mr09 U2 → oslo/mr09 U12" in story.review(repair)
+    assert "place: m005: oslo mr09 U2 → oslo mr09 U12" in story.review(repair)
     story.merge(repair)
 
 
 def test_a_firmware_bump_is_rehearsed_and_rolled_out(story: Story) -> None:
-    image = openbmc_archive("02.04.13")
-    digest = hashlib.sha256(image).hexdigest()
-
     def bring(root: Path, declared: str) -> None:
         (root / "firmware").mkdir(exist_ok=True)
-        (root / "firmware/trays-bios.bin").write_bytes(image)
+        (root / "firmware/trays-bios.bin").write_bytes(TRAYS_BIOS)
         bundle = root / "specs/firmware/gb200-nvl72-1.3.yaml"
         text = re.sub(r"\n    artifact: .*", "", bundle.read_text()).replace('"02.04.12"', '"02.04.13"')
-        artifact = f"    artifact: {{url: firmware/trays-bios.bin, sha256: {declared}}}"
+        artifact = f'    artifact: {{url: firmware/trays-bios.bin, sha256: "{declared}"}}'
         bundle.write_text(text.replace('version: "02.04.13"\n', f'version: "02.04.13"\n{artifact}\n'))
 
-    pull = story.open("BIOS 02.04.13 for trays", lambda root: bring(root, "0" * 64))
-    assert "firmware/trays-bios.bin has another sha256" in story.refuse(pull)
-    story.forge.push(pull, "Its digest", lambda root: bring(root, digest))
+    pull = story.open("BIOS 02.04.13 for trays", lambda root: bring(root, "ab" * 32))
+    assert ANOTHER_IMAGE in story.refuse(pull)
+    story.forge.push(pull, "Its digest", lambda root: bring(root, TRAYS_BIOS_SHA256))
     comment = story.review(pull)
     assert "54 nodes (g001..g054): bios 02.04.12 → 02.04.13, resets ac" in comment
     assert "| 0, canary | 1 | g001 |" in comment
@@ -341,7 +344,7 @@ def test_an_image_is_changed_during_the_rollout(story: Story) -> None:
 
 def test_the_firmware_is_reverted(story: Story) -> None:
     pull = story.open("Back to BIOS 02.04.12", take_back("Its digest"))
-    assert "firmware/trays-bios.bin has another sha256" in story.refuse(pull), "half of a change is taken back"
+    assert ANOTHER_IMAGE in story.refuse(pull), "half of a change is taken back"
     story.forge.push(pull, "The whole change", take_back("BIOS 02.04.13 for trays"))
     comment = story.review(pull)
     assert "54 nodes (g001..g054): bios 02.04.13 → 02.04.12" in comment
