@@ -110,7 +110,7 @@ DEFECTS = {
     "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
     "any number of racks": ("exceeds the limit of racks", without((cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
-    "profiles are ignored": ("beyond the profile", everything_is_allowed),
+    "profiles are ignored": ("beyond the profile|no way out", everything_is_allowed),
     "silence is idleness": ("acts on missing data", idle_where_nobody_answers),
     "lost telemetry drains": ("acts on lost telemetry", lost_telemetry_drains),
     "certifications are not read": ("no way out", without((proposed_exits, "_certified", lambda *_: None))),
